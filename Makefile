@@ -1,0 +1,44 @@
+# Every target sets itself up: .venv is made from nothing, with the versions of constraints.txt.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+# Numba does not see that a kernel changed when only a function it calls did. One cache per state of the source is safe.
+export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell find src -name '*.py' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-16)
+
+.PHONY: help test lint types unit bench docs constraints clean
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+test: lint types unit  ## lint, types and every test: what CI runs
+
+lint: .venv/installed  ## ruff and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: .venv/installed  ## mypy --strict over source, tests and benches
+	$(BIN)/mypy
+
+unit: .venv/installed  ## every test, executed documentation included
+	$(BIN)/pytest -n 2
+
+bench: .venv/installed  ## the table of speeds, as ratios from one run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python bench/run.py
+
+docs: .venv/installed  ## the HTML pages, in docs/_build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build
+
+constraints: .venv/installed  ## record the versions that this .venv has
+	$(BIN)/python -m pip freeze --exclude-editable | grep -v '@' > constraints.txt
+
+clean:  ## remove what the targets made
+	rm -rf .venv .numba_cache .hypothesis .mypy_cache .ruff_cache docs/_build

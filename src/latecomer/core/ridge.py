@@ -1,0 +1,109 @@
+"""Ridge statistics under rank-one updates: V, V⁻¹, ln det V, θ̂.
+
+V is a plain sum and stays exact to rounding; V⁻¹ follows it by Sherman-Morrison and drifts. Now and then the residual
+|V·V⁻¹ − I| is measured, and past `DRIFT` V⁻¹ is computed afresh from V by Cholesky.
+"""
+
+import math
+
+import numpy as np
+
+from latecomer.core.compile import kernel
+from latecomer.core.draws import raise_root
+from latecomer.core.state import Array, State
+from latecomer.core.vectors import UNROLLED, dot, multiply
+
+DRIFT = 1e-8
+STEEP = 1e4
+"""An update with ‖a‖²_{V⁻¹} above this cancels four digits or more: check at once."""
+
+
+@kernel
+def estimate(state: State) -> None:
+    """state.theta_hat = V⁻¹B, Eq. 1."""
+    multiply(state.V_inv, state.B, state.theta_hat)
+
+
+@kernel
+def absorb(state: State, action: Array) -> float:
+    """V += aaᵀ and all that follows from it. Leaves u = V⁻¹a (before) in the state; returns c = a·u."""
+    dim = state.B.shape[0]
+    u = state.u
+    multiply(state.V_inv, action, u)
+    c = dot(action, u, dim)
+    shrink = 1.0 / (1.0 + c)
+    for i in range(dim):
+        a_i = action[i]
+        u_i = u[i] * shrink
+        for j in range(dim):
+            state.V[i, j] += a_i * action[j]
+            state.V_inv[i, j] -= u_i * u[j]  # Sherman-Morrison
+    state.log_det += math.log1p(c)  # ln det(V + aaᵀ) = ln det V + ln(1 + c)
+    if state.root.shape[0] == dim:
+        raise_root(state.root, action, state.sample)
+    return c
+
+
+@kernel
+def is_check_due(state: State, c: float) -> bool:
+    """Every 1,024 updates or 8d, whichever is more: an O(d³) check costs less than O(d²) a round."""
+    return c > STEEP or state.rounds % max(1024, 8 * state.B.shape[0]) == 0
+
+
+@kernel
+def residual(state: State) -> float:
+    """max |V·V⁻¹ − I|."""
+    dim = state.B.shape[0]
+    worst = 0.0
+    if dim <= UNROLLED:
+        for i in range(dim):
+            for j in range(dim):
+                entry = dot(state.V[i], state.V_inv[j], dim) - (1.0 if i == j else 0.0)
+                worst = max(worst, abs(entry))
+    else:
+        product = np.dot(state.V, state.V_inv)
+        for i in range(dim):
+            product[i, i] -= 1.0
+            for j in range(dim):
+                worst = max(worst, abs(product[i, j]))
+    return worst
+
+
+@kernel
+def refactorise(state: State) -> None:
+    """V⁻¹ (and the root, where it is kept) afresh from V: V = UᵀU by Cholesky, V⁻¹ = U⁻¹U⁻ᵀ."""
+    dim = state.B.shape[0]
+    upper = state.V.copy()
+    for k in range(dim):
+        upper[k, k] = math.sqrt(upper[k, k])
+        for j in range(k + 1, dim):
+            upper[k, j] /= upper[k, k]
+        for i in range(k + 1, dim):
+            factor = upper[k, i]
+            for j in range(i, dim):
+                upper[i, j] -= factor * upper[k, j]
+    if state.root.shape[0] == dim:
+        for i in range(dim):
+            for j in range(dim):
+                state.root[i, j] = upper[i, j] if j >= i else 0.0
+    # Row i of `inverse` holds column i of U⁻ᵀ, that is row i of U⁻¹ transposed: forward substitution, vector inner loops.
+    inverse = np.zeros((dim, dim))
+    for k in range(dim):
+        inverse[k, k] = 1.0
+    for k in range(dim):
+        for j in range(k + 1):
+            inverse[k, j] /= upper[k, k]
+        for i in range(k + 1, dim):
+            factor = upper[k, i]
+            for j in range(k + 1):
+                inverse[i, j] -= factor * inverse[k, j]
+    # inverse = U⁻ᵀ (lower triangular); V⁻¹ = inverseᵀ·inverse
+    for i in range(dim):
+        for j in range(dim):
+            state.V_inv[i, j] = 0.0
+    for k in range(dim):
+        for i in range(k + 1):
+            factor = inverse[k, i]
+            for j in range(k + 1):
+                state.V_inv[i, j] += factor * inverse[k, j]
+    state.refactorisations += 1

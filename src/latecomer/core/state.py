@@ -1,0 +1,96 @@
+"""The layout of a policy's memory: one record for the statistics, one ring of blocks for the open rounds.
+
+Both are NumPy structured arrays. Their dtypes carry the dimension, so Numba compiles for each d with d a constant, and
+a whole state passes to a kernel as one argument, is saved as plain arrays, and is copied by `.copy()`.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+State = Any
+"""A compiled kernel's view of one state record: fields as attributes."""
+Ring = npt.NDArray[Any]
+
+LANES = 64
+"""Rounds a block of the ring holds, side by side: long enough for the compiler to make vector loops of it."""
+
+
+UNSTAMPED = np.iinfo(np.int64).min
+"""No time given: a decision's stamp is its round, and a conversion arrives with the latest decision."""
+
+
+@cache  # Numba finds a type fastest by the dtype object itself
+def state_dtype(tag: str, dim: int, *, sampled: bool, numbers: tuple[str, ...]) -> np.dtype[np.void]:
+    """The record of a policy. The first field's name tells the compiler whose it is (see `policies.dispatch`)."""
+    root = dim if sampled else 1
+    fields: list[Any] = [
+        (tag, np.int64),
+        # the ridge statistics
+        ("V", np.float64, (dim, dim)),
+        ("V_inv", np.float64, (dim, dim)),
+        ("root", np.float64, (root, root)),  # upper triangular, rootᵀ·root = V; kept by sampling policies only
+        ("B", np.float64, (dim,)),
+        ("log_det", np.float64),  # ln det(V)/λ^d
+        ("residual", np.float64),  # max |V·V_inv − I| at the last check
+        ("refactorisations", np.int64),
+        # the window
+        ("span", np.int64),  # m, in rounds or microseconds
+        ("rounds", np.int64),  # rounds played: the next one is t = rounds + 1
+        ("oldest", np.int64),  # the oldest round that the ring holds
+        ("head", np.int64),  # its slot
+        ("pending", np.int64),  # how many of the rounds held have not converted
+        ("now", np.int64),  # the stamp of the latest decision
+        ("exact", np.int64),  # whether the norms follow V (exact) or are frozen at play (buffered)
+        ("width_sum", np.float64),  # Σ ‖A_s‖ over the ring, and
+        ("width_lost", np.float64),  # what rounding lost of it
+        # λ, and the algorithm's own numbers
+        *((name, np.float64) for name in numbers),
+        # room to work in; nothing here outlives a call
+        ("theta_hat", np.float64, (dim,)),
+        ("sample", np.float64, (dim,)),
+        ("u", np.float64, (dim,)),
+        ("products", np.float64, (LANES,)),
+        ("sums", np.float64, (LANES,)),
+    ]
+    return np.dtype(fields, align=True)
+
+
+SCRATCH = ("theta_hat", "sample", "u", "products", "sums")
+
+
+@cache
+def block_dtype(dim: int) -> np.dtype[np.void]:
+    """A block of `LANES` open rounds: 8d + 24 bytes each."""
+    return np.dtype(
+        [
+            ("action", np.float64, (dim, LANES)),
+            ("norm", np.float64, (LANES,)),  # ‖A_s‖² in V_t⁻¹ (exact) or V_s⁻¹ (buffered)
+            ("credit", np.float64, (LANES,)),  # the value credited, NaN while open, −1 once revoked
+            ("stamp", np.int64, (LANES,)),
+        ],
+        align=True,
+    )
+
+
+def new_state(
+    tag: str, dim: int, *, span: int, exact: bool, sampled: bool, numbers: dict[str, float]
+) -> npt.NDArray[Any]:
+    """V = λI, B = 0, no round played; `numbers` are λ ("ridge") and the algorithm's parameters."""
+    state = np.zeros(1, state_dtype(tag, dim, sampled=sampled, numbers=tuple(numbers)))
+    ridge = numbers["ridge"]
+    state["V"][0] = np.eye(dim) * ridge
+    state["V_inv"][0] = np.eye(dim) / ridge
+    state["root"][0] = np.eye(state["root"].shape[1]) * np.sqrt(ridge)
+    state["span"], state["exact"], state["oldest"], state["now"] = span, exact, 1, UNSTAMPED
+    for name, value in numbers.items():
+        state[name] = value
+    return state
+
+
+def new_ring(dim: int, blocks: int = 1) -> Ring:
+    """An empty ring with room for `blocks` · `LANES` rounds."""
+    return np.zeros(blocks, block_dtype(dim))

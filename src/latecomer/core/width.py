@@ -1,0 +1,98 @@
+"""The widths: f of Theorem 1, and W, what the open rounds may still add."""
+
+import math
+
+from latecomer.core.compile import kernel
+from latecomer.core.state import LANES, Ring, State
+from latecomer.core.vectors import UNROLLED
+from latecomer.core.window import add_width, held, is_closed, slot_of, spanned_blocks
+
+
+@kernel
+def radius(t: int, dim: int, ridge: float, delta: float) -> float:
+    """f_{t,δ} = √λ + √(2 ln(1/δ) + d ln((dλ + t)/(dλ))), Eq. 3."""
+    return math.sqrt(ridge) + math.sqrt(
+        2.0 * math.log(1.0 / delta) + dim * math.log((dim * ridge + t) / (dim * ridge))
+    )
+
+
+@kernel
+def pending_width(state: State) -> float:
+    """W_t, the sum over the window of ‖A_s‖: in V_t⁻¹ when exact, in V_s⁻¹ when buffered."""
+    return max(0.0, state.width_sum + state.width_lost)
+
+
+@kernel
+def pending_width_at(state: State, ring: Ring, now: int) -> float:
+    """W as of a decision at `now`, without closing anything."""
+    width_sum, width_lost = state.width_sum, state.width_lost
+    closed = 0
+    while closed < held(state):
+        slot = slot_of(state, ring, state.oldest + closed)
+        block, lane = ring[slot // LANES], slot % LANES
+        if not is_closed(state, block.stamp[lane], now):
+            break
+        add_width(state, -math.sqrt(block.norm[lane]))
+        closed += 1
+    width = pending_width(state) if closed < held(state) else 0.0
+    state.width_sum, state.width_lost = width_sum, width_lost
+    return width
+
+
+@kernel
+def shrink_norms(state: State, ring: Ring, c: float) -> None:
+    """n_s −= (A_s·u)²/(1 + c) for every round in the ring, and W afresh: O(m d), where n_s = ‖A_s‖²_{V⁻¹}.
+
+    A closed lane has n = 0 and stays there. Lanes run side by side, each summed on its own, so that the loops become vector ones without reordering a sum.
+    """
+    dim = state.B.shape[0]
+    shrink = 1.0 / (1.0 + c)
+    u, products, sums = state.u, state.products, state.sums
+    for lane in range(LANES):
+        sums[lane] = 0.0
+    first = state.head // LANES
+    for i in range(spanned_blocks(state.head, held(state))):
+        block = ring[(first + i) % ring.shape[0]]
+        action, norm = block.action, block.norm
+        if dim <= UNROLLED:
+            for lane in range(LANES):
+                product = 0.0
+                for j in range(dim):
+                    product += action[j, lane] * u[j]
+                rest = norm[lane] - product * product * shrink
+                norm[lane] = rest if rest > 0.0 else 0.0
+        else:
+            for lane in range(LANES):
+                products[lane] = 0.0
+            for j in range(dim):
+                u_j = u[j]
+                for lane in range(LANES):
+                    products[lane] += action[j, lane] * u_j
+            for lane in range(LANES):
+                rest = norm[lane] - products[lane] * products[lane] * shrink
+                norm[lane] = rest if rest > 0.0 else 0.0
+        for lane in range(LANES):
+            sums[lane] += math.sqrt(norm[lane])
+    total = 0.0
+    for lane in range(LANES):
+        total += sums[lane]
+    state.width_sum, state.width_lost = total, 0.0
+
+
+@kernel
+def renew_norms(state: State, ring: Ring) -> None:
+    """Every norm of the ring afresh from V⁻¹, after a refactorisation: O(m d²), rare."""
+    dim = state.B.shape[0]
+    total = 0.0
+    for i in range(held(state)):
+        slot = slot_of(state, ring, state.oldest + i)
+        block, lane = ring[slot // LANES], slot % LANES
+        norm = 0.0
+        for j in range(dim):
+            row = 0.0
+            for k in range(dim):
+                row += state.V_inv[j, k] * block.action[k, lane]
+            norm += row * block.action[j, lane]
+        block.norm[lane] = norm
+        total += math.sqrt(norm)
+    state.width_sum, state.width_lost = total, 0.0

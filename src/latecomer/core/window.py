@@ -1,0 +1,156 @@
+"""The window: a growing ring of the rounds that may still convert.
+
+Rounds are numbered 1, 2, … without gaps, so a round's slot follows from its number and no index is needed; its lane is
+always (round − 1) mod `LANES`, and no block holds both ends, so that sums over the ring do not depend on its size. A round
+of stamp s is closed at stamp `now` when now − s > span: here, and nowhere else, is that rule written.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.compile import kernel
+from latecomer.core.state import LANES, Array, Ring, State
+
+OPEN = np.nan
+REVOKED = -1.0
+
+ACCEPTED, DUPLICATE, LATE, UNKNOWN = 0, 1, 2, 3
+
+
+@kernel
+def is_closed(state: State, stamp: int, now: int) -> bool:
+    """Exactly the span still counts."""
+    return now - stamp > state.span
+
+
+@kernel
+def held(state: State) -> int:
+    """How many rounds the ring holds."""
+    return state.rounds - state.oldest + 1
+
+
+@kernel
+def is_full(state: State, ring: Ring) -> bool:
+    """Whether the next round would land in the block of the oldest."""
+    return state.head % LANES + held(state) >= ring.shape[0] * LANES
+
+
+@kernel
+def slot_of(state: State, ring: Ring, round: int) -> int:
+    """Where a round that the ring holds (or the next one) lives."""
+    return (state.head + (round - state.oldest)) % (ring.shape[0] * LANES)
+
+
+@kernel
+def add_width(state: State, term: float) -> None:
+    """width_sum += term, with Neumaier's compensation: a million additions and removals lose nothing."""
+    total = state.width_sum + term
+    if abs(state.width_sum) >= abs(term):
+        state.width_lost += (state.width_sum - total) + term
+    else:
+        state.width_lost += (term - total) + state.width_sum
+    state.width_sum = total
+
+
+@kernel
+def expire(state: State, ring: Ring, now: int) -> None:
+    """Forget the rounds that are closed at `now`."""
+    while state.oldest <= state.rounds:
+        block = ring[state.head // LANES]
+        lane = state.head % LANES
+        if not is_closed(state, block.stamp[lane], now):
+            return
+        add_width(state, -math.sqrt(block.norm[lane]))
+        if math.isnan(block.credit[lane]):
+            state.pending -= 1
+        block.norm[lane] = 0.0  # an empty lane adds nothing to the exact width
+        state.oldest += 1
+        state.head = (state.head + 1) % (ring.shape[0] * LANES)
+    state.width_sum = state.width_lost = 0.0
+
+
+@kernel
+def push(state: State, ring: Ring, action: Array, stamp: int, norm: float) -> None:
+    """The round just played joins the ring, open."""
+    state.rounds += 1
+    state.pending += 1
+    slot = slot_of(state, ring, state.rounds)
+    block, lane = ring[slot // LANES], slot % LANES
+    for i in range(state.B.shape[0]):
+        block.action[i, lane] = action[i]
+    block.norm[lane] = norm
+    block.credit[lane] = OPEN
+    block.stamp[lane] = stamp
+    state.now = stamp
+    add_width(state, math.sqrt(norm))
+
+
+@kernel
+def verdict(state: State, ring: Ring, round: int, now: int) -> int:
+    """What a conversion of `round` that arrives at `now`, or with the latest decision, would meet; nothing changes."""
+    if round < 1 or round > state.rounds:
+        return UNKNOWN
+    if round < state.oldest:
+        return LATE
+    slot = slot_of(state, ring, round)
+    block, lane = ring[slot // LANES], slot % LANES
+    if is_closed(state, block.stamp[lane], max(now, state.now)):
+        return LATE
+    return ACCEPTED if math.isnan(block.credit[lane]) else DUPLICATE
+
+
+@kernel
+def move_B(state: State, ring: Ring, slot: int, value: float) -> None:
+    """B += value·A_s."""
+    block, lane = ring[slot // LANES], slot % LANES
+    for i in range(state.B.shape[0]):
+        state.B[i] += value * block.action[i, lane]
+
+
+@kernel
+def credit(cell: State, ring: Ring, round: int, value: float, now: int) -> int:
+    """A conversion arrives: B += value·A_s when it is accepted, and nothing otherwise."""
+    state = cell[0]
+    answer = verdict(state, ring, round, now)
+    if answer == ACCEPTED:
+        slot = slot_of(state, ring, round)
+        move_B(state, ring, slot, value)
+        ring[slot // LANES].credit[slot % LANES] = value
+        state.pending -= 1
+    return answer
+
+
+@kernel
+def revoke(cell: State, ring: Ring, round: int, now: int) -> int:
+    """A credited conversion is taken back, for good: what converts again afterwards is a duplicate."""
+    state = cell[0]
+    answer = verdict(state, ring, round, now)
+    if answer == ACCEPTED:
+        return UNKNOWN  # open: there is no conversion to take back
+    if answer == DUPLICATE:
+        slot = slot_of(state, ring, round)
+        value = ring[slot // LANES].credit[slot % LANES]
+        if value != REVOKED:
+            move_B(state, ring, slot, -value)
+            ring[slot // LANES].credit[slot % LANES] = REVOKED
+            return ACCEPTED
+    return answer
+
+
+@kernel
+def spanned_blocks(head: int, count: int) -> int:
+    """How many blocks, counted from the head's, hold a round."""
+    return (head % LANES + count + LANES - 1) // LANES
+
+
+def resized(cell: npt.NDArray[Any], ring: Ring, blocks: int) -> Ring:
+    """The same rounds in a ring of `blocks` blocks, the oldest in the first."""
+    head, count = int(cell["head"][0]), int(cell["rounds"][0] - cell["oldest"][0] + 1)
+    spanned = spanned_blocks(head, count)
+    other = np.zeros(blocks, ring.dtype)
+    other[:spanned] = ring[(head // LANES + np.arange(spanned)) % len(ring)]
+    cell["head"] = head % LANES
+    return other

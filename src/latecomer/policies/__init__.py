@@ -1,0 +1,1 @@
+"""The algorithms, one file each, and the shell that they share."""

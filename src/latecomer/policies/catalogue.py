@@ -1,0 +1,44 @@
+"""Every policy by name, loaded when it is asked for; and a saved one by its file."""
+
+from importlib import import_module
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from latecomer.errors import DamagedFileError
+
+if TYPE_CHECKING:
+    from latecomer.policies.learner import Learner
+    from latecomer.policies.stamps import Clock
+
+POLICIES = {
+    "OTFLinUCB": "latecomer.policies.otf_lin_ucb",
+    "OTFLinTS": "latecomer.policies.otf_lin_ts",
+    "LinUCB": "latecomer.policies.lin_ucb",
+    "LinTS": "latecomer.policies.lin_ts",
+    "Greedy": "latecomer.policies.greedy",
+    "Uniform": "latecomer.policies.uniform",
+}
+
+
+def policy_class(name: str) -> type["Learner"]:
+    """The class of that name."""
+    found: type[Learner] = getattr(import_module(POLICIES[name]), name)
+    return found
+
+
+def load(path: str | PathLike[str], *, clock: "Clock | None" = None) -> "Learner":
+    """The policy that was saved at `path`; it continues bit for bit, its generator included.
+
+    Raises `DamagedFileError` or `NewerFileError`; `clock` is as in the policy's constructor, for it is not saved.
+    """
+    from latecomer.policies.storage import read  # noqa: PLC0415 - nothing heavy before it is needed
+
+    header, arrays = read(path)
+    if header.get("policy") not in POLICIES:
+        raise DamagedFileError(f"{path} holds a policy that this Latecomer does not know: {header.get('policy')!r}")
+    try:
+        policy = policy_class(header["policy"])(**header["parameters"], clock=clock)
+        policy._restore(header["generator"], arrays)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise DamagedFileError(f"{path} does not fit together: {error}; restore it from a copy") from error
+    return policy

@@ -1,0 +1,131 @@
+"""The compiled side of a policy: three generic kernels, and the algorithm that they find in a state's type.
+
+An algorithm is two functions of its state: `width` (α_t, β_t, or whatever it multiplies its exploration by) and
+`choose`. They are registered under a tag, the tag is the name of the first field of the state's record, and Numba
+resolves the call while it compiles: there is no branch left at run time, and the kernels cache like any other.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba.extending import overload
+
+from latecomer.core.compile import kernel
+from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
+from latecomer.core.state import UNSTAMPED, Array, Ring, State
+from latecomer.core.width import pending_width_at, renew_norms, shrink_norms
+from latecomer.core.window import expire, is_full, push
+
+NORM_LIMIT = 1.0 + 1e-6
+"""Norms up to 1 are what the theory wants; the rest is room for rounding, single precision included."""
+
+FULL, INADMISSIBLE = -1, -2
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_WIDTHS: dict[str, Callable[..., float]] = {}
+_CHOICES: dict[str, Callable[..., int]] = {}
+
+
+def is_width_of(tag: str) -> Callable[[Function], Function]:
+    """Register `width(state, pending)` for the states of this tag; `pending` is W_t."""
+    return lambda function: _WIDTHS.setdefault(tag, function)  # type: ignore[return-value]
+
+
+def is_choice_of(tag: str) -> Callable[[Function], Function]:
+    """Register `choose(state, actions, draws, scores)`: fill the scores, return the index."""
+    return lambda function: _CHOICES.setdefault(tag, function)  # type: ignore[return-value]
+
+
+def width(state: State, pending: float) -> float:
+    """The width of the state's algorithm; compiled code only."""
+    raise TypeError("width is for compiled code")
+
+
+def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+    """The choice of the state's algorithm; compiled code only."""
+    raise TypeError("choose is for compiled code")
+
+
+@overload(width)
+def _width(state: State, pending: float) -> Callable[..., float]:
+    return _WIDTHS[next(iter(state.fields))]
+
+
+@overload(choose)
+def _choose(state: State, actions: Array, draws: Array, scores: Array) -> Callable[..., int]:
+    return _CHOICES[next(iter(state.fields))]
+
+
+@kernel
+def admissible(actions: Array) -> bool:
+    """Whether every action is finite and of norm at most 1: a NaN fails every comparison."""
+    for k in range(actions.shape[0]):
+        total = 0.0
+        for i in range(actions.shape[1]):
+            total += actions[k, i] * actions[k, i]
+        if not total <= NORM_LIMIT * NORM_LIMIT:
+            return False
+    return True
+
+
+@kernel
+def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
+    """A decision moves V and the window."""
+    c = absorb(state, action)
+    norm = c  # buffered: ‖A_s‖² in V_s⁻¹, frozen
+    if state.exact:
+        shrink_norms(state, ring, c)
+        norm = c / (1.0 + c)  # ‖A_s‖² in V_{s+1}⁻¹
+    push(state, ring, action, stamp, norm)
+    if is_check_due(state, c):
+        state.residual = residual(state)
+        if not state.residual <= DRIFT:
+            refactorise(state)
+            if state.exact:
+                renew_norms(state, ring)
+
+
+@kernel
+def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array, scores: Array) -> int:
+    """One decision: the index of the action that was chosen and recorded, or `FULL`."""
+    if stamp == UNSTAMPED:
+        stamp = state.rounds + 1
+    expire(state, ring, stamp)
+    if is_full(state, ring):
+        return FULL
+    index = choose(state, actions, draws, scores)
+    record(state, ring, actions[index], stamp)
+    return index
+
+
+@kernel
+def step(cell: State, ring: Ring, actions: Array, stamp: int, draws: Array, scores: Array) -> tuple[int, int, float]:
+    """One decision from outside: (index, round, score), the index negative where none could be made."""
+    state = cell[0]
+    if not admissible(actions):
+        return INADMISSIBLE, 0, 0.0
+    index = play(state, ring, actions, stamp, draws, scores)
+    return index, state.rounds, scores[index]
+
+
+@kernel
+def steps(
+    cell: State, ring: Ring, sets: Array, stamps: Array, draws: Array, scores: Array, indices: Array, values: Array
+) -> None:
+    """Decision after decision, each as `step` would make it; the ring has room, and the actions are admissible."""
+    for i in range(sets.shape[0]):
+        indices[i] = play(cell[0], ring, sets[i], stamps[i], draws[i], scores)
+        values[i] = scores[indices[i]]
+
+
+@kernel
+def next_width(cell: State, ring: Ring, stamp: int) -> float:
+    """The width as of a decision at `stamp`."""
+    state = cell[0]
+    return float(width(state, pending_width_at(state, ring, stamp)))
+
+
+@kernel
+def next_pending_width(cell: State, ring: Ring, stamp: int) -> float:
+    """W as of a decision at `stamp`."""
+    return float(pending_width_at(cell[0], ring, stamp))

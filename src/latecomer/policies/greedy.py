@@ -1,0 +1,40 @@
+"""Greedy: the ridge estimate and no bonus.
+
+Plays argmax ⟨a, θ̂_t⟩. Strong where contexts vary enough to explore for it; it can lock on to a bad arm for ever
+where arms are fixed.
+"""
+
+from latecomer.core.ridge import estimate
+from latecomer.core.state import Array, State
+from latecomer.core.vectors import first_best, inner_products
+from latecomer.policies.dispatch import is_choice_of, is_width_of
+from latecomer.policies.learner import Learner
+from latecomer.policies.stamps import Clock, Span
+
+
+@is_width_of("Greedy")
+def none(state: State, pending: float) -> float:
+    """No exploration, no width."""
+    return 0.0
+
+
+@is_choice_of("Greedy")
+def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̂_t⟩."""
+    estimate(state)
+    inner_products(actions, state.theta_hat, scores)
+    return first_best(scores)
+
+
+class Greedy(Learner):
+    """The best action so far, always.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> lc.Greedy(dim=2, window=100).decide([[1.0, 0.0], [0.0, 1.0]]).index
+    0
+    """
+
+    def __init__(self, dim: int, window: Span, *, ridge: float = 1.0, clock: Clock | None = None) -> None:
+        super().__init__(dim, window, ridge=ridge, clock=clock)

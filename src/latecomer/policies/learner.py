@@ -1,0 +1,267 @@
+"""The shell that every policy shares: events in, verdicts out.
+
+An algorithm is its `choose`; arguments, windows, draws and files are here. A policy has one owner: it is not for several
+threads at once.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from os import PathLike
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.state import UNSTAMPED, Array
+from latecomer.core.window import ACCEPTED
+from latecomer.errors import InputError
+from latecomer.policies.arguments import action_set, action_sets, explain_inadmissible, positive, share, whole
+from latecomer.policies.dispatch import INADMISSIBLE, admissible
+from latecomer.policies.memory import Memory
+from latecomer.policies.randomness import Draw, Randomness
+from latecomer.policies.records import Decision, Verdict
+from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, stamp_of, system_clock
+from latecomer.policies.storage import write
+
+_VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)  # by the kernels' numbers
+_NO_DRAWS = np.empty(0)
+
+
+class Learner:
+    """A ridge estimate with a window of open rounds; a subclass gives it a way to choose."""
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float,
+        exact: bool = False,
+        sampled: bool = False,
+        numbers: dict[str, float] | None = None,
+        options: dict[str, str] | None = None,
+        randomness: Randomness | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._dim = whole("dim", dim, least=1)
+        self._span = span_of(window)
+        self._in_rounds = not isinstance(window, timedelta)
+        self._window: Span = window if isinstance(window, timedelta) else self._span
+        self._clock = clock or system_clock
+        self._randomness = randomness or Randomness()
+        self._draws_nothing = self._randomness.draw is Draw.NOTHING
+        numbers = {"ridge": positive("ridge", ridge), **(numbers or {})}
+        self._parameters: dict[str, Any] = {**numbers, **(options or {})}
+        self._memory = Memory(
+            type(self).__name__, self._dim, span=self._span, exact=exact, sampled=sampled, numbers=numbers
+        )
+
+    # ---- decisions ----
+
+    def decide(self, actions: npt.ArrayLike, *, at: Moment | None = None) -> Decision:
+        """Choose one of the actions, and record the choice.
+
+        Parameters
+        ----------
+        actions
+            A (K, d) array-like, finite, of norms at most 1.
+        at
+            The time, where the window is a time; without it the policy's clock is asked. A time before the latest
+            decision's counts as that one's; a time more than a window before it raises `ClockError`.
+        """
+        actions = action_set(actions, self._dim)
+        stamp = UNSTAMPED if at is None and self._in_rounds else self._decision_stamp(at)
+        if self._draws_nothing:
+            draws = _NO_DRAWS
+        elif admissible(actions):  # a draw is not spent on a mistake
+            draws = self._randomness.draws_of_one(self._dim)
+        else:
+            raise explain_inadmissible(actions)
+        index, round_, score = self._memory.play(actions, stamp, draws)
+        if index == INADMISSIBLE:
+            raise explain_inadmissible(actions)
+        return Decision(round_, index, actions[index].copy(), score)
+
+    def decide_many(
+        self,
+        action_sets_: npt.ArrayLike | Sequence[npt.ArrayLike],
+        /,
+        *,
+        at: Moment | Sequence[Moment] | None = None,
+    ) -> list[Decision]:
+        """Decide for one action set after the other: the answers of as many calls of `decide`, in one go.
+
+        `at` is one time for all, or one for each. Where any set is refused, none has been decided.
+        """
+        sets = action_sets(action_sets_, self._dim)
+        for position, actions in enumerate(sets):
+            if not admissible(actions):
+                raise InputError(f"in set {position} of the batch: {explain_inadmissible(actions)}")
+        stamps = self._decision_stamps(at, len(sets))
+        first = self.rounds + 1
+        draws = self._randomness.draws(len(sets), self._dim)
+        if isinstance(sets, list):
+            played = [self._memory.play(*event) for event in zip(sets, stamps.tolist(), draws, strict=True)]
+            indices, scores = [index for index, _, _ in played], [score for _, _, score in played]
+        else:
+            indices, scores = self._memory.play_many(sets, stamps, draws)
+        return [
+            Decision(first + i, index, sets[i][index].copy(), score)
+            for i, (index, score) in enumerate(zip(indices, scores, strict=True))
+        ]
+
+    def _decision_stamp(self, at: Moment | None) -> int:
+        if self._in_rounds:
+            self._refuse_time(at)
+        return not_before(stamp_of(self._clock() if at is None else at), self._now, self._span)
+
+    def _decision_stamps(self, at: Moment | Sequence[Moment] | None, count: int) -> npt.NDArray[np.int64]:
+        if self._in_rounds:
+            return np.full(count, UNSTAMPED if at is None else self._refuse_time(at))
+        if isinstance(at, Sequence | np.ndarray):
+            if len(at) != count:
+                raise InputError(f"at must be one time, or one per action set, {count}; got {len(at)}")
+            moments = list(at)
+        else:
+            moments = [self._clock() if at is None else at] * count
+        stamps, now = np.empty(count, np.int64), self._now
+        for i, moment in enumerate(moments):
+            stamps[i] = now = not_before(stamp_of(moment), now, self._span)
+        return stamps
+
+    # ---- conversions ----
+
+    def convert(self, decision: Decision | int, value: float = 1.0, *, at: Moment | None = None) -> Verdict:
+        """Credit a conversion to its decision, while its window is open.
+
+        Anything but `Verdict.ACCEPTED` has changed nothing. Once its window has closed a decision is forgotten, and all
+        that comes for it is late, its duplicates included.
+
+        Parameters
+        ----------
+        decision
+            The decision, or its round.
+        value
+            What the conversion is worth, in [0, 1].
+        at
+            The time of arrival, where the window is a time. A time before the latest decision's counts as that one's.
+        """
+        value = share("value", value)
+        round_ = _round_of(decision)
+        stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
+        return _VERDICTS[self._memory.credit(round_, value, stamp)]
+
+    def revoke(self, decision: Decision | int, *, at: Moment | None = None) -> Verdict:
+        """Take a credited conversion back, for good, while its window is open: a purchase that was returned.
+
+        `ACCEPTED`: it no longer counts. `DUPLICATE`: it was revoked before. `LATE`: its window has closed. `UNKNOWN`: no
+        such decision, or it has not converted.
+        """
+        round_ = _round_of(decision)
+        stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
+        return _VERDICTS[self._memory.revoke(round_, stamp)]
+
+    def _arrival_stamp(self, round_: int, at: Moment | None) -> int:
+        if self._in_rounds:
+            self._refuse_time(at)
+        stamp, now = stamp_of(self._clock() if at is None else at), self._now
+        if now - stamp > self._span and self._memory.verdict(round_, now) != ACCEPTED:
+            return now  # an old message for a decision that is closed or converted: the verdict says so
+        return not_before(stamp, now, self._span)
+
+    def _refuse_time(self, at: object) -> NoReturn:
+        raise InputError(f"at is for windows in time, and this window is {self._span} rounds; got {at!r}: leave it out")
+
+    # ---- what it knows ----
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self._dim
+
+    @property
+    def window(self) -> Span:
+        """m."""
+        return self._window
+
+    @property
+    def rounds(self) -> int:
+        """How many decisions it has made."""
+        return int(self._memory.number("rounds"))
+
+    @property
+    def pending(self) -> int:
+        """How many decisions would be credited if they converted now."""
+        return int(self._memory.number("pending"))
+
+    @property
+    def V(self) -> Array:
+        """V = λI + Σ A_s A_sᵀ, a copy."""
+        return self._memory.array("V")
+
+    @property
+    def V_inv(self) -> Array:
+        """V⁻¹, a copy."""
+        return self._memory.array("V_inv")
+
+    @property
+    def B(self) -> Array:
+        """B = Σ Ỹ_s A_s, a copy."""
+        return self._memory.array("B")
+
+    @property
+    def log_det(self) -> float:
+        """ln det(V)/λ^d."""
+        return float(self._memory.number("log_det"))
+
+    @property
+    def theta_hat(self) -> Array:
+        """θ̂ = V⁻¹B, Eq. 1. It estimates τ_m·θ: how many conversions the window loses cannot be known from inside it."""
+        return self._memory.theta_hat
+
+    @property
+    def width(self) -> float:
+        """The algorithm's width (α_t or β_t) as of the next round; where the window is a time, were it to come now."""
+        return self._memory.width(self._next_stamp)
+
+    @property
+    def pending_width(self) -> float:
+        """W_t, the part of the width that is due to rounds that may still convert."""
+        return self._memory.pending_width(self._next_stamp)
+
+    def __repr__(self) -> str:
+        parameters = "".join(f", {name}={value!r}" for name, value in self._parameters.items())
+        return f"<{type(self).__name__}(dim={self._dim}, window={self._window!r}{parameters}) after {self.rounds} rounds>"
+
+    @property
+    def _now(self) -> int:
+        return int(self._memory.number("now"))
+
+    @property
+    def _next_stamp(self) -> int:
+        return self.rounds + 1 if self._in_rounds else self._now
+
+    # ---- files ----
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one file, atomically; `latecomer.load` continues from it bit for bit."""
+        write(
+            path,
+            policy=type(self).__name__,
+            parameters={"dim": self._dim, "window": self._window, **self._parameters},
+            generator=self._randomness.state(),
+            arrays=self._memory.arrays(),
+        )
+
+    def _restore(self, generator: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Become the policy that was saved; for `latecomer.load`."""
+        self._randomness.restore(generator)
+        self._memory.restore(arrays)
+
+
+def _round_of(decision: Decision | int) -> int:
+    if type(decision) is Decision:
+        return decision.round
+    if isinstance(decision, bool) or not isinstance(decision, int | np.integer):
+        raise InputError(f"decision must be a Decision or its round, a whole number; got {decision!r}")
+    return int(decision) if 0 < decision < 2**62 else 0  # 0 is no round: unknown

@@ -1,0 +1,61 @@
+"""LinTS, which takes silence for an answer: the baseline that ignores delay.
+
+Samples θ̃_t ~ N(θ̂_t, c²·V_t⁻¹), the standard Thompson sampling of the source's section on sampling, and plays
+argmax ⟨a, θ̃_t⟩.
+"""
+
+from latecomer.core.draws import draw
+from latecomer.core.ridge import estimate
+from latecomer.core.state import Array, State
+from latecomer.core.vectors import first_best, inner_products
+from latecomer.policies.arguments import nonnegative
+from latecomer.policies.dispatch import is_choice_of, is_width_of
+from latecomer.policies.learner import Learner
+from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.stamps import Clock, Span
+
+
+@is_width_of("LinTS")
+def unit(state: State, pending: float) -> float:
+    """β = 1, whatever is pending."""
+    return 1.0
+
+
+@is_choice_of("LinTS")
+def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̃_t⟩ with θ̃_t ~ N(θ̂_t, c²·V_t⁻¹)."""
+    estimate(state)
+    draw(state, state.exploration, draws)
+    inner_products(actions, state.sample, scores)
+    return first_best(scores)
+
+
+class LinTS(Learner):
+    """Thompson sampling without regard to delay; parameters as in `OTFLinTS`.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> lc.LinTS(dim=2, window=100, seed=0).decide([[1.0, 0.0], [0.0, 1.0]]).round
+    1
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        exploration: float = 1.0,
+        seed: Seed = None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(
+            dim,
+            window,
+            ridge=ridge,
+            sampled=True,
+            numbers={"exploration": nonnegative("exploration", exploration)},
+            randomness=Randomness(Draw.NORMAL, seed),
+            clock=clock,
+        )

@@ -1,0 +1,61 @@
+"""LinUCB, which takes silence for an answer: the baseline that ignores delay (Abbasi-Yadkori et al. 2011).
+
+Plays argmax ⟨a, θ̂_t⟩ + c·f_{t,δ}·‖a‖_{V_t⁻¹}. Under delays θ̂_t is biased low, and nothing here allows for it.
+"""
+
+import math
+
+from latecomer.core.ridge import estimate
+from latecomer.core.state import Array, State
+from latecomer.core.vectors import first_best, row_dot, squared_norms
+from latecomer.core.width import radius
+from latecomer.policies.arguments import nonnegative, probability
+from latecomer.policies.dispatch import is_choice_of, is_width_of, width
+from latecomer.policies.learner import Learner
+from latecomer.policies.stamps import Clock, Span
+
+
+@is_width_of("LinUCB")
+def plain_radius(state: State, pending: float) -> float:
+    """f_{t,δ}, Eq. 3, whatever is pending."""
+    return radius(state.rounds + 1, state.B.shape[0], state.ridge, state.delta)
+
+
+@is_choice_of("LinUCB")
+def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̂_t⟩ + c·f_{t,δ}·‖a‖_{V_t⁻¹}."""
+    reach = state.exploration * width(state, 0.0)
+    estimate(state)
+    squared_norms(state.V_inv, actions, scores)
+    for k in range(actions.shape[0]):
+        scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
+    return first_best(scores)
+
+
+class LinUCB(Learner):
+    """Optimism without regard to delay, radius f; parameters as in `OTFLinUCB`.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> lc.LinUCB(dim=2, window=100).decide([[1.0, 0.0], [0.0, 1.0]]).index
+    0
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        delta: float = 0.1,
+        exploration: float = 1.0,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(
+            dim,
+            window,
+            ridge=ridge,
+            numbers={"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)},
+            clock=clock,
+        )

@@ -1,0 +1,147 @@
+"""A policy's memory and the compiled kernels that move it: arrays in, numbers out, nothing checked twice."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.blas import one_thread
+from latecomer.core.compile import entry
+from latecomer.core.state import LANES, SCRATCH, Array, new_ring, new_state
+from latecomer.core.vectors import multiply
+from latecomer.core.window import credit, resized, revoke, spanned_blocks, verdict
+from latecomer.policies.dispatch import FULL, next_pending_width, next_width, step, steps
+
+_THREADED = 100_000
+"""K·d² from which a BLAS would start threads of its own."""
+_TRIM_MASK = 4095
+"""Once in 4,096 rounds."""
+
+
+class Memory:
+    """The record and the ring of one policy, growing and shrinking with what is open."""
+
+    def __init__(
+        self, tag: str, dim: int, *, span: int, exact: bool, sampled: bool, numbers: dict[str, float]
+    ) -> None:
+        self.dim = dim
+        self.state = new_state(tag, dim, span=span, exact=exact, sampled=sampled, numbers=numbers)
+        self.ring = new_ring(dim)
+        self._set_size = 0
+        self._scores = np.empty(0)
+        self._step: Any = None
+        self._credit: Any = None
+
+    # ---- events ----
+
+    def play(self, actions: Array, stamp: int, draws: Array) -> tuple[int, int, float]:
+        """(index, round, score); the index is negative where an action is inadmissible and nothing was done."""
+        if len(actions) != self._set_size:
+            self._prepare(actions, stamp, draws)
+        index, round, score = self._step(self.state, self.ring, actions, stamp, draws, self._scores)
+        if index == FULL:
+            self.make_room(1)
+            return self.play(actions, stamp, draws)
+        if not round & _TRIM_MASK:
+            self.trim()
+        return index, round, score
+
+    def _prepare(self, actions: Array, stamp: int, draws: Array) -> None:
+        """Room for the scores of so many actions, and the machine code; a large product needs BLAS kept to one thread."""
+        self._set_size = len(actions)
+        self._scores = np.empty(self._set_size)
+        compiled = entry(step, self.state, self.ring, actions, stamp, draws, self._scores)
+        large = self._set_size * self.dim * self.dim >= _THREADED
+        self._step = one_thread(compiled) if large else compiled
+
+    def play_many(self, sets: Array, stamps: npt.NDArray[np.int64], draws: Array) -> tuple[list[int], list[float]]:
+        """The indices and scores of as many decisions; the actions are admissible."""
+        self.make_room(len(sets))
+        indices, values = np.empty(len(sets), np.int64), np.empty(len(sets))
+        one_thread(steps)(self.state, self.ring, sets, stamps, draws, np.empty(sets.shape[1]), indices, values)
+        self.trim()
+        return indices.tolist(), values.tolist()
+
+    def credit(self, round: int, value: float, stamp: int) -> int:
+        """A conversion; the verdict by its number."""
+        arguments = (self.state, self.ring, round, value, stamp)
+        if self._credit is None:
+            self._credit = entry(credit, *arguments)
+        return self._credit(*arguments)  # type: ignore[no-any-return]
+
+    def revoke(self, round: int, stamp: int) -> int:
+        """A conversion taken back; the verdict by its number."""
+        return revoke(self.state, self.ring, round, stamp)
+
+    def verdict(self, round: int, stamp: int) -> int:
+        """What a conversion would meet."""
+        return verdict(self.state[0], self.ring, round, stamp)
+
+    # ---- what it holds ----
+
+    def number(self, name: str) -> Any:
+        """A scalar of the state."""
+        return self.state[name].item()
+
+    def array(self, name: str) -> Array:
+        """A copy of a vector or matrix of the state."""
+        copy: Array = self.state[name][0].copy()
+        return copy
+
+    @property
+    def theta_hat(self) -> Array:
+        """V⁻¹B, Eq. 1."""
+        theta_hat = np.empty(self.dim)
+        multiply(self.state["V_inv"][0], self.state["B"][0], theta_hat)
+        return theta_hat
+
+    def width(self, stamp: int) -> float:
+        """The algorithm's width as of a decision at `stamp`."""
+        return next_width(self.state, self.ring, stamp)
+
+    def pending_width(self, stamp: int) -> float:
+        """W as of a decision at `stamp`."""
+        return next_pending_width(self.state, self.ring, stamp)
+
+    # ---- room ----
+
+    @property
+    def _held(self) -> int:
+        return int(self.number("rounds") - self.number("oldest") + 1)
+
+    def _blocks_for(self, rounds: int) -> int:
+        return int(spanned_blocks(self.number("head") % LANES, rounds + 1))
+
+    def make_room(self, more: int) -> None:
+        """For so many more rounds. Growing by an eighth at least costs O(1) a round and wastes little."""
+        needed = self._blocks_for(self._held + more)
+        if needed > len(self.ring):
+            self.ring = resized(self.state, self.ring, max(needed, len(self.ring) * 9 // 8))
+
+    def trim(self) -> None:
+        """After a burst: a ring of which less than a quarter is in use is cut to fit."""
+        needed = self._blocks_for(self._held)
+        if needed * 4 < len(self.ring):
+            self.ring = resized(self.state, self.ring, needed * 9 // 8)
+
+    # ---- files ----
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that the next step needs, by name."""
+        ring = resized(self.state, self.ring, self._blocks_for(self._held))
+        self.ring = ring
+        return {
+            **{f"state/{name}": self.state[name] for name in self._fields()},
+            **{f"ring/{name}": ring[name] for name in ring.dtype.names or ()},
+        }
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Become the memory whose `arrays` these are."""
+        for name in self._fields():
+            self.state[name] = arrays[f"state/{name}"]
+        self.ring = new_ring(self.dim, len(arrays["ring/stamp"]))
+        for name in self.ring.dtype.names or ():
+            self.ring[name] = arrays[f"ring/{name}"]
+
+    def _fields(self) -> list[str]:
+        return [name for name in (self.state.dtype.names or ())[1:] if name not in SCRATCH]

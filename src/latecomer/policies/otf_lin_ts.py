@@ -1,0 +1,102 @@
+"""OTFLinTS: sampling on the fly (the source's Algorithm 2).
+
+Samples θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹) and plays argmax ⟨a, θ̃_t⟩, with β_t from the buffered W_t. A heuristic.
+"""
+
+import math
+from typing import Literal
+
+from latecomer.core.draws import draw
+from latecomer.core.ridge import estimate
+from latecomer.core.state import Array, State
+from latecomer.core.vectors import first_best, inner_products
+from latecomer.core.width import pending_width, radius
+from latecomer.policies.arguments import one_of, nonnegative, probability
+from latecomer.policies.dispatch import is_choice_of, is_width_of, width
+from latecomer.policies.learner import Learner
+from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.stamps import Clock, Span
+
+BETAS = ("heuristic", "conservative", "confidence")
+
+
+@is_width_of("OTFLinTS")
+def beta(state: State, pending: float) -> float:
+    """β_t: 1 + W/f (Algorithm 2), f + W (the text's remark, literally), or (f + W)² (the same, as a confidence set).
+
+    Differs from the source's text, which has V_t⁻¹ where Algorithm 2 has V_s⁻¹: we follow Algorithm 2 (buffered W).
+    """
+    f = radius(state.rounds + 1, state.B.shape[0], state.ridge, state.delta)
+    if state.beta == 0.0:
+        return 1.0 + pending / f
+    if state.beta == 1.0:
+        return f + pending
+    return (f + pending) * (f + pending)
+
+
+@is_choice_of("OTFLinTS")
+def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̃_t⟩ with θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹)."""
+    spread = state.exploration * math.sqrt(width(state, pending_width(state)))
+    estimate(state)
+    draw(state, spread, draws)
+    inner_products(actions, state.sample, scores)
+    return first_best(scores)
+
+
+class OTFLinTS(Learner):
+    """Posterior sampling that spreads for what may still be on its way.
+
+    Parameters
+    ----------
+    dim
+        d, the number of features of an action.
+    window
+        m: how long a decision may wait for its conversion; rounds (an int) or time (a `timedelta`).
+    ridge
+        λ > 0.
+    delta
+        δ, as in f_{t,δ}.
+    beta
+        "heuristic" (Algorithm 2), "conservative" or "confidence": three readings of the source, ever wider.
+    exploration
+        c, a multiplier of the standard deviation; 1 is the source's.
+    seed
+        An int, or a NumPy generator; None takes fresh entropy.
+    clock
+        Where the window is a time: what tells the time when `at` is not given.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> policy = lc.OTFLinTS(dim=2, window=100, seed=0)
+    >>> policy.decide([[1.0, 0.0], [0.0, 1.0]]).round
+    1
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        delta: float = 0.1,
+        beta: Literal["heuristic", "conservative", "confidence"] = "heuristic",
+        exploration: float = 1.0,
+        seed: Seed = None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(
+            dim,
+            window,
+            ridge=ridge,
+            sampled=True,
+            numbers={
+                "delta": probability("delta", delta),
+                "exploration": nonnegative("exploration", exploration),
+                "beta": BETAS.index(one_of("beta", beta, BETAS)),
+            },
+            options={"beta": beta},
+            randomness=Randomness(Draw.NORMAL, seed),
+            clock=clock,
+        )

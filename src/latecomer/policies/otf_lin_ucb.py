@@ -1,0 +1,85 @@
+"""OTFLinUCB: optimism on the fly (the source's Algorithm 1).
+
+Plays argmax ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹} with α_t = 2f_{t,δ} + W_t. A theorem: with c = 1 the regret obeys Theorem 2.
+"""
+
+import math
+from typing import Literal
+
+from latecomer.core.ridge import estimate
+from latecomer.core.state import Array, State
+from latecomer.core.vectors import first_best, row_dot, squared_norms
+from latecomer.core.width import pending_width, radius
+from latecomer.policies.arguments import nonnegative, one_of, probability
+from latecomer.policies.dispatch import is_choice_of, is_width_of, width
+from latecomer.policies.learner import Learner
+from latecomer.policies.stamps import Clock, Span
+
+
+@is_width_of("OTFLinUCB")
+def alpha(state: State, pending: float) -> float:
+    """α_t = 2f_{t,δ} + W_t, Theorem 1."""
+    return 2.0 * radius(state.rounds + 1, state.B.shape[0], state.ridge, state.delta) + pending
+
+
+@is_choice_of("OTFLinUCB")
+def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+    """U_t(a) = ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹}, Eq. 4."""
+    reach = state.exploration * width(state, pending_width(state))
+    estimate(state)
+    squared_norms(state.V_inv, actions, scores)
+    for k in range(actions.shape[0]):
+        scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
+    return first_best(scores)
+
+
+class OTFLinUCB(Learner):
+    """Optimism that widens for what may still be on its way.
+
+    Parameters
+    ----------
+    dim
+        d, the number of features of an action.
+    window
+        m: how long a decision may wait for its conversion; rounds (an int) or time (a `timedelta`).
+    ridge
+        λ > 0. The regret bound needs λ ≥ 1.
+    delta
+        δ: the confidence set holds at every round with probability at least 1 − 2δ.
+    width
+        "exact" sums ‖A_s‖ in V_t⁻¹ over the window, O(m·d) a round; "buffered" freezes each norm when its action is
+        played, O(1) a round and never smaller.
+    exploration
+        c, a multiplier of the bonus; 1 is the theorem.
+    clock
+        Where the window is a time: what tells the time when `at` is not given.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> policy = lc.OTFLinUCB(dim=2, window=100)
+    >>> decision = policy.decide([[1.0, 0.0], [0.0, 1.0]])
+    >>> decision.index, policy.convert(decision).name
+    (0, 'ACCEPTED')
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        delta: float = 0.1,
+        width: Literal["exact", "buffered"] = "exact",
+        exploration: float = 1.0,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(
+            dim,
+            window,
+            ridge=ridge,
+            exact=one_of("width", width, ("exact", "buffered")) == "exact",
+            numbers={"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)},
+            options={"width": width},
+            clock=clock,
+        )

@@ -1,0 +1,38 @@
+"""Uniform: every action alike. The yardstick below which a policy has learnt nothing."""
+
+from latecomer.core.state import Array, State
+from latecomer.policies.dispatch import is_choice_of, is_width_of
+from latecomer.policies.learner import Learner
+from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.stamps import Clock, Span
+
+
+@is_width_of("Uniform")
+def none(state: State, pending: float) -> float:
+    """It widens nothing."""
+    return 0.0
+
+
+@is_choice_of("Uniform")
+def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+    """Each of the K actions with probability 1/K, which is also its score."""
+    count = actions.shape[0]
+    for k in range(count):
+        scores[k] = 1.0 / count
+    return min(int(draws[0] * count), count - 1)
+
+
+class Uniform(Learner):
+    """Chooses at random, and keeps the statistics all the same.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> lc.Uniform(dim=2, window=100, seed=0).decide([[1.0, 0.0], [0.0, 1.0]]).score
+    0.5
+    """
+
+    def __init__(
+        self, dim: int, window: Span, *, ridge: float = 1.0, seed: Seed = None, clock: Clock | None = None
+    ) -> None:
+        super().__init__(dim, window, ridge=ridge, randomness=Randomness(Draw.UNIFORM, seed), clock=clock)

@@ -1,0 +1,113 @@
+"""The slow policy: straight from the definitions, everything summed and solved afresh in every round."""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+import latecomer as lc
+
+Array = npt.NDArray[np.float64]
+Kind = Literal["exact", "buffered", "heuristic", "conservative", "confidence"]
+
+TIE = 1e-10
+
+
+class Oracle:
+    """OTFLinUCB (exact, buffered) and OTFLinTS (three betas), with nothing kept but the history."""
+
+    def __init__(
+        self, dim: int, span: int, *, kind: Kind, ridge: float = 1.0, delta: float = 0.1, exploration: float = 1.0
+    ) -> None:
+        self.dim, self.span, self.kind = dim, span, kind
+        self.ridge, self.delta, self.exploration = ridge, delta, exploration
+        self.actions = np.empty((0, dim))
+        self.stamps: list[int] = []
+        self.frozen_norms: list[float] = []
+        self.credits: dict[int, float] = {}
+        self.revoked: set[int] = set()
+
+    @property
+    def V(self) -> Array:
+        return self.ridge * np.eye(self.dim) + self.actions.T @ self.actions
+
+    @property
+    def B(self) -> Array:
+        total = np.zeros(self.dim)
+        for round, value in self.credits.items():
+            if round not in self.revoked:
+                total += value * self.actions[round - 1]
+        return total
+
+    @property
+    def theta_hat(self) -> Array:
+        return np.linalg.solve(self.V, self.B)
+
+    def f(self, t: int) -> float:
+        d, ridge = self.dim, self.ridge
+        return float(np.sqrt(ridge) + np.sqrt(2 * np.log(1 / self.delta) + d * np.log((d * ridge + t) / (d * ridge))))
+
+    def pending_width(self, now: int) -> float:
+        window = [s for s, stamp in enumerate(self.stamps) if now - stamp <= self.span]
+        if not window:
+            return 0.0
+        if self.kind == "exact":
+            rows = self.actions[window]
+            return float(np.sqrt(np.sum(rows.T * np.linalg.solve(self.V, rows.T), axis=0)).sum())
+        return float(sum(self.frozen_norms[s] for s in window))
+
+    def width(self, now: int) -> float:
+        f, pending = self.f(len(self.stamps) + 1), self.pending_width(now)
+        return {
+            "exact": 2 * f + pending,
+            "buffered": 2 * f + pending,
+            "heuristic": 1 + pending / f,
+            "conservative": f + pending,
+            "confidence": (f + pending) ** 2,
+        }[self.kind]
+
+    def scores(self, actions: Array, now: int, normals: Array) -> Array:
+        V, theta_hat, width = self.V, self.theta_hat, self.width(now)
+        if self.kind in ("exact", "buffered"):
+            norms = np.sqrt(np.sum(actions.T * np.linalg.solve(V, actions.T), axis=0))
+            scores: Array = actions @ theta_hat + self.exploration * width * norms
+            return scores
+        # V = LLᵀ, and L⁻ᵀz has covariance V⁻¹
+        lower = np.linalg.cholesky(V)
+        sample = theta_hat + self.exploration * np.sqrt(width) * np.linalg.solve(lower.T, normals)
+        scores = actions @ sample
+        return scores
+
+    def decide(self, actions: Array, now: int, normals: Array) -> tuple[int, float]:
+        scores = self.scores(actions, now, normals)
+        best = 0
+        for k in range(1, len(scores)):
+            if scores[k] > scores[best] + TIE * (1 + abs(scores[best])):
+                best = k
+        action = actions[best]
+        self.frozen_norms.append(float(np.sqrt(action @ np.linalg.solve(self.V, action))))
+        self.actions = np.vstack([self.actions, action])
+        self.stamps.append(now)
+        return best, float(scores[best])
+
+    def verdict(self, round: int, now: int) -> lc.Verdict:
+        if not 1 <= round <= len(self.stamps):
+            return lc.Verdict.UNKNOWN
+        if max(now, self.stamps[-1]) - self.stamps[round - 1] > self.span:
+            return lc.Verdict.LATE
+        return lc.Verdict.DUPLICATE if round in self.credits else lc.Verdict.ACCEPTED
+
+    def convert(self, round: int, value: float, now: int) -> lc.Verdict:
+        verdict = self.verdict(round, now)
+        if verdict is lc.Verdict.ACCEPTED:
+            self.credits[round] = value
+        return verdict
+
+    def revoke(self, round: int, now: int) -> lc.Verdict:
+        verdict = self.verdict(round, now)
+        if verdict is lc.Verdict.ACCEPTED:
+            return lc.Verdict.UNKNOWN
+        if verdict is lc.Verdict.DUPLICATE and round not in self.revoked:
+            self.revoked.add(round)
+            return lc.Verdict.ACCEPTED
+        return verdict

@@ -1,0 +1,37 @@
+"""Action sets and policies for the tests to play with."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import latecomer as lc
+
+Array = npt.NDArray[np.float64]
+
+EVERY_POLICY: dict[str, dict[str, Any]] = {
+    "OTFLinUCB-exact": {"policy": "OTFLinUCB", "width": "exact"},
+    "OTFLinUCB-buffered": {"policy": "OTFLinUCB", "width": "buffered"},
+    "OTFLinTS-heuristic": {"policy": "OTFLinTS", "beta": "heuristic", "seed": 7},
+    "OTFLinTS-conservative": {"policy": "OTFLinTS", "beta": "conservative", "seed": 7},
+    "OTFLinTS-confidence": {"policy": "OTFLinTS", "beta": "confidence", "seed": 7},
+    "LinUCB": {"policy": "LinUCB"},
+    "LinTS": {"policy": "LinTS", "seed": 7},
+    "Greedy": {"policy": "Greedy"},
+    "Uniform": {"policy": "Uniform", "seed": 7},
+}
+
+
+def make(name: str, dim: int, window: Any, **more: Any) -> Any:
+    """A policy by its name in `EVERY_POLICY`."""
+    arguments = {**EVERY_POLICY[name], **more}
+    return getattr(lc, arguments.pop("policy"))(dim=dim, window=window, **arguments)
+
+
+def unit_actions(rng: np.random.Generator, count: int, dim: int) -> Array:
+    """Rows in the positive orthant of the unit sphere, one of them twice."""
+    actions = np.abs(rng.standard_normal((count, dim))) + 1e-3
+    actions /= np.linalg.norm(actions, axis=1, keepdims=True)
+    if count > 2:
+        actions[-1] = actions[1]
+    return actions

@@ -5,6 +5,7 @@ BIN := .venv/bin
 
 # Numba does not see that a kernel changed when only a function it calls did. One cache per state of the source is safe.
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell find src -name '*.py' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-16)
+export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: help test lint types unit bench docs constraints clean
 

@@ -22,39 +22,35 @@ class Oracle:
         self.dim, self.span, self.kind = dim, span, kind
         self.ridge, self.delta, self.exploration = ridge, delta, exploration
         self.actions = np.empty((0, dim))
-        self.stamps: list[int] = []
-        self.frozen_norms: list[float] = []
+        self.stamps = np.empty(0, np.int64)
+        self.frozen_norms = np.empty(0)
         self.credits: dict[int, float] = {}
         self.revoked: set[int] = set()
 
     @property
     def V(self) -> Array:
-        return self.ridge * np.eye(self.dim) + self.actions.T @ self.actions
+        return np.asarray(self.ridge * np.eye(self.dim) + self.actions.T @ self.actions, np.float64)
 
     @property
     def B(self) -> Array:
-        total = np.zeros(self.dim)
-        for round, value in self.credits.items():
-            if round not in self.revoked:
-                total += value * self.actions[round - 1]
-        return total
+        counted = {round: value for round, value in self.credits.items() if round not in self.revoked}
+        rows = self.actions[[round - 1 for round in counted]]
+        return np.asarray(np.array(list(counted.values())) @ rows) if counted else np.zeros(self.dim)
 
     @property
     def theta_hat(self) -> Array:
-        return np.linalg.solve(self.V, self.B)
+        return np.asarray(np.linalg.solve(self.V, self.B), np.float64)
 
     def f(self, t: int) -> float:
         d, ridge = self.dim, self.ridge
         return float(np.sqrt(ridge) + np.sqrt(2 * np.log(1 / self.delta) + d * np.log((d * ridge + t) / (d * ridge))))
 
     def pending_width(self, now: int) -> float:
-        window = [s for s, stamp in enumerate(self.stamps) if now - stamp <= self.span]
-        if not window:
-            return 0.0
+        window = now - self.stamps <= self.span
         if self.kind == "exact":
             rows = self.actions[window]
             return float(np.sqrt(np.sum(rows.T * np.linalg.solve(self.V, rows.T), axis=0)).sum())
-        return float(sum(self.frozen_norms[s] for s in window))
+        return float(self.frozen_norms[window].sum())
 
     def width(self, now: int) -> float:
         f, pending = self.f(len(self.stamps) + 1), self.pending_width(now)
@@ -70,13 +66,11 @@ class Oracle:
         V, theta_hat, width = self.V, self.theta_hat, self.width(now)
         if self.kind in ("exact", "buffered"):
             norms = np.sqrt(np.sum(actions.T * np.linalg.solve(V, actions.T), axis=0))
-            scores: Array = actions @ theta_hat + self.exploration * width * norms
-            return scores
+            return np.asarray(actions @ theta_hat + self.exploration * width * norms)
         # V = LLᵀ, and L⁻ᵀz has covariance V⁻¹
         lower = np.linalg.cholesky(V)
         sample = theta_hat + self.exploration * np.sqrt(width) * np.linalg.solve(lower.T, normals)
-        scores = actions @ sample
-        return scores
+        return np.asarray(actions @ sample)
 
     def decide(self, actions: Array, now: int, normals: Array) -> tuple[int, float]:
         scores = self.scores(actions, now, normals)
@@ -85,9 +79,9 @@ class Oracle:
             if scores[k] > scores[best] + TIE * (1 + abs(scores[best])):
                 best = k
         action = actions[best]
-        self.frozen_norms.append(float(np.sqrt(action @ np.linalg.solve(self.V, action))))
+        self.frozen_norms = np.append(self.frozen_norms, np.sqrt(action @ np.linalg.solve(self.V, action)))
         self.actions = np.vstack([self.actions, action])
-        self.stamps.append(now)
+        self.stamps = np.append(self.stamps, now)
         return best, float(scores[best])
 
     def verdict(self, round: int, now: int) -> lc.Verdict:

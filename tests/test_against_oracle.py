@@ -19,7 +19,15 @@ POLICY_OF: dict[Kind, str] = {
 
 
 def play_both(
-    dim: int, span: int, kind: Kind, *, ridge: float, rounds: int, seed: int, in_time: bool = False, check_every: int = 1
+    dim: int,
+    span: int,
+    kind: Kind,
+    *,
+    ridge: float,
+    rounds: int,
+    seed: int,
+    in_time: bool = False,
+    check_every: int = 1,
 ) -> dict[lc.Verdict, int]:
     """Play one random trace through the policy and the oracle; returns how often each verdict fell."""
     rng = np.random.default_rng([seed, dim, span])

@@ -6,7 +6,7 @@ constant of the state's type, stays one all the way down.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -15,8 +15,8 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def kernel(function: Kernel) -> Kernel:
     """Compile on first call, for each dimension anew, and keep the machine code on disk."""
-    compiled: Kernel = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
-    return compiled
+    compile_ = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+    return cast(Kernel, compile_(function))
 
 
 def entry(function: Kernel, *examples: object) -> Kernel:
@@ -24,5 +24,5 @@ def entry(function: Kernel, *examples: object) -> Kernel:
 
     It saves the half microsecond in which Numba looks the types up at every call; the caller answers for the types.
     """
-    found: Kernel = function.compile(tuple(numba.typeof(example) for example in examples))  # type: ignore[attr-defined]
-    return found
+    types = tuple(numba.typeof(example) for example in examples)  # type: ignore[no-untyped-call]
+    return cast(Kernel, cast(Any, function).compile(types))

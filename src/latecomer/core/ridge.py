@@ -52,7 +52,7 @@ def is_check_due(state: State, c: float) -> bool:
 
 @kernel
 def residual(state: State) -> float:
-    """max |V·V⁻¹ − I|."""
+    """Max |V·V⁻¹ − I|."""
     dim = state.B.shape[0]
     worst = 0.0
     if dim <= UNROLLED:
@@ -86,8 +86,7 @@ def refactorise(state: State) -> None:
         for i in range(dim):
             for j in range(dim):
                 state.root[i, j] = upper[i, j] if j >= i else 0.0
-    # Row i of `inverse` holds column i of U⁻ᵀ, that is row i of U⁻¹ transposed: forward substitution, vector inner loops.
-    inverse = np.zeros((dim, dim))
+    inverse = np.zeros((dim, dim))  # U⁻ᵀ, lower triangular, by forward substitution; V⁻¹ = inverseᵀ·inverse
     for k in range(dim):
         inverse[k, k] = 1.0
     for k in range(dim):
@@ -97,7 +96,6 @@ def refactorise(state: State) -> None:
             factor = upper[k, i]
             for j in range(k + 1):
                 inverse[i, j] -= factor * inverse[k, j]
-    # inverse = U⁻ᵀ (lower triangular); V⁻¹ = inverseᵀ·inverse
     for i in range(dim):
         for j in range(dim):
             state.V_inv[i, j] = 0.0

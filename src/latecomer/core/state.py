@@ -5,15 +5,46 @@ a whole state passes to a kernel as one argument, is saved as plain arrays, and 
 """
 
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
-State = Any
-"""A compiled kernel's view of one state record: fields as attributes."""
 Ring = npt.NDArray[Any]
+Cell = npt.NDArray[Any]
+"""An array of one state record."""
+
+
+class State(Protocol):
+    """A compiled kernel's view of one state record; `state_dtype` says what each field is."""
+
+    V: Array
+    V_inv: Array
+    root: Array
+    B: Array
+    log_det: float
+    residual: float
+    refactorisations: int
+    span: int
+    rounds: int
+    oldest: int
+    head: int
+    pending: int
+    now: int
+    exact: int
+    width_sum: float
+    width_lost: float
+    ridge: float
+    theta_hat: Array
+    sample: Array
+    u: Array
+    products: Array
+    sums: Array
+
+    def __getattr__(self, name: str) -> float:
+        """The algorithm's own numbers."""
+
 
 LANES = 64
 """Rounds a block of the ring holds, side by side: long enough for the compiler to make vector loops of it."""

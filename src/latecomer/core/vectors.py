@@ -42,7 +42,7 @@ def dot(x: Array, y: Array, dim: int) -> float:
 
 @kernel
 def multiply(matrix: Array, x: Array, out: Array) -> None:
-    """out = matrix·x for a symmetric matrix, row by row so that the inner loop is a vector one."""
+    """Out = matrix·x for a symmetric matrix, row by row so that the inner loop is a vector one."""
     dim = out.shape[0]
     for i in range(dim):
         out[i] = 0.0

@@ -11,9 +11,7 @@ from latecomer.core.window import add_width, held, is_closed, slot_of, spanned_b
 @kernel
 def radius(t: int, dim: int, ridge: float, delta: float) -> float:
     """f_{t,δ} = √λ + √(2 ln(1/δ) + d ln((dλ + t)/(dλ))), Eq. 3."""
-    return math.sqrt(ridge) + math.sqrt(
-        2.0 * math.log(1.0 / delta) + dim * math.log((dim * ridge + t) / (dim * ridge))
-    )
+    return math.sqrt(ridge) + math.sqrt(2.0 * math.log(1.0 / delta) + dim * math.log((dim * ridge + t) / (dim * ridge)))
 
 
 @kernel
@@ -43,7 +41,8 @@ def pending_width_at(state: State, ring: Ring, now: int) -> float:
 def shrink_norms(state: State, ring: Ring, c: float) -> None:
     """n_s −= (A_s·u)²/(1 + c) for every round in the ring, and W afresh: O(m d), where n_s = ‖A_s‖²_{V⁻¹}.
 
-    A closed lane has n = 0 and stays there. Lanes run side by side, each summed on its own, so that the loops become vector ones without reordering a sum.
+    A closed lane has n = 0 and stays there. Lanes run side by side, each summed on its own, so that the loops become
+    vector ones without reordering a sum.
     """
     dim = state.B.shape[0]
     shrink = 1.0 / (1.0 + c)

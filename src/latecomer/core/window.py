@@ -1,18 +1,16 @@
 """The window: a growing ring of the rounds that may still convert.
 
 Rounds are numbered 1, 2, … without gaps, so a round's slot follows from its number and no index is needed; its lane is
-always (round − 1) mod `LANES`, and no block holds both ends, so that sums over the ring do not depend on its size. A round
-of stamp s is closed at stamp `now` when now − s > span: here, and nowhere else, is that rule written.
+always (round − 1) mod `LANES`, and no block holds both ends, so that sums over the ring do not depend on its size. A
+round of stamp s is closed at stamp `now` when now − s > span: here, and nowhere else, is that rule written.
 """
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from latecomer.core.compile import kernel
-from latecomer.core.state import LANES, Array, Ring, State
+from latecomer.core.state import LANES, Array, Cell, Ring, State
 
 OPEN = np.nan
 REVOKED = -1.0
@@ -33,15 +31,21 @@ def held(state: State) -> int:
 
 
 @kernel
+def slots(ring: Ring) -> int:
+    """How many rounds there is room for."""
+    return int(ring.shape[0]) * LANES
+
+
+@kernel
 def is_full(state: State, ring: Ring) -> bool:
     """Whether the next round would land in the block of the oldest."""
-    return state.head % LANES + held(state) >= ring.shape[0] * LANES
+    return state.head % LANES + held(state) >= slots(ring)
 
 
 @kernel
 def slot_of(state: State, ring: Ring, round: int) -> int:
     """Where a round that the ring holds (or the next one) lives."""
-    return (state.head + (round - state.oldest)) % (ring.shape[0] * LANES)
+    return (state.head + (round - state.oldest)) % slots(ring)
 
 
 @kernel
@@ -68,7 +72,7 @@ def expire(state: State, ring: Ring, now: int) -> None:
             state.pending -= 1
         block.norm[lane] = 0.0  # an empty lane adds nothing to the exact width
         state.oldest += 1
-        state.head = (state.head + 1) % (ring.shape[0] * LANES)
+        state.head = (state.head + 1) % slots(ring)
     state.width_sum = state.width_lost = 0.0
 
 
@@ -111,7 +115,7 @@ def move_B(state: State, ring: Ring, slot: int, value: float) -> None:
 
 
 @kernel
-def credit(cell: State, ring: Ring, round: int, value: float, now: int) -> int:
+def credit(cell: Cell, ring: Ring, round: int, value: float, now: int) -> int:
     """A conversion arrives: B += value·A_s when it is accepted, and nothing otherwise."""
     state = cell[0]
     answer = verdict(state, ring, round, now)
@@ -124,7 +128,7 @@ def credit(cell: State, ring: Ring, round: int, value: float, now: int) -> int:
 
 
 @kernel
-def revoke(cell: State, ring: Ring, round: int, now: int) -> int:
+def revoke(cell: Cell, ring: Ring, round: int, now: int) -> int:
     """A credited conversion is taken back, for good: what converts again afterwards is a duplicate."""
     state = cell[0]
     answer = verdict(state, ring, round, now)
@@ -146,7 +150,7 @@ def spanned_blocks(head: int, count: int) -> int:
     return (head % LANES + count + LANES - 1) // LANES
 
 
-def resized(cell: npt.NDArray[Any], ring: Ring, blocks: int) -> Ring:
+def resized(cell: Cell, ring: Ring, blocks: int) -> Ring:
     """The same rounds in a ring of `blocks` blocks, the oldest in the first."""
     head, count = int(cell["head"][0]), int(cell["rounds"][0] - cell["oldest"][0] + 1)
     spanned = spanned_blocks(head, count)

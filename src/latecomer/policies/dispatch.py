@@ -8,11 +8,13 @@ resolves the call while it compiles: there is no branch left at run time, and th
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from numba.extending import overload
 
 from latecomer.core.compile import kernel
 from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
-from latecomer.core.state import UNSTAMPED, Array, Ring, State
+from latecomer.core.state import UNSTAMPED, Array, Cell, Ring, State
 from latecomer.core.width import pending_width_at, renew_norms, shrink_norms
 from latecomer.core.window import expire, is_full, push
 
@@ -21,6 +23,7 @@ NORM_LIMIT = 1.0 + 1e-6
 
 FULL, INADMISSIBLE = -1, -2
 
+Integers = npt.NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 _WIDTHS: dict[str, Callable[..., float]] = {}
 _CHOICES: dict[str, Callable[..., int]] = {}
@@ -46,14 +49,18 @@ def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
     raise TypeError("choose is for compiled code")
 
 
+def _tag(record_type: Any) -> str:
+    return str(next(iter(record_type.fields)))
+
+
 @overload(width)
 def _width(state: State, pending: float) -> Callable[..., float]:
-    return _WIDTHS[next(iter(state.fields))]
+    return _WIDTHS[_tag(state)]
 
 
 @overload(choose)
 def _choose(state: State, actions: Array, draws: Array, scores: Array) -> Callable[..., int]:
-    return _CHOICES[next(iter(state.fields))]
+    return _CHOICES[_tag(state)]
 
 
 @kernel
@@ -99,7 +106,7 @@ def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array, sco
 
 
 @kernel
-def step(cell: State, ring: Ring, actions: Array, stamp: int, draws: Array, scores: Array) -> tuple[int, int, float]:
+def step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array, scores: Array) -> tuple[int, int, float]:
     """One decision from outside: (index, round, score), the index negative where none could be made."""
     state = cell[0]
     if not admissible(actions):
@@ -110,7 +117,7 @@ def step(cell: State, ring: Ring, actions: Array, stamp: int, draws: Array, scor
 
 @kernel
 def steps(
-    cell: State, ring: Ring, sets: Array, stamps: Array, draws: Array, scores: Array, indices: Array, values: Array
+    cell: Cell, ring: Ring, sets: Array, stamps: Integers, draws: Array, scores: Array, indices: Integers, values: Array
 ) -> None:
     """Decision after decision, each as `step` would make it; the ring has room, and the actions are admissible."""
     for i in range(sets.shape[0]):
@@ -119,13 +126,13 @@ def steps(
 
 
 @kernel
-def next_width(cell: State, ring: Ring, stamp: int) -> float:
+def next_width(cell: Cell, ring: Ring, stamp: int) -> float:
     """The width as of a decision at `stamp`."""
     state = cell[0]
     return float(width(state, pending_width_at(state, ring, stamp)))
 
 
 @kernel
-def next_pending_width(cell: State, ring: Ring, stamp: int) -> float:
+def next_pending_width(cell: Cell, ring: Ring, stamp: int) -> float:
     """W as of a decision at `stamp`."""
     return float(pending_width_at(cell[0], ring, stamp))

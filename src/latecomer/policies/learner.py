@@ -1,7 +1,7 @@
 """The shell that every policy shares: events in, verdicts out.
 
-An algorithm is its `choose`; arguments, windows, draws and files are here. A policy has one owner: it is not for several
-threads at once.
+An algorithm is its `choose`; arguments, windows, draws and files are here. A policy has one owner: it is not for
+several threads at once.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from latecomer.arguments import positive, share, whole
 from latecomer.core.state import UNSTAMPED, Array
 from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
-from latecomer.policies.arguments import action_set, action_sets, explain_inadmissible, positive, share, whole
+from latecomer.policies.action_sets import action_set, action_sets, explain_inadmissible
 from latecomer.policies.dispatch import INADMISSIBLE, admissible
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness
@@ -48,7 +49,7 @@ class Learner:
         self._in_rounds = not isinstance(window, timedelta)
         self._window: Span = window if isinstance(window, timedelta) else self._span
         self._clock = clock or system_clock
-        self._randomness = randomness or Randomness()
+        self._randomness = randomness or Randomness(Draw.NOTHING, seed=0)
         self._draws_nothing = self._randomness.draw is Draw.NOTHING
         numbers = {"ridge": positive("ridge", ridge), **(numbers or {})}
         self._parameters: dict[str, Any] = {**numbers, **(options or {})}
@@ -154,8 +155,8 @@ class Learner:
     def revoke(self, decision: Decision | int, *, at: Moment | None = None) -> Verdict:
         """Take a credited conversion back, for good, while its window is open: a purchase that was returned.
 
-        `ACCEPTED`: it no longer counts. `DUPLICATE`: it was revoked before. `LATE`: its window has closed. `UNKNOWN`: no
-        such decision, or it has not converted.
+        `ACCEPTED`: it no longer counts. `DUPLICATE`: it was revoked before. `LATE`: its window has closed. `UNKNOWN`:
+        no such decision, or it has not converted.
         """
         round_ = _round_of(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
@@ -176,12 +177,12 @@ class Learner:
 
     @property
     def dim(self) -> int:
-        """d."""
+        """D."""
         return self._dim
 
     @property
     def window(self) -> Span:
-        """m."""
+        """M."""
         return self._window
 
     @property
@@ -211,7 +212,7 @@ class Learner:
 
     @property
     def log_det(self) -> float:
-        """ln det(V)/λ^d."""
+        """Ln det(V)/λ^d."""
         return float(self._memory.number("log_det"))
 
     @property
@@ -231,7 +232,9 @@ class Learner:
 
     def __repr__(self) -> str:
         parameters = "".join(f", {name}={value!r}" for name, value in self._parameters.items())
-        return f"<{type(self).__name__}(dim={self._dim}, window={self._window!r}{parameters}) after {self.rounds} rounds>"
+        return (
+            f"<{type(self).__name__}(dim={self._dim}, window={self._window!r}{parameters}) after {self.rounds} rounds>"
+        )
 
     @property
     def _now(self) -> int:

@@ -4,11 +4,11 @@ Samples θ̃_t ~ N(θ̂_t, c²·V_t⁻¹), the standard Thompson sampling of the
 argmax ⟨a, θ̃_t⟩.
 """
 
+from latecomer.arguments import nonnegative
 from latecomer.core.draws import draw
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, State
 from latecomer.core.vectors import first_best, inner_products
-from latecomer.policies.arguments import nonnegative
 from latecomer.policies.dispatch import is_choice_of, is_width_of
 from latecomer.policies.learner import Learner
 from latecomer.policies.randomness import Draw, Randomness, Seed

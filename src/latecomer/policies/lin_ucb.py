@@ -5,11 +5,11 @@ Plays argmax ⟨a, θ̂_t⟩ + c·f_{t,δ}·‖a‖_{V_t⁻¹}. Under delays θ�
 
 import math
 
+from latecomer.arguments import nonnegative, probability
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
 from latecomer.core.width import radius
-from latecomer.policies.arguments import nonnegative, probability
 from latecomer.policies.dispatch import is_choice_of, is_width_of, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.stamps import Clock, Span

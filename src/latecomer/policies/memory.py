@@ -21,9 +21,7 @@ _TRIM_MASK = 4095
 class Memory:
     """The record and the ring of one policy, growing and shrinking with what is open."""
 
-    def __init__(
-        self, tag: str, dim: int, *, span: int, exact: bool, sampled: bool, numbers: dict[str, float]
-    ) -> None:
+    def __init__(self, tag: str, dim: int, *, span: int, exact: bool, sampled: bool, numbers: dict[str, float]) -> None:
         self.dim = dim
         self.state = new_state(tag, dim, span=span, exact=exact, sampled=sampled, numbers=numbers)
         self.ring = new_ring(dim)
@@ -47,7 +45,7 @@ class Memory:
         return index, round, score
 
     def _prepare(self, actions: Array, stamp: int, draws: Array) -> None:
-        """Room for the scores of so many actions, and the machine code; a large product needs BLAS kept to one thread."""
+        """Room for the scores of so many actions, and the machine code, with BLAS kept to one thread if it matters."""
         self._set_size = len(actions)
         self._scores = np.empty(self._set_size)
         compiled = entry(step, self.state, self.ring, actions, stamp, draws, self._scores)

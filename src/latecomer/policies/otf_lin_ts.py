@@ -6,12 +6,12 @@ Samples θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹) and plays argmax ⟨a, θ̃_t⟩
 import math
 from typing import Literal
 
+from latecomer.arguments import nonnegative, one_of, probability
 from latecomer.core.draws import draw
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, State
 from latecomer.core.vectors import first_best, inner_products
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.arguments import one_of, nonnegative, probability
 from latecomer.policies.dispatch import is_choice_of, is_width_of, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.randomness import Draw, Randomness, Seed

@@ -6,11 +6,11 @@ Plays argmax ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹} with α_t = 2f_{t,δ}
 import math
 from typing import Literal
 
+from latecomer.arguments import nonnegative, one_of, probability
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.arguments import nonnegative, one_of, probability
 from latecomer.policies.dispatch import is_choice_of, is_width_of, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.stamps import Clock, Span

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from latecomer.arguments import whole
 from latecomer.core.state import Array
 from latecomer.errors import InputError
-from latecomer.policies.arguments import whole
 
 Seed = int | np.random.Generator | None
 
@@ -23,7 +23,7 @@ class Draw(Enum):
 class Randomness:
     """A seeded generator, asked for one decision's draws or for many decisions' at once: the numbers are the same."""
 
-    def __init__(self, draw: Draw = Draw.NOTHING, seed: Seed = None) -> None:
+    def __init__(self, draw: Draw, seed: Seed) -> None:
         self.draw = draw
         if isinstance(seed, np.random.Generator):
             self.generator = seed

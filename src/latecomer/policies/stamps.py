@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from latecomer.arguments import whole
 from latecomer.errors import ClockError, InputError
-from latecomer.policies.arguments import whole
 
 Span = int | timedelta
 Moment = datetime | float

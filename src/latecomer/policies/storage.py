@@ -62,8 +62,9 @@ def write(
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """The header and the arrays of a saved policy, each array checked against its checksum."""
+    data = Path(path).read_bytes()  # whole: a damaged directory then points outside of it, and not at an OSError
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             header = json.loads(archive.read(_HEADER))
             _check_format(path, header)
             arrays = {name: _array(archive, name, checksum) for name, checksum in header["sha256"].items()}
@@ -80,7 +81,7 @@ def _check_format(path: str | PathLike[str], header: dict[str, Any]) -> None:
         raise ValueError(f"its format is {header['format']!r}, not {FORMAT!r}")
     if header["version"] > VERSION:
         raise NewerFileError(
-            f"{os.fspath(path)} has format version {header['version']} and this Latecomer reads up to {VERSION}: upgrade it"
+            f"{os.fspath(path)} has format {header['version']}, and this Latecomer reads up to {VERSION}: update"
         )
 
 

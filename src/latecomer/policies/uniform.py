@@ -16,7 +16,7 @@ def none(state: State, pending: float) -> float:
 @is_choice_of("Uniform")
 def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
     """Each of the K actions with probability 1/K, which is also its score."""
-    count = actions.shape[0]
+    count = int(actions.shape[0])
     for k in range(count):
         scores[k] = 1.0 / count
     return min(int(draws[0] * count), count - 1)

@@ -1,0 +1,59 @@
+"""A million updates, and an inverse that is still one."""
+
+import numpy as np
+import pytest
+
+import latecomer as lc
+
+
+def residual(policy: lc.OTFLinUCB | lc.OTFLinTS) -> float:
+    """The largest entry, and more: the norm of V·V⁻¹ − I."""
+    return float(np.linalg.norm(policy.V @ policy.V_inv - np.eye(policy.dim), 2))
+
+
+def test_a_million_updates_at_d_20() -> None:
+    dim, window, rounds, batch = 20, 100, 1_000_000, 20_000
+    policy = lc.OTFLinUCB(dim, window)
+    rng = np.random.default_rng(0)
+    recent = []
+    for _ in range(rounds // batch):
+        sets = rng.standard_normal((batch, 1, dim)) * np.geomspace(1, 1e-3, dim)  # far from isotropic
+        sets /= np.linalg.norm(sets, axis=2, keepdims=True)
+        recent = policy.decide_many(sets)[-window:]
+        assert residual(policy) < 1e-8
+    actions = np.array([decision.action for decision in recent])
+    direct = np.sqrt(np.sum(actions.T * np.linalg.solve(policy.V, actions.T), axis=0))
+    norms = policy._memory.ring["norm"].ravel()
+    newest = policy._memory.number("head") + window  # the ring holds m + 1 rounds
+    kept = np.sqrt(norms[np.arange(newest - window + 1, newest + 1) % len(norms)])
+    assert policy.rounds == rounds
+    np.testing.assert_allclose(kept, direct, rtol=0, atol=1e-9)
+    assert policy.pending_width == pytest.approx(direct.sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("dim", [2, 5, 20, 40])
+@pytest.mark.parametrize("ridge", [1e-12, 1e-9, 1e-6])
+def test_a_tiny_ridge_is_refactorised(dim: int, ridge: float) -> None:
+    """With λ near rounding the first updates cancel nearly every digit: the check must not wait for its turn."""
+    policy = lc.OTFLinTS(dim, 50, ridge=ridge, seed=0)
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        actions = rng.standard_normal((3, dim))
+        policy.decide(actions / np.linalg.norm(actions, axis=1, keepdims=True))
+        if policy.rounds > 2 * dim:
+            assert residual(policy) < 1e-7
+    root = policy._memory.state["root"][0]
+    np.testing.assert_allclose(root.T @ root, policy.V, rtol=1e-9, atol=1e-9)
+
+
+def test_refactorisation_mends_a_spoilt_inverse() -> None:
+    policy = lc.OTFLinUCB(6, 40)
+    rng = np.random.default_rng(2)
+    for _ in range(1023):
+        policy.decide(rng.standard_normal((1, 6)) / 6)
+    policy._memory.state["V_inv"][0] *= 1.001
+    policy.decide(rng.standard_normal((1, 6)) / 6)  # round 1,024: the check is due
+    assert policy._memory.number("refactorisations") == 1
+    assert residual(policy) < 1e-12
+    actions = np.linalg.solve(policy.V, np.eye(6))
+    np.testing.assert_allclose(policy.V_inv, actions, rtol=1e-10)

@@ -1,0 +1,183 @@
+"""One contract for every policy."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from traces import EVERY_POLICY, make, unit_actions
+
+import latecomer as lc
+
+SETS = [unit_actions(np.random.default_rng(i), 4, 3) for i in range(400)]
+
+
+@pytest.fixture(params=EVERY_POLICY)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def snapshot(policy: Any) -> tuple[bytes, bytes, Any]:
+    """Everything that a policy remembers, its generator included."""
+    memory = policy._memory
+    saved = memory.state[memory._fields()]
+    return saved.tobytes(), memory.ring.tobytes(), policy._randomness.state()
+
+
+def test_it_is_a_policy_and_starts_empty(name: str) -> None:
+    policy = make(name, 3, 10)
+    assert isinstance(policy, lc.Policy)
+    assert (policy.dim, policy.window, policy.rounds, policy.pending) == (3, 10, 0, 0)
+    np.testing.assert_array_equal(policy.theta_hat, np.zeros(3))
+    assert policy.pending_width == 0.0
+    assert name.split("-", maxsplit=1)[0] in repr(policy)
+
+
+def test_rounds_count_from_one_and_the_action_is_a_copy(name: str) -> None:
+    policy = make(name, 3, 10)
+    actions = SETS[0].copy()
+    first, second = policy.decide(actions), policy.decide(actions)
+    assert (first.round, second.round, policy.rounds) == (1, 2, 2)
+    kept = first.action.copy()
+    np.testing.assert_array_equal(kept, actions[first.index])
+    actions[:] = 0.0
+    np.testing.assert_array_equal(first.action, kept)
+    with pytest.raises(AttributeError):
+        first.round = 5
+
+
+def test_the_verdicts_and_their_silence(name: str) -> None:
+    policy = make(name, 3, 2)
+    decision = policy.decide(SETS[0])
+    assert policy.convert(decision) is lc.Verdict.ACCEPTED
+    for expected, round in ((lc.Verdict.DUPLICATE, 1), (lc.Verdict.UNKNOWN, 2), (lc.Verdict.UNKNOWN, 0)):
+        before = snapshot(policy)
+        assert policy.convert(round) is expected
+        assert snapshot(policy) == before
+    policy.decide(SETS[1])
+    policy.decide(SETS[2])
+    policy.decide(SETS[3])
+    before = snapshot(policy)
+    assert policy.convert(1) is lc.Verdict.LATE
+    assert policy.revoke(1) is lc.Verdict.LATE
+    assert policy.convert(-5) is lc.Verdict.UNKNOWN
+    assert policy.convert(10**30) is lc.Verdict.UNKNOWN
+    assert snapshot(policy) == before
+
+
+@pytest.mark.parametrize("window", [0, 1, 5])
+def test_exactly_m_counts_and_m_plus_one_does_not(name: str, window: int) -> None:
+    policy = make(name, 3, window)
+    for i in range(window + 1):
+        policy.decide(SETS[i])
+    assert policy.convert(1) is lc.Verdict.ACCEPTED  # delay m
+    policy.decide(SETS[window + 1])
+    policy.decide(SETS[window + 2])
+    assert policy.convert(2) is lc.Verdict.LATE  # delay m + 1
+
+
+def test_pending_is_the_number_that_would_be_accepted(name: str) -> None:
+    policy = make(name, 3, 5)
+    rng = np.random.default_rng(0)
+    for actions in SETS[:40]:
+        policy.decide(actions)
+        if rng.random() < 0.5:
+            policy.convert(int(rng.integers(1, policy.rounds + 1)))
+        would = sum(policy._memory.verdict(s, -(2**63)) == 0 for s in range(1, policy.rounds + 1))
+        assert policy.pending == would
+
+
+def test_value_is_credited_in_proportion(name: str) -> None:
+    policy = make(name, 3, 5)
+    decision = policy.decide(SETS[0])
+    policy.convert(decision, 0.25)
+    np.testing.assert_allclose(policy.B, 0.25 * decision.action, rtol=1e-15)
+
+
+def test_zero_is_a_value(name: str) -> None:
+    policy = make(name, 3, 5)
+    decision = policy.decide(SETS[0])
+    assert policy.convert(decision, 0.0) is lc.Verdict.ACCEPTED
+    assert policy.convert(decision, 1.0) is lc.Verdict.DUPLICATE
+    np.testing.assert_array_equal(policy.B, np.zeros(3))
+
+
+def test_revoke_takes_back_for_good(name: str) -> None:
+    policy = make(name, 3, 5)
+    decision = policy.decide(SETS[0])
+    assert policy.revoke(decision) is lc.Verdict.UNKNOWN  # nothing to take back yet
+    policy.convert(decision, 0.5)
+    assert policy.revoke(decision) is lc.Verdict.ACCEPTED
+    np.testing.assert_allclose(policy.B, np.zeros(3), atol=1e-16)
+    assert policy.revoke(decision) is lc.Verdict.DUPLICATE
+    assert policy.convert(decision) is lc.Verdict.DUPLICATE
+    assert policy.revoke(99) is lc.Verdict.UNKNOWN
+    assert policy.pending == 0
+
+
+def test_decide_many_answers_as_decide_does(name: str) -> None:
+    batch, single = make(name, 3, 7), make(name, 3, 7)
+    sets = np.stack(SETS[:300])
+    decisions = batch.decide_many(sets)
+    for decision, actions in zip(decisions, sets, strict=True):
+        expected = single.decide(actions)
+        assert (decision.round, decision.index, decision.score) == (expected.round, expected.index, expected.score)
+        np.testing.assert_array_equal(decision.action, expected.action)
+    assert snapshot(batch)[0] == snapshot(single)[0]
+    assert snapshot(batch)[2] == snapshot(single)[2]
+
+
+def test_decide_many_takes_sets_of_different_sizes(name: str) -> None:
+    batch, single = make(name, 3, 7), make(name, 3, 7)
+    sets = [actions[: 1 + i % 4] for i, actions in enumerate(SETS[:50])]
+    decisions = batch.decide_many(sets)
+    expected = [single.decide(actions) for actions in sets]
+    assert [(d.round, d.index, d.score) for d in decisions] == [(d.round, d.index, d.score) for d in expected]
+    assert batch.decide_many([]) == []
+
+
+def test_a_refused_batch_has_decided_nothing(name: str) -> None:
+    policy = make(name, 3, 7)
+    policy.decide(SETS[0])
+    before = snapshot(policy)
+    for bad in (np.nan, 2.0):
+        spoilt = np.stack(SETS[:3])
+        spoilt[2, 1, 0] = bad
+        with pytest.raises(lc.errors.InputError, match="in set 2 of the batch"):
+            policy.decide_many(spoilt)
+        with pytest.raises(lc.errors.InputError, match="in set 1 of the batch"):
+            policy.decide_many([SETS[0], spoilt[2], SETS[1][:2]])
+        with pytest.raises(lc.errors.InputError):
+            policy.decide(spoilt[2])
+    assert snapshot(policy) == before
+
+
+def test_the_same_seed_is_the_same_trace(name: str) -> None:
+    first, second = make(name, 3, 7), make(name, 3, 7)
+    for actions in SETS[:50]:
+        assert first.decide(actions).score == second.decide(actions).score
+    assert snapshot(first) == snapshot(second)
+
+
+def test_a_window_in_time(name: str) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    policy = make(name, 3, timedelta(hours=1))
+    decision = policy.decide(SETS[0], at=start)
+    policy.decide(SETS[1], at=start + timedelta(minutes=30))
+    assert policy.convert(decision, at=start + timedelta(hours=1)) is lc.Verdict.ACCEPTED  # exactly the window
+    assert policy.convert(2, at=start + timedelta(minutes=90, microseconds=1)) is lc.Verdict.LATE
+    assert policy.convert(2, at=start + timedelta(minutes=90)) is lc.Verdict.ACCEPTED
+    policy.decide(SETS[2], at=start + timedelta(hours=3))
+    assert policy.pending == 1
+    assert policy.convert(1, at=start) is lc.Verdict.LATE
+
+
+def test_one_set_sizes_may_change_and_lists_do(name: str) -> None:
+    policy = make(name, 2, 7)
+    assert policy.decide([[1, 0]]).index == 0
+    assert policy.decide(((0.5, 0.5), (0.1, 0.2), (0.3, 0.3))).index in (0, 1, 2)
+    assert policy.decide(np.asfortranarray(np.eye(2, dtype=np.float32))).index in (0, 1)
+    readonly = np.eye(2)
+    readonly.flags.writeable = False
+    assert policy.decide(readonly).round == 4
+    assert policy.decide(np.eye(4)[::2, ::2]).round == 5

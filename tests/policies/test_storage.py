@@ -1,0 +1,144 @@
+"""Save and load: bit for bit, atomic, and nothing but a whole file."""
+
+import json
+import os
+import zipfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from traces import EVERY_POLICY, make, unit_actions
+
+import latecomer as lc
+from latecomer.errors import DamagedFileError, NewerFileError
+
+SETS = [unit_actions(np.random.default_rng(i), 4, 3) for i in range(260)]
+
+
+@pytest.mark.parametrize("name", EVERY_POLICY)
+@pytest.mark.parametrize("window", [5, 100, timedelta(seconds=50)])
+def test_a_loaded_policy_continues_bit_for_bit(tmp_path: Path, name: str, window: Any) -> None:
+    def play(policy: Any, i: int) -> tuple[int, float]:
+        at = {"at": float(i)} if isinstance(window, timedelta) else {}
+        decision = policy.decide(SETS[i], **at)
+        policy.convert(max(1, decision.round - 3), 0.5, **at)
+        return decision.index, decision.score
+
+    policy = make(name, 3, window)
+    for i in range(130):
+        play(policy, i)
+    policy.save(tmp_path / "policy")
+    loaded = lc.load(tmp_path / "policy")
+    assert type(loaded) is type(policy)
+    assert repr(loaded) == repr(policy)
+    for i in range(130, 260):
+        assert play(loaded, i) == play(policy, i)
+    assert (
+        loaded._memory.state[loaded._memory._fields()].tobytes()
+        == policy._memory.state[policy._memory._fields()].tobytes()
+    )
+
+
+@pytest.mark.parametrize("bit_generator", [np.random.PCG64, np.random.Philox, np.random.MT19937, np.random.SFC64])
+def test_any_generator_of_numpy(tmp_path: Path, bit_generator: Any) -> None:
+    policy = lc.OTFLinTS(3, 10, seed=np.random.Generator(bit_generator(3)))
+    policy.decide(SETS[0])
+    policy.save(tmp_path / "p")
+    assert lc.load(tmp_path / "p").decide(SETS[1]).score == policy.decide(SETS[1]).score
+
+
+def test_it_is_plain_arrays_and_json(tmp_path: Path) -> None:
+    policy = lc.OTFLinUCB(3, 10)
+    policy.decide(SETS[0])
+    policy.save(tmp_path / "p.npz")
+    with np.load(tmp_path / "p.npz", allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["state/V"][0], policy.V)
+        header = json.loads(arrays["header.json"])
+    assert (header["format"], header["version"], header["policy"]) == ("latecomer policy", 1, "OTFLinUCB")
+
+
+def test_a_flipped_bit_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
+    policy = lc.OTFLinUCB(2, 3)
+    policy.decide(np.eye(2))
+    path = tmp_path / "p"
+    policy.save(path)
+    good = path.read_bytes()
+    refused = 0
+    for position in range(0, len(good), 7):
+        bad = bytearray(good)
+        bad[position] ^= 1 << (position % 8)
+        path.write_bytes(bad)
+        try:
+            loaded = lc.load(path)
+        except lc.errors.FileError:
+            refused += 1
+        else:  # zip has bytes that mean nothing, its time stamps for one
+            assert loaded._memory.state.tobytes()[:-2000] == policy._memory.state.tobytes()[:-2000]
+            np.testing.assert_array_equal(loaded.V, policy.V)
+            assert (loaded.rounds, loaded.pending, loaded.width) == (policy.rounds, policy.pending, policy.width)
+    assert refused > 0.7 * len(range(0, len(good), 7))
+
+
+@pytest.mark.parametrize("keep", [0, 1, 10, 0.5, 0.99])
+def test_a_file_cut_short_is_refused(tmp_path: Path, keep: float) -> None:
+    path = tmp_path / "p"
+    lc.OTFLinUCB(2, 3).save(path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(keep if keep >= 1 else keep * len(data))])
+    with pytest.raises(DamagedFileError, match=r"is not a whole saved policy: .*; restore it from a copy"):
+        lc.load(path)
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = {**json.loads(members["header.json"]), **changes}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in {**members, "header.json": json.dumps(header).encode()}.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"version": 2}, NewerFileError, r"has format 2, and this Latecomer reads up to 1: update"),
+        ({"format": "other"}, DamagedFileError, r"its format is 'other'"),
+        ({"policy": "Unheard"}, DamagedFileError, r"a policy that this Latecomer does not know: 'Unheard'"),
+        ({"parameters": {"dim": 0, "window": 3}}, DamagedFileError, r"does not fit together: dim must be at least 1"),
+        ({"parameters": {"dim": 9, "window": 3}}, DamagedFileError, r"does not fit together"),
+        ({"parameters": {"dim": 2, "window": 3, "colour": 1}}, DamagedFileError, r"does not fit together"),
+        ({"generator": {"bit_generator": "os"}}, DamagedFileError, r"does not fit together"),
+        ({"sha256": {}}, DamagedFileError, r"does not fit together"),
+        ({"version": "x"}, DamagedFileError, r"is not a whole saved policy"),
+    ],
+)
+def test_a_file_that_does_not_fit(tmp_path: Path, changes: Any, error: type[Exception], message: str) -> None:
+    path = tmp_path / "p"
+    lc.OTFLinUCB(2, 3).save(path)
+    rewrite(path, **changes)
+    with pytest.raises(error, match=message):
+        lc.load(path)
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        lc.load(tmp_path / "nothing")
+
+
+def test_the_old_file_stays_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "p"
+    policy = lc.OTFLinUCB(2, 3)
+    policy.save(path)
+    before = path.read_bytes()
+    policy.decide(np.eye(2))
+
+    def full_disk(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        policy.save(path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["p"]

@@ -1,0 +1,112 @@
+"""Clocks: injected, in several dress, and going backwards."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+
+import latecomer as lc
+from latecomer.policies.stamps import stamp_of
+
+HOUR = timedelta(hours=1)
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ACTIONS = np.eye(2)
+
+
+def test_the_clock_is_asked_when_no_time_is_given() -> None:
+    now = START
+    policy = lc.OTFLinUCB(dim=2, window=HOUR, clock=lambda: now)
+    decision = policy.decide(ACTIONS)
+    now = START + HOUR
+    assert policy.convert(decision) is lc.Verdict.ACCEPTED
+    other = policy.decide(ACTIONS)
+    now = START + 2 * HOUR + timedelta(microseconds=1)
+    assert policy.convert(other) is lc.Verdict.LATE
+
+
+def test_without_a_clock_the_machine_tells_the_time() -> None:
+    policy = lc.OTFLinUCB(dim=2, window=HOUR)
+    assert policy.convert(policy.decide(ACTIONS)) is lc.Verdict.ACCEPTED
+
+
+def test_a_moment_in_any_dress() -> None:
+    seconds = START.timestamp()
+    assert (
+        stamp_of(START)
+        == stamp_of(START.replace(tzinfo=None))  # no zone: UTC
+        == stamp_of(START.astimezone(timezone(timedelta(hours=5))))
+        == stamp_of(seconds)
+        == stamp_of(int(seconds))
+        == stamp_of(np.float64(seconds))
+        == int(seconds) * 10**6
+    )
+
+
+@pytest.mark.parametrize("at", ["noon", None, True, float("nan"), float("inf"), 1e300, [1.0]])
+def test_a_moment_that_is_none(at: object) -> None:
+    with pytest.raises(lc.errors.InputError, match=r"at must be a .*seconds since 1970; got"):
+        stamp_of(at)  # type: ignore[arg-type]
+
+
+def test_a_step_back_within_the_window_counts_as_now() -> None:
+    policy = lc.OTFLinUCB(dim=2, window=HOUR)
+    policy.decide(ACTIONS, at=START)
+    earlier = policy.decide(ACTIONS, at=START - HOUR)
+    # Had its own time been taken, its window would end at START.
+    assert policy.convert(earlier, at=START + HOUR) is lc.Verdict.ACCEPTED
+    assert policy.convert(1, at=START - timedelta(minutes=5)) is lc.Verdict.ACCEPTED
+
+
+def test_a_step_back_of_more_than_the_window_is_refused() -> None:
+    policy = lc.OTFLinTS(dim=2, window=HOUR, seed=0)
+    policy.decide(ACTIONS, at=START)
+    before = policy._randomness.state()
+    with pytest.raises(lc.errors.ClockError, match=r"1:00:00; got a time 1:00:00.000001 before the latest decision"):
+        policy.decide(ACTIONS, at=START - HOUR - timedelta(microseconds=1))
+    with pytest.raises(lc.errors.ClockError, match="check the clock"):
+        policy.decide_many([ACTIONS, ACTIONS], at=[START, START - 2 * HOUR])
+    with pytest.raises(lc.errors.ClockError, match="check the clock"):
+        policy.convert(1, at=START - 2 * HOUR)
+    assert (policy.rounds, policy.pending) == (1, 1)
+    assert policy._randomness.state() == before
+
+
+def test_an_old_message_is_judged_by_its_decision_alone() -> None:
+    """A queue that delivers a day-old conversion again must not stop on it."""
+    policy = lc.OTFLinUCB(dim=2, window=HOUR)
+    policy.decide(ACTIONS, at=START)
+    policy.decide(ACTIONS, at=START + 24 * HOUR)
+    policy.convert(2, at=START + 24 * HOUR)
+    assert policy.convert(1, at=START) is lc.Verdict.LATE
+    assert policy.convert(2, at=START) is lc.Verdict.DUPLICATE
+    assert policy.convert(3, at=START) is lc.Verdict.UNKNOWN
+
+
+def test_one_time_for_a_batch_or_one_for_each() -> None:
+    policy = lc.OTFLinUCB(dim=2, window=HOUR)
+    policy.decide_many([ACTIONS] * 3, at=START)
+    policy.decide_many([ACTIONS] * 2, at=[START + HOUR / 2, START + 2 * HOUR])
+    assert policy.pending == 1
+    with pytest.raises(lc.errors.InputError, match=r"one per action set, 2; got 3"):
+        policy.decide_many([ACTIONS] * 2, at=[START] * 3)
+
+
+def test_time_is_not_for_windows_in_rounds() -> None:
+    policy = lc.OTFLinUCB(dim=2, window=5)
+    for call in (
+        lambda: policy.decide(ACTIONS, at=START),
+        lambda: policy.decide_many([ACTIONS], at=START),
+        lambda: policy.convert(1, at=START),
+        lambda: policy.revoke(1, at=START),
+    ):
+        with pytest.raises(lc.errors.InputError, match=r"at is for windows in time, and this window is 5 rounds"):
+            call()
+    assert policy.rounds == 0
+
+
+def test_width_is_as_of_now() -> None:
+    policy = lc.OTFLinUCB(dim=2, window=HOUR)
+    policy.decide(ACTIONS, at=START)
+    assert policy.pending_width == pytest.approx(np.sqrt(0.5))
+    policy.decide(ACTIONS, at=START + 2 * HOUR)
+    assert policy.pending_width == pytest.approx(np.sqrt(0.5))  # the first has closed

@@ -33,7 +33,7 @@ def test_the_elliptical_potential(ridge: float) -> None:
     for _ in range(rounds):
         V_inv = policy.V_inv
         action = policy.decide(unit_actions(rng, 5, dim)).action
-        potential += min(1.0, action @ V_inv @ action)
+        potential += min(1.0, float(action @ V_inv @ action))
     assert potential <= 2 * policy.log_det <= 2 * dim * np.log(1 + rounds / (dim * ridge))
 
 

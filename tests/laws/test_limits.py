@@ -66,7 +66,8 @@ def test_basis_arms_by_hand() -> None:
     dim, window, ridge, delta = 4, 6, 2.0, 0.2
     policy = lc.OTFLinUCB(dim, window, ridge=ridge, delta=delta)
     rng = np.random.default_rng(3)
-    plays, credits, history = np.zeros(dim), np.zeros(dim), []
+    plays, credits = np.zeros(dim), np.zeros(dim)
+    history: list[int] = []
     for t in range(1, 200):
         alpha = 2 * f(t, dim, ridge, delta) + sum(1 / np.sqrt(ridge + plays[arm]) for arm in history[-window:])
         index = credits / (ridge + plays) + alpha / np.sqrt(ridge + plays)

@@ -78,7 +78,8 @@ def test_bad_values(value: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         policy.convert(decision, value)
     assert policy.pending == 1
-    assert policy.convert(decision, np.float32(0.5)) is lc.Verdict.ACCEPTED
+    single: Any = np.float32(0.5)
+    assert policy.convert(decision, single) is lc.Verdict.ACCEPTED
 
 
 @pytest.mark.parametrize("decision", ["1", 1.0, None, True, [1]])
@@ -89,7 +90,8 @@ def test_a_decision_is_a_decision_or_a_round(decision: Any) -> None:
         policy.convert(decision)
     with pytest.raises(InputError, match="decision must be a Decision or its round, a whole number; got"):
         policy.revoke(decision)
-    assert policy.convert(np.int32(1)) is lc.Verdict.ACCEPTED
+    numpy_round: Any = np.int32(1)
+    assert policy.convert(numpy_round) is lc.Verdict.ACCEPTED
 
 
 @pytest.mark.parametrize(

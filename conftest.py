@@ -1,0 +1,43 @@
+"""Before anything is imported: one BLAS thread, machine code of this source and no other; and documents that are run."""
+
+import hashlib
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+ROOT = Path(__file__).parent
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test workers with two BLAS threads each fight for two cores
+
+
+def _source_hash() -> str:
+    """Numba does not notice that a kernel changed when only a function it calls did: one cache per state of the source."""
+    paths = sorted((ROOT / "src").rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _source_hash())
+
+
+def _enter_a_folder_of_its_own(namespace: dict[str, Any]) -> None:
+    """Snippets may write files."""
+    namespace["_home"], namespace["_folder"] = Path.cwd(), TemporaryDirectory()
+    os.chdir(namespace["_folder"].name)
+
+
+def _leave_it(namespace: dict[str, Any]) -> None:
+    os.chdir(namespace["_home"])
+    namespace["_folder"].cleanup()
+
+
+# Every Python snippet of README and docs is executed.
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser()],
+    patterns=["*.md"],
+    setup=_enter_a_folder_of_its_own,
+    teardown=_leave_it,
+).pytest()

@@ -1,0 +1,13 @@
+"""Sphinx."""
+
+from latecomer import __version__
+
+project = "Latecomer"
+author = "The Latecomer authors"
+copyright = author
+release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_theme = "furo"
+autodoc_typehints = "none"
+exclude_patterns = ["_build"]
+suppress_warnings = ["myst.xref_missing"]

@@ -1,0 +1,37 @@
+"""The package as a whole: light to import, honest about its names."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import latecomer as lc
+
+ROOT = Path(__file__).parents[1]
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout  # noqa: S603
+
+
+def test_import_brings_nothing_heavy() -> None:
+    loaded = json.loads(python("import json, sys, latecomer; print(json.dumps(sorted(sys.modules)))"))
+    heavy = {"numpy", "numba", "scipy", "polars", "matplotlib", "msgspec"} & set(loaded)
+    assert heavy == set()
+
+
+def test_every_public_name_is_there() -> None:
+    assert set(lc.__all__) <= set(dir(lc))
+    for name in lc.__all__:
+        assert getattr(lc, name) is not None
+    assert not hasattr(lc, "NoSuchName")
+
+
+def test_the_changelog_has_a_place_for_the_next_version() -> None:
+    assert re.search(r"^## \[Unreleased\]$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def test_no_file_has_grown_too_long() -> None:
+    sizes = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "src").rglob("*.py")}
+    assert {name: size for name, size in sizes.items() if size > 300} == {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from latecomer import errors
 
 if TYPE_CHECKING:
+    from latecomer import delays
     from latecomer.policies.catalogue import load
     from latecomer.policies.greedy import Greedy
     from latecomer.policies.lin_ts import LinTS
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from latecomer.policies.protocol import Policy
     from latecomer.policies.records import Decision, Verdict
     from latecomer.policies.uniform import Uniform
+    from latecomer.simulation import actions
+    from latecomer.simulation.result import Result
+    from latecomer.simulation.simulate import simulate
+    from latecomer.simulation.world import World
 
 __version__ = "0.1.0"
 
@@ -29,10 +34,15 @@ _HOME = {
     "OTFLinTS": "latecomer.policies.otf_lin_ts",
     "OTFLinUCB": "latecomer.policies.otf_lin_ucb",
     "Policy": "latecomer.policies.protocol",
+    "Result": "latecomer.simulation.result",
     "Uniform": "latecomer.policies.uniform",
     "Verdict": "latecomer.policies.records",
+    "World": "latecomer.simulation.world",
     "load": "latecomer.policies.catalogue",
+    "simulate": "latecomer.simulation.simulate",
 }
+
+_MODULES = {"actions": "latecomer.simulation.actions", "delays": "latecomer.delays"}
 
 __all__ = [
     "Decision",
@@ -42,20 +52,28 @@ __all__ = [
     "OTFLinTS",
     "OTFLinUCB",
     "Policy",
+    "Result",
     "Uniform",
     "Verdict",
+    "World",
+    "actions",
+    "delays",
     "errors",
     "load",
+    "simulate",
 ]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name in _MODULES:
+        value: object = import_module(_MODULES[name])
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
         raise AttributeError(f"module 'latecomer' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_MODULES})

@@ -1,8 +1,9 @@
-"""The compiled side of a policy: three generic kernels, and the algorithm that they find in a state's type.
+"""The compiled side of a policy: generic kernels, and the algorithm that they find in a state's type.
 
 An algorithm is two functions of its state: `width` (α_t, β_t, or whatever it multiplies its exploration by) and
-`choose`. They are registered under a tag, the tag is the name of the first field of the state's record, and Numba
-resolves the call while it compiles: there is no branch left at run time, and the kernels cache like any other.
+`choose`; and, where its W is not a sum of norms, `term`. They are registered under a tag, the tag is the name of the first
+field of the state's record, and Numba resolves the call while it compiles: there is no branch left at run time, and the
+kernels cache like any other.
 """
 
 from collections.abc import Callable
@@ -27,6 +28,7 @@ Integers = npt.NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 _WIDTHS: dict[str, Callable[..., float]] = {}
 _CHOICES: dict[str, Callable[..., int]] = {}
+_TERMS: dict[str, Callable[..., float]] = {}
 
 
 def is_width_of(tag: str) -> Callable[[Function], Function]:
@@ -39,6 +41,11 @@ def is_choice_of(tag: str) -> Callable[[Function], Function]:
     return lambda function: _CHOICES.setdefault(tag, function)  # type: ignore[return-value]
 
 
+def is_term_of(tag: str) -> Callable[[Function], Function]:
+    """Register `term(state, c)`: the square of what a played action adds to W; without one, c = ‖A_s‖² in V_s⁻¹."""
+    return lambda function: _TERMS.setdefault(tag, function)  # type: ignore[return-value]
+
+
 def width(state: State, pending: float) -> float:
     """The width of the state's algorithm; compiled code only."""
     raise TypeError("width is for compiled code")
@@ -47,6 +54,15 @@ def width(state: State, pending: float) -> float:
 def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
     """The choice of the state's algorithm; compiled code only."""
     raise TypeError("choose is for compiled code")
+
+
+def term(state: State, c: float) -> float:
+    """The square of an action's term in the state's algorithm's W; compiled code only."""
+    raise TypeError("term is for compiled code")
+
+
+def _norm(state: State, c: float) -> float:
+    return c
 
 
 def _tag(record_type: Any) -> str:
@@ -61,6 +77,11 @@ def _width(state: State, pending: float) -> Callable[..., float]:
 @overload(choose)
 def _choose(state: State, actions: Array, draws: Array, scores: Array) -> Callable[..., int]:
     return _CHOICES[_tag(state)]
+
+
+@overload(term)
+def _term(state: State, c: float) -> Callable[..., float]:
+    return _TERMS.get(_tag(state), _norm)
 
 
 @kernel
@@ -79,7 +100,7 @@ def admissible(actions: Array) -> bool:
 def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
     """A decision moves V and the window."""
     c = absorb(state, action)
-    norm = c  # buffered: ‖A_s‖² in V_s⁻¹, frozen
+    norm = term(state, c)  # buffered: frozen
     if state.exact:
         shrink_norms(state, ring, c)
         norm = c / (1.0 + c)  # ‖A_s‖² in V_{s+1}⁻¹

@@ -5,9 +5,10 @@ several threads at once.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from datetime import timedelta
 from os import PathLike
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from latecomer.errors import InputError
 from latecomer.policies.action_sets import action_set, action_sets, explain_inadmissible
 from latecomer.policies.dispatch import INADMISSIBLE, admissible
 from latecomer.policies.memory import Memory
-from latecomer.policies.randomness import Draw, Randomness
+from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.records import Decision, Verdict
 from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, stamp_of, system_clock
 from latecomer.policies.storage import write
@@ -244,7 +245,14 @@ class Learner:
     def _next_stamp(self) -> int:
         return self.rounds + 1 if self._in_rounds else self._now
 
-    # ---- files ----
+    # ---- files and copies ----
+
+    def fresh(self, seed: Seed = None) -> Self:
+        """A policy of the same parameters that has seen nothing, with a generator of its own."""
+        twin = copy(self)
+        twin._memory = self._memory.emptied()
+        twin._randomness = Randomness(self._randomness.draw, 0 if self._draws_nothing else seed)
+        return twin
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, atomically; `latecomer.load` continues from it bit for bit."""

@@ -23,12 +23,22 @@ class Memory:
 
     def __init__(self, tag: str, dim: int, *, span: int, exact: bool, sampled: bool, numbers: dict[str, float]) -> None:
         self.dim = dim
+        self.span = span
         self.state = new_state(tag, dim, span=span, exact=exact, sampled=sampled, numbers=numbers)
+        self._arguments = {"tag": tag, "dim": dim, "span": span, "exact": exact, "sampled": sampled, "numbers": numbers}
         self.ring = new_ring(dim)
         self._set_size = 0
         self._scores = np.empty(0)
         self._step: Any = None
         self._credit: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Machine code does not travel; it is found again when it is needed."""
+        return {**self.__dict__, "_step": None, "_set_size": 0, "_credit": None}
+
+    def emptied(self) -> "Memory":
+        """Another one for the same algorithm, as it was before its first round."""
+        return Memory(**self._arguments)
 
     # ---- events ----
 

@@ -1,0 +1,82 @@
+"""What the source's authors released: not the algorithms of their paper, and what its figures show.
+
+Both take *squared* norms where the paper has norms: q_s in place of ‖A_s‖ in the window's sum, and aᵀV⁻¹a in place of
+‖a‖_{V⁻¹} in the bonus. Nobody has proved anything about them. Here for reproduction, not for use.
+"""
+
+import math
+
+from latecomer.arguments import nonnegative, positive, probability
+from latecomer.core.draws import draw
+from latecomer.core.ridge import estimate
+from latecomer.core.state import Array, State
+from latecomer.core.vectors import first_best, inner_products, row_dot, squared_norms
+from latecomer.core.width import pending_width
+from latecomer.policies.dispatch import is_choice_of, is_term_of, is_width_of, width
+from latecomer.policies.learner import Learner
+from latecomer.policies.randomness import Draw, Randomness, Seed
+
+
+@is_width_of("ReleasedUCB")
+def released_alpha(state: State, pending: float) -> float:
+    """√(2 ln(1/δ) + d ln(1 + n/(λd)) + λ) + Σ_{window} q_s, n past rounds. Differs from the source: √λ is inside."""
+    dim = state.B.shape[0]
+    growth = dim * math.log(1.0 + state.rounds / (state.ridge * dim))
+    return math.sqrt(2.0 * math.log(1.0 / state.delta) + growth + state.ridge) + pending
+
+
+@is_term_of("ReleasedUCB")
+def released_ucb_term(state: State, c: float) -> float:
+    """q_s = A_sᵀV_s⁻¹A_s itself, where the source has its root."""
+    return c * c
+
+
+@is_choice_of("ReleasedUCB")
+def choose_released_ucb(state: State, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̂⟩ + c·α·(aᵀV⁻¹a). Differs from the source: the norm is squared."""
+    reach = state.exploration * width(state, pending_width(state))
+    estimate(state)
+    squared_norms(state.V_inv, actions, scores)
+    for k in range(actions.shape[0]):
+        scores[k] = row_dot(actions, k, state.theta_hat) + reach * scores[k]
+    return first_best(scores)
+
+
+@is_width_of("ReleasedTS")
+def released_kappa(state: State, pending: float) -> float:
+    """κ = σ0 + Σ_{window} q_s."""
+    return math.sqrt(state.ridge) + pending
+
+
+@is_term_of("ReleasedTS")
+def released_ts_term(state: State, c: float) -> float:
+    """q_s = A_sᵀ(κS)⁻¹A_s, with S after A_s was added: c/(1 + c) over κ."""
+    q = c / (1.0 + c) / width(state, pending_width(state))
+    return q * q
+
+
+@is_choice_of("ReleasedTS")
+def choose_released_ts(state: State, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̃⟩ with θ̃ ~ N(θ̂, κS⁻¹), S = σ0²I + Σ AAᵀ."""
+    estimate(state)
+    draw(state, math.sqrt(width(state, pending_width(state))), draws)
+    inner_products(actions, state.sample, scores)
+    return first_best(scores)
+
+
+class ReleasedUCB(Learner):
+    """The released OTFLinUCB."""
+
+    def __init__(
+        self, dim: int, window: int, *, ridge: float = 1.0, delta: float = 0.1, exploration: float = 1.0
+    ) -> None:
+        numbers = {"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)}
+        super().__init__(dim, window, ridge=ridge, numbers=numbers)
+
+
+class ReleasedTS(Learner):
+    """The released OTFLinTS. `sigma` is 0.5 in its geometric experiments and 1 in the heavy-tailed one."""
+
+    def __init__(self, dim: int, window: int, *, sigma: float = 0.5, seed: Seed = None) -> None:
+        ridge = positive("sigma", sigma) ** 2
+        super().__init__(dim, window, ridge=ridge, sampled=True, randomness=Randomness(Draw.NORMAL, seed))

@@ -1,0 +1,1 @@
+"""Worlds, the compiled loop, runs in parallel, regret."""

@@ -1,0 +1,107 @@
+"""Action laws: what a world offers in each round.
+
+A law has `sample(rng, rounds, theta)`, which returns a (rounds, K, d) array of actions of norm at most 1, d being the length
+of θ. Any object with that method will do:
+
+>>> import numpy as np, latecomer as lc
+>>> class Axes:
+...     def sample(self, rng, rounds, theta):
+...         return np.broadcast_to(np.eye(len(theta)), (rounds, len(theta), len(theta)))
+>>> world = lc.World(theta=[0.2, 0.4], actions=Axes(), delays=lc.delays.Geometric(mean=10))
+>>> lc.simulate(world, {"greedy": lc.Greedy(2, 30)}, horizon=100, runs=2, seed=0).final("greedy").shape
+(2,)
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.arguments import whole
+from latecomer.core.state import Array
+from latecomer.errors import InputError
+
+_TABLE_LIMIT = 16
+"""Up to this dimension, all of {0,1}^d is kept as a table."""
+
+
+class ActionLaw(Protocol):
+    """What a world offers."""
+
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
+        """A (rounds, K, d) array."""
+
+
+def _normalised(actions: Array) -> Array:
+    return np.asarray(actions / np.sqrt(np.einsum("rki,rki->rk", actions, actions))[:, :, None])
+
+
+@dataclass(frozen=True)
+class Binary:
+    """K vectors of {0,1}^d without the zero vector, normalised: what the source's text says."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        whole("count", self.count, least=1)
+
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
+        """Uniform over the 2^d − 1 vectors that are not zero, which is what redrawing the zero vector gives."""
+        dim = len(theta)
+        if dim > _TABLE_LIMIT:
+            bits = rng.integers(0, 2, (rounds, self.count, dim)).astype(np.float64)
+            while len(zero := np.argwhere(~bits.any(axis=2))):
+                bits[zero[:, 0], zero[:, 1]] = rng.integers(0, 2, (len(zero), dim))
+            return _normalised(bits)
+        patterns = np.arange(2**dim)
+        table = ((patterns[:, None] >> np.arange(dim)) & 1).astype(np.float64)
+        table[1:] /= np.linalg.norm(table[1:], axis=1, keepdims=True)
+        return np.asarray(table[rng.integers(1, 2**dim, (rounds, self.count))])
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """K vectors of [0,1]^d, normalised: what the source's released code does."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        whole("count", self.count, least=1)
+
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
+        """A (rounds, K, d) array."""
+        return _normalised(rng.random((rounds, self.count, len(theta))))
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """K vectors from the half of the unit sphere that faces θ: the other half has no reward that is a probability."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        whole("count", self.count, least=1)
+
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
+        """A (rounds, K, d) array."""
+        actions = _normalised(rng.standard_normal((rounds, self.count, len(theta))))
+        return np.asarray(np.where((actions @ theta)[:, :, None] < 0.0, -actions, actions))
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same arms in every round."""
+
+    arms: npt.ArrayLike = field(repr=False)
+
+    def __post_init__(self) -> None:
+        arms = np.array(self.arms, np.float64)
+        if arms.ndim != 2 or not arms.size:
+            raise InputError(f"arms must be a (K, d) array, one row per arm; got shape {arms.shape}")
+        object.__setattr__(self, "arms", arms)
+
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
+        """The arms, without a copy for each round."""
+        arms = np.asarray(self.arms, np.float64)
+        return np.broadcast_to(arms, (rounds, *arms.shape))

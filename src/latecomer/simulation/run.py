@@ -1,0 +1,72 @@
+"""One run: every policy meets the same action sets, rewards and delays."""
+
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from latecomer.core.state import Array
+from latecomer.policies.learner import Learner
+from latecomer.simulation.loop import arrivals, live
+from latecomer.simulation.world import BLOCK, Block, World
+
+ACTIONS, REWARDS, DELAYS, POLICY = range(4)
+
+
+def stream(seed: int, run: int, *purpose: int) -> np.random.Generator:
+    """A generator for one purpose in one run: what others draw, or whether they are there, does not touch it."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run, *purpose)))
+
+
+def policy_seed(seed: int, run: int, name: str) -> np.random.Generator:
+    """The generator that a policy of this name draws from."""
+    return stream(seed, run, POLICY, zlib.crc32(name.encode()))
+
+
+class Episode:
+    """What one run brings, drawn block by block, so that a longer horizon has the same beginning."""
+
+    def __init__(self, world: World, horizon: int, *, seed: int, run: int) -> None:
+        self.world, self.horizon = world, horizon
+        blocks = range(0, horizon, BLOCK)
+        rewards, delays = stream(seed, run, REWARDS), stream(seed, run, DELAYS)
+        self.uniforms: Array = np.concatenate([rewards.random(BLOCK) for _ in blocks])[:horizon]
+        self.delays = np.concatenate([world.delays.sample(delays, BLOCK) for _ in blocks])[:horizon]
+        self._actions = stream(seed, run, ACTIONS)
+
+    def block(self, first: int) -> Block:
+        """Rounds first, first + 1, …; blocks come in order."""
+        block = self.world.block(self._actions, BLOCK)
+        rest = self.horizon - first
+        return Block(block.sets[:rest], block.means[:rest], block.best[:rest])
+
+
+def play_run(world: World, policies: Mapping[str, Learner], *, horizon: int, seed: int, run: int) -> dict[str, Array]:
+    """The cumulative pseudo-regret of every policy in one run."""
+    episode = Episode(world, horizon, seed=seed, run=run)
+    starts, order = arrivals(episode.delays)
+    players = {name: policy.fresh(policy_seed(seed, run, name)) for name, policy in policies.items()}
+    regrets = {name: np.empty(horizon) for name in policies}
+    converts = {name: np.zeros(horizon, np.bool_) for name in policies}
+    for player in players.values():
+        player._memory.make_room(min(horizon, player._memory.span + 1 + BLOCK))
+    for first in range(0, horizon, BLOCK):
+        block = episode.block(first)
+        scores = np.empty(block.sets.shape[1])
+        for name, player in players.items():
+            live(
+                player._memory.state,
+                player._memory.ring,
+                block.sets,
+                player._randomness.draws(len(block.sets), world.dim),
+                block.means,
+                block.best,
+                first,
+                episode.uniforms,
+                starts,
+                order,
+                converts[name],
+                regrets[name],
+                scores,
+            )
+    return regrets

@@ -1,0 +1,146 @@
+"""Many runs, on all cores or many machines, with the same result to the last bit."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from latecomer.arguments import whole
+from latecomer.core.blas import one_thread
+from latecomer.core.state import Array
+from latecomer.errors import InputError
+from latecomer.policies.learner import Learner
+from latecomer.simulation.result import Result
+from latecomer.simulation.run import play_run
+from latecomer.simulation.world import World
+
+Regrets = dict[str, Array]
+
+
+class Engine(Protocol):
+    """Where runs are played: yields (run, its regrets) as they are done, in any order."""
+
+    def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
+        """Play runs 0 … runs − 1."""
+
+
+class Threads:
+    """The cores of this machine; the kernels let go of Python's lock."""
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.jobs = whole("jobs", jobs, least=1) if jobs is not None else os.cpu_count() or 1
+
+    def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
+        """Play runs 0 … runs − 1, a few ahead of what was taken, so that memory stays bounded."""
+        with ThreadPoolExecutor(self.jobs) as pool:
+            waiting: dict[Future[Regrets], int] = {}
+            upcoming = iter(range(runs))
+            try:
+                while True:
+                    for run in upcoming:
+                        waiting[pool.submit(play, run)] = run
+                        if len(waiting) >= 2 * self.jobs:
+                            break
+                    if not waiting:
+                        return
+                    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                        yield waiting.pop(future), future.result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+
+def simulate(
+    world: World,
+    policies: Mapping[str, Learner],
+    *,
+    horizon: int,
+    runs: int,
+    seed: int = 0,
+    jobs: int | None = None,
+    engine: Engine | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Play every policy in the same world, `runs` times.
+
+    Common random numbers: in run i every policy meets the same action sets, rewards and delays, and a policy's own draws
+    depend on the seed, the run and its name alone. The result does not depend on `jobs` or on the engine. Ctrl-C leaves
+    what is done: a result with fewer runs, whose `is_complete` is False.
+
+    Parameters
+    ----------
+    world
+        θ, actions and delays.
+    policies
+        Templates by name, with windows in rounds; they are copied, never changed.
+    horizon
+        T, rounds in a run.
+    runs
+        Independent runs.
+    seed
+        Two simulations of one seed are the same.
+    jobs
+        Threads; all cores by default.
+    engine
+        In place of threads, e.g. `latecomer.simulation.cluster.Cluster`.
+    progress
+        A bar on standard error; by default where that is a terminal.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> world = lc.World(theta=[0.6, 0.6], actions=lc.actions.Binary(3), delays=lc.delays.Geometric(mean=20))
+    >>> result = lc.simulate(world, {"ts": lc.OTFLinTS(2, window=50)}, horizon=200, runs=4, seed=1)
+    >>> result.regret("ts").shape
+    (4, 200)
+    """
+    horizon, runs, seed = (
+        whole("horizon", horizon, least=1),
+        whole("runs", runs, least=1),
+        whole("seed", seed, least=0),
+    )
+    templates = {name: _template(name, policy, world) for name, policy in policies.items()}
+    if not templates:
+        raise InputError("policies must hold at least one policy; got none")
+    play = partial(_play, world, templates, horizon, seed)
+    engine = engine or Threads(jobs)
+    done: dict[int, Regrets] = {}
+    collect = one_thread(_collect)
+    collect(engine.map(play, runs), runs, done, progress=sys.stderr.isatty() if progress is None else progress)
+    finished = sorted(done)
+    if not finished:
+        raise KeyboardInterrupt
+    return Result({name: np.stack([done[run][name] for run in finished]) for name in templates}, runs_asked=runs)
+
+
+def _play(world: World, templates: Mapping[str, Learner], horizon: int, seed: int, run: int) -> Regrets:
+    """For engines: a function of the run alone, which pickles."""
+    return play_run(world, templates, horizon=horizon, seed=seed, run=run)
+
+
+def _collect(source: Iterator[tuple[int, Regrets]], runs: int, done: dict[int, Regrets], *, progress: bool) -> None:
+    """Take what comes, until all is there or Ctrl-C."""
+    from rich.progress import Progress  # noqa: PLC0415 - only where it is used
+
+    with Progress(disable=not progress, transient=True) as bar:
+        task = bar.add_task("runs", total=runs)
+        try:
+            for run, regrets in source:
+                done[run] = regrets
+                bar.advance(task)
+        except KeyboardInterrupt:
+            bar.console.print(f"interrupted: {len(done)} of {runs} runs are done")
+
+
+def _template(name: str, policy: Learner, world: World) -> Learner:
+    if not isinstance(policy, Learner):
+        raise InputError(f"policies[{name!r}] must be a Latecomer policy, such as OTFLinUCB(...); got {policy!r}")
+    if policy.dim != world.dim:
+        raise InputError(f"policies[{name!r}] must have the world's dim, {world.dim}; got {policy.dim}")
+    if not isinstance(policy.window, int):
+        raise InputError(f"policies[{name!r}] must have its window in rounds, as the world has; got {policy.window!r}")
+    return policy

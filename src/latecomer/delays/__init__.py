@@ -1,0 +1,69 @@
+"""Delay laws: how many rounds a conversion takes, or whether it never comes.
+
+Names load when they are first used, so that a law brings no more of SciPy than it needs, and polars comes with the
+reader alone.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from latecomer.delays.law import NEVER, DelayLaw, draw
+
+if TYPE_CHECKING:
+    from latecomer.delays.criteo import read_criteo
+    from latecomer.delays.criteo_law import Criteo
+    from latecomer.delays.criteo_report import CriteoDelays, CriteoReport, Skipped
+    from latecomer.delays.density import log10_density
+    from latecomer.delays.empirical import Empirical
+    from latecomer.delays.fixed import Fixed, Never
+    from latecomer.delays.geometric import Geometric
+    from latecomer.delays.log_normal import LogNormal
+    from latecomer.delays.mixture import Mixture
+    from latecomer.delays.pareto import Pareto
+
+_HOME = {
+    "Criteo": "latecomer.delays.criteo_law",
+    "CriteoDelays": "latecomer.delays.criteo_report",
+    "CriteoReport": "latecomer.delays.criteo_report",
+    "Empirical": "latecomer.delays.empirical",
+    "Fixed": "latecomer.delays.fixed",
+    "Geometric": "latecomer.delays.geometric",
+    "LogNormal": "latecomer.delays.log_normal",
+    "Mixture": "latecomer.delays.mixture",
+    "Never": "latecomer.delays.fixed",
+    "Pareto": "latecomer.delays.pareto",
+    "Skipped": "latecomer.delays.criteo_report",
+    "log10_density": "latecomer.delays.density",
+    "read_criteo": "latecomer.delays.criteo",
+}
+
+__all__ = [
+    "NEVER",
+    "Criteo",
+    "CriteoDelays",
+    "CriteoReport",
+    "DelayLaw",
+    "Empirical",
+    "Fixed",
+    "Geometric",
+    "LogNormal",
+    "Mixture",
+    "Never",
+    "Pareto",
+    "Skipped",
+    "draw",
+    "log10_density",
+    "read_criteo",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'latecomer.delays' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

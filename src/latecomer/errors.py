@@ -14,7 +14,7 @@ class ClockError(InputError):
 
 
 class FileError(LatecomerError):
-    """A saved policy cannot be read."""
+    """A file cannot be read: a saved policy, or a log of delays."""
 
 
 class DamagedFileError(FileError):

@@ -1,0 +1,25 @@
+"""Where runs are played, from the options --engine, --scheduler and --jobs."""
+
+from typing import TYPE_CHECKING
+
+from latecomer.errors import InputError
+
+if TYPE_CHECKING:
+    from latecomer.simulation.simulate import Engine
+
+
+def engine_of(engine: str, scheduler: str | None, jobs: int | None) -> "Engine":
+    """The engine of that name."""
+    if engine == "threads":
+        if scheduler is not None:
+            raise InputError(f"--scheduler is for --engine dask; got {scheduler!r} with --engine threads")
+        from latecomer.simulation.simulate import Threads  # noqa: PLC0415 - only where it is used
+
+        return Threads(jobs)
+    if engine == "dask":
+        if scheduler is None:
+            raise InputError("--engine dask needs the scheduler's address: --scheduler tcp://HOST:PORT")
+        from latecomer.simulation.cluster import Cluster  # noqa: PLC0415
+
+        return Cluster(scheduler)
+    raise InputError(f"--engine must be one of 'threads', 'dask'; got {engine!r}")

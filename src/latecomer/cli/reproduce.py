@@ -1,0 +1,43 @@
+"""`latecomer reproduce`: the paper, run again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def reproduce(
+    runs: Annotated[int, typer.Option(min=2, help="Independent runs of every experiment.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 0,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
+    quick: Annotated[bool, typer.Option("--quick", help="Ten runs and shorter horizons, for a first look.")] = False,
+    criteo: Annotated[Path | None, typer.Option(help="The Criteo attribution file, TSV or gzipped.")] = None,
+    engine: Annotated[str, typer.Option(help="'threads', or 'dask' for many machines.")] = "threads",
+    scheduler: Annotated[str | None, typer.Option(help="The Dask scheduler's address, with --engine dask.")] = None,
+) -> None:
+    """Run every experiment of the paper, and leave a report: pictures, tables, and what was found.
+
+    Example: latecomer reproduce --runs 100 --out report
+    """
+    from latecomer.cli.engine import engine_of  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415 - `latecomer --help` is light
+
+    from latecomer.errors import LatecomerError  # noqa: PLC0415
+    from latecomer.experiments.reproduce import reproduce as run  # noqa: PLC0415
+    from latecomer.experiments.sections import Setting  # noqa: PLC0415
+
+    try:
+        setting = Setting(
+            runs=min(runs, 10) if quick else runs,
+            seed=seed,
+            engine=engine_of(engine, scheduler, jobs),
+            quick=quick,
+            criteo=criteo,
+        )
+        finished = run(setting, out, Console())
+    except (LatecomerError, OSError) as error:
+        typer.echo(f"latecomer reproduce: {error}", err=True)
+        raise typer.Exit(2) from None
+    if not finished:
+        raise typer.Exit(130)

@@ -1,0 +1,135 @@
+"""Pictures: axes labelled, bands visible, colours that the colour-blind can tell apart, and line styles besides."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from latecomer.simulation.result import Result
+
+Array = npt.NDArray[np.float64]
+
+# Okabe and Ito's palette, the yellow left out: it does not show on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
+
+
+def figure(columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels, and its axes row by row."""
+    made = Figure(figsize=(width * columns, height * rows), layout="constrained", dpi=110)
+    axes = np.atleast_1d(made.subplots(rows, columns)).ravel().tolist()
+    for panel in axes:
+        panel.grid(visible=True, linewidth=0.4, color="#dddddd")
+        panel.spines[["top", "right"]].set_visible(False)
+    return made, axes
+
+
+def style(position: int) -> dict[str, object]:
+    """Colour and line of the n-th thing in a plot."""
+    return {"color": COLOURS[position % len(COLOURS)], "linestyle": STYLES[position % len(STYLES)], "linewidth": 1.7}
+
+
+def draw_regret(axes: Axes, result: Result, *, title: str) -> None:
+    """Mean cumulative regret over rounds, with the band that holds 90 % of the runs."""
+    rounds = np.unique(np.linspace(1, result.horizon, min(result.horizon, 400)).astype(np.int64))
+    for position, policy in enumerate(result.policies):
+        values = result.regret(policy)[:, rounds - 1]
+        low, high = np.quantile(values, [0.05, 0.95], axis=0)
+        line = style(position)
+        axes.fill_between(rounds, low, high, color=line["color"], alpha=0.15, linewidth=0)
+        axes.plot(rounds, values.mean(axis=0), label=policy, **line)  # type: ignore[arg-type]
+    axes.set(title=title, xlabel="round", ylabel="cumulative pseudo-regret", xlim=(0, result.horizon))
+    axes.set_ylim(bottom=0)
+
+
+def regret_figure(result: Result, *, title: str) -> Figure:
+    """One panel of regrets with its legend."""
+    made, (axes,) = figure(width=7.0, height=4.6)
+    draw_regret(axes, result, title=title)
+    axes.legend(frameon=False, loc="upper left", fontsize=9)
+    return made
+
+
+def shared_legend(made: Figure, axes: Axes) -> None:
+    """One legend for all panels, beneath them."""
+    handles, labels = axes.get_legend_handles_labels()
+    made.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False, fontsize=9)
+
+
+def regret_panels(results: Mapping[str, Result], *, columns: int) -> Figure:
+    """A panel for each result, by title."""
+    made, axes = figure(columns, -(-len(results) // columns))
+    for panel, (title, result) in zip(axes, results.items(), strict=True):
+        draw_regret(panel, result, title=title)
+    shared_legend(made, axes[0])
+    return made
+
+
+def density_figure(grid: Array, density: Array, *, source: str) -> Figure:
+    """The density of log10 delays."""
+    made, (axes,) = figure(width=6.4, height=4.0)
+    axes.fill_between(grid, density, color=COLOURS[0], alpha=0.2, linewidth=0)
+    axes.plot(grid, density, **style(0))  # type: ignore[arg-type]
+    axes.set(title=f"Delays ({source})", xlabel="log10 of the delay in seconds", ylabel="density")
+    for seconds, name in ((60, "minute"), (3600, "hour"), (86400, "day"), (30 * 86400, "30 days")):
+        axes.axvline(np.log10(seconds), color="#888888", linewidth=0.8, linestyle=":")
+        axes.text(np.log10(seconds), axes.get_ylim()[1], f" {name}", fontsize=8, va="top", color="#555555")
+    axes.set_ylim(bottom=0)
+    return made
+
+
+def sweep_figure(
+    points: Sequence[float],
+    results: Sequence[Result],
+    *,
+    title: str,
+    xlabel: str,
+    mark: tuple[float, str] | None = None,
+) -> Figure:
+    """Final regret as one number of the world changes."""
+    made, (axes,) = figure(width=7.0, height=4.6)
+    for position, policy in enumerate(results[0].policies):
+        finals = np.array([result.final(policy) for result in results])
+        low, high = np.quantile(finals, [0.05, 0.95], axis=1)
+        line = style(position)
+        axes.fill_between(points, low, high, color=line["color"], alpha=0.15, linewidth=0)
+        axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=policy, **line)  # type: ignore[arg-type]
+    axes.set(title=title, xlabel=xlabel, ylabel=f"pseudo-regret at round {results[0].horizon}", xscale="log")
+    axes.set_ylim(bottom=0)
+    if mark:
+        axes.axvline(mark[0], color="#888888", linewidth=0.8, linestyle=":")
+        axes.text(mark[0], axes.get_ylim()[1] * 0.98, f" {mark[1]}", fontsize=8, va="top", color="#555555")
+    axes.legend(frameon=False, fontsize=9, ncols=2)
+    return made
+
+
+def coverage_figure(rounds: Array, coverage: Array, ratios: Mapping[str, Array], *, floor: float) -> Figure:
+    """Theorem 1: how often the set covers, and how much of its radius is used."""
+    made, (left, right) = figure(2, width=5.4)
+    left.plot(rounds, coverage, label="measured, all rounds up to t", **style(0))  # type: ignore[arg-type]
+    left.axhline(floor, label=f"promised, 1 − 2δ = {floor:g}", **style(1))  # type: ignore[arg-type]
+    left.set(title="Theorem 1: coverage", xlabel="round", ylabel="share of runs", ylim=(0, 1.05), xlim=(0, rounds[-1]))
+    left.legend(frameon=False, fontsize=9, loc="lower left")
+    for position, (name, ratio) in enumerate(ratios.items()):
+        right.plot(rounds, ratio, label=name, **style(position))  # type: ignore[arg-type]
+    right.axhline(1.0, color="#888888", linewidth=0.8)
+    right.set(title="How much of the radius is used", xlabel="round", ylabel="deviation / radius", xlim=(0, rounds[-1]))
+    right.set_ylim(0, 1.05)
+    right.legend(frameon=False, fontsize=9)
+    return made
+
+
+def growth_figure(horizons: Array, curves: Mapping[str, Array], *, vacuous_until: float | None, title: str) -> Figure:
+    """Measured regret between its bounds, as T grows; both axes logarithmic."""
+    made, (axes,) = figure(width=7.0, height=4.8)
+    for position, (name, values) in enumerate(curves.items()):
+        axes.plot(horizons, values, marker="o", markersize=3.5, label=name, **style(position))  # type: ignore[arg-type]
+    axes.plot(horizons, horizons, color="#888888", linewidth=0.8, label="T (no bound above this says anything)")
+    if vacuous_until:
+        axes.axvline(vacuous_until, color="#888888", linewidth=0.8, linestyle=":")
+        axes.text(vacuous_until, axes.get_ylim()[0] * 1.5, f" bound < T\n from {vacuous_until:,.0f}", fontsize=8)
+    axes.set(title=title, xlabel="horizon T", ylabel="pseudo-regret", xscale="log", yscale="log")
+    axes.legend(frameon=False, fontsize=9)
+    return made

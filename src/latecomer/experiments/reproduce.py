@@ -1,0 +1,52 @@
+"""The whole reproduction: every experiment of the source, and a report that a reader can look at and believe."""
+
+import time
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from latecomer import __version__
+from latecomer.experiments import paper
+from latecomer.experiments.report import Report
+from latecomer.experiments.sections import SECTIONS, Setting
+
+TITLE = "Linear Bandits with Stochastic Delayed Feedback, reproduced"
+
+
+def reproduce(setting: Setting, folder: Path, console: Console) -> bool:
+    """Run every section into `folder`; whether all of them were finished."""
+    subtitle = f"{setting.runs} runs, seed {setting.seed}, Latecomer {__version__}{', quick' if setting.quick else ''}"
+    report = Report(folder, title=TITLE, subtitle=subtitle)
+    tables: dict[str, pl.DataFrame] = {}
+    started = time.monotonic()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    try:
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task("starting", total=None)
+            setting.before = lambda what: progress.update(task, description=what)
+            for make in SECTIONS:
+                section = make(setting)
+                report.add(section)
+                tables[section.name] = section.table
+                console.print(f"[green]✓[/] {section.title} [dim]{time.monotonic() - started:.1f} s[/]")
+    except KeyboardInterrupt:
+        console.print(f"[yellow]interrupted[/]: {len(tables)} of {len(SECTIONS)} sections are in {report.page}")
+        return False
+    console.print(summary(tables["figure-1"]))
+    console.print(f"The report is {report.page}, with its numbers as CSV and Parquet beside it.")
+    return True
+
+
+def summary(table: pl.DataFrame) -> Table:
+    """Figure 1 at its horizon, a line for each panel."""
+    policies = table["policy"].unique(maintain_order=True).to_list()
+    shown = Table(title=f"Mean pseudo-regret at T = {paper.HORIZON:,}, ± its standard error", title_justify="left")
+    for heading in ("actions", "(m, μ)", *policies):
+        shown.add_column(heading, justify="left" if heading == "actions" else "right")
+    for (law, window, mean), rows in table.group_by(["actions", "window", "mean_delay"], maintain_order=True):
+        cells = [f"{row['mean']:.0f} ± {row['standard_error']:.1f}" for row in rows.iter_rows(named=True)]
+        shown.add_row(str(law), f"({window}, {mean})", *cells)
+    return shown

@@ -1,0 +1,5 @@
+"""What is proved: the regret bounds."""
+
+from latecomer.theory.bounds import lower_bound, upper_bound, vacuous_until
+
+__all__ = ["lower_bound", "upper_bound", "vacuous_until"]

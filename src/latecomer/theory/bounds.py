@@ -1,0 +1,68 @@
+"""Theorems 2 and 3."""
+
+import math
+
+from latecomer.arguments import positive, probability, whole
+from latecomer.core.width import radius
+from latecomer.errors import InputError
+
+
+def upper_bound(horizon: int, *, dim: int, window: int, tau: float, ridge: float = 1.0, delta: float = 0.1) -> float:
+    """Theorem 2: with probability 1 − 2δ, R(T) ≤ (4f_{T,δ}/τ_m)·√(2dTℓ) + (4md/τ_m)·ℓ, ℓ = ln((dλ + T)/(dλ)).
+
+    Differs from the source: its n is T. The potential step of its proof needs λ ≥ 1, and so does this function.
+
+    >>> round(upper_bound(100_000, dim=2, window=0, tau=1.0))
+    50952
+    """
+    whole("horizon", horizon, least=1)
+    tau = _share(tau)
+    if positive("ridge", ridge) < 1.0:
+        raise InputError(f"ridge must be at least 1 for Theorem 2 to hold; got {ridge!r}")
+    log = math.log((dim * ridge + horizon) / (dim * ridge))
+    f = radius(horizon, dim, ridge, probability("delta", delta))
+    return 4.0 * f / tau * math.sqrt(2.0 * dim * horizon * log) + 4.0 * window * dim / tau * log
+
+
+def lower_bound(horizon: int, *, arms: int, tau: float) -> float:
+    """Theorem 3 with its constant, from the appendix: max over its two bandits of R(T) ≥ (TΔ/8)·exp(−32τ_mΔ²T/(K−1)).
+
+    Δ is `gap`.
+    """
+    delta = gap(horizon, arms=arms, tau=tau)
+    return horizon * delta / 8.0 * math.exp(-32.0 * tau * delta * delta * horizon / (arms - 1))
+
+
+def gap(horizon: int, *, arms: int, tau: float) -> float:
+    """Δ = min(1/8, √((K−1)/(64τ_mT))): the gap at which the two bandits of Theorem 3 are hardest to tell apart."""
+    whole("horizon", horizon, least=1)
+    whole("arms", arms, least=2)
+    return min(0.125, math.sqrt((arms - 1) / (64.0 * _share(tau) * horizon)))
+
+
+def vacuous_until(*, dim: int, window: int, tau: float, ridge: float = 1.0, delta: float = 0.1) -> int:
+    """The first T at which Theorem 2's bound is below T, which any policy's regret is.
+
+    >>> vacuous_until(dim=2, window=1, tau=1.0) > 15_000
+    True
+    """
+
+    def says_nothing(horizon: int) -> bool:
+        return upper_bound(horizon, dim=dim, window=window, tau=tau, ridge=ridge, delta=delta) >= horizon
+
+    high = 1
+    while says_nothing(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if says_nothing(middle) else (low, middle)
+    return high
+
+
+def _share(tau: float) -> float:
+    if not 0.0 < tau <= 1.0:
+        raise InputError(
+            f"tau must be above 0 and at most 1, the share of conversions that the window keeps; got {tau!r}"
+        )
+    return tau

@@ -1,12 +1,14 @@
 """Pictures: axes labelled, bands visible, colours that the colour-blind can tell apart, and line styles besides."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from latecomer.experiments.paper import RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
 from latecomer.simulation.result import Result
 
 Array = npt.NDArray[np.float64]
@@ -14,6 +16,7 @@ Array = npt.NDArray[np.float64]
 # Okabe and Ito's palette, the yellow left out: it does not show on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
+PAPER_POLICIES = (UCB, UCB_BUFFERED, TS, RELEASED_UCB, RELEASED_TS, UNIFORM)
 
 
 def figure(columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
@@ -26,8 +29,10 @@ def figure(columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float
     return made, axes
 
 
-def style(position: int) -> dict[str, object]:
-    """Colour and line of the n-th thing in a plot."""
+def style(position: int, policy: str | None = None) -> dict[str, Any]:
+    """Colour and line of the n-th thing in a plot; the source's policies look the same in every plot."""
+    if policy in PAPER_POLICIES:
+        position = PAPER_POLICIES.index(policy)
     return {"color": COLOURS[position % len(COLOURS)], "linestyle": STYLES[position % len(STYLES)], "linewidth": 1.7}
 
 
@@ -37,9 +42,9 @@ def draw_regret(axes: Axes, result: Result, *, title: str) -> None:
     for position, policy in enumerate(result.policies):
         values = result.regret(policy)[:, rounds - 1]
         low, high = np.quantile(values, [0.05, 0.95], axis=0)
-        line = style(position)
+        line = style(position, policy)
         axes.fill_between(rounds, low, high, color=line["color"], alpha=0.15, linewidth=0)
-        axes.plot(rounds, values.mean(axis=0), label=policy, **line)  # type: ignore[arg-type]
+        axes.plot(rounds, values.mean(axis=0), label=policy, **line)
     axes.set(title=title, xlabel="round", ylabel="cumulative pseudo-regret", xlim=(0, result.horizon))
     axes.set_ylim(bottom=0)
 
@@ -71,7 +76,7 @@ def density_figure(grid: Array, density: Array, *, source: str) -> Figure:
     """The density of log10 delays."""
     made, (axes,) = figure(width=6.4, height=4.0)
     axes.fill_between(grid, density, color=COLOURS[0], alpha=0.2, linewidth=0)
-    axes.plot(grid, density, **style(0))  # type: ignore[arg-type]
+    axes.plot(grid, density, **style(0))
     axes.set(title=f"Delays ({source})", xlabel="log10 of the delay in seconds", ylabel="density")
     for seconds, name in ((60, "minute"), (3600, "hour"), (86400, "day"), (30 * 86400, "30 days")):
         axes.axvline(np.log10(seconds), color="#888888", linewidth=0.8, linestyle=":")
@@ -93,27 +98,27 @@ def sweep_figure(
     for position, policy in enumerate(results[0].policies):
         finals = np.array([result.final(policy) for result in results])
         low, high = np.quantile(finals, [0.05, 0.95], axis=1)
-        line = style(position)
+        line = style(position, policy)
         axes.fill_between(points, low, high, color=line["color"], alpha=0.15, linewidth=0)
-        axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=policy, **line)  # type: ignore[arg-type]
+        axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=policy, **line)
     axes.set(title=title, xlabel=xlabel, ylabel=f"pseudo-regret at round {results[0].horizon}", xscale="log")
     axes.set_ylim(bottom=0)
     if mark:
         axes.axvline(mark[0], color="#888888", linewidth=0.8, linestyle=":")
-        axes.text(mark[0], axes.get_ylim()[1] * 0.98, f" {mark[1]}", fontsize=8, va="top", color="#555555")
-    axes.legend(frameon=False, fontsize=9, ncols=2)
+        axes.text(mark[0], axes.get_ylim()[1], f" {mark[1]}", fontsize=8, va="top", color="#555555")
+    shared_legend(made, axes)
     return made
 
 
 def coverage_figure(rounds: Array, coverage: Array, ratios: Mapping[str, Array], *, floor: float) -> Figure:
     """Theorem 1: how often the set covers, and how much of its radius is used."""
     made, (left, right) = figure(2, width=5.4)
-    left.plot(rounds, coverage, label="measured, all rounds up to t", **style(0))  # type: ignore[arg-type]
-    left.axhline(floor, label=f"promised, 1 − 2δ = {floor:g}", **style(1))  # type: ignore[arg-type]
+    left.plot(rounds, coverage, label="measured, all rounds up to t", **style(0))
+    left.axhline(floor, label=f"promised, 1 − 2δ = {floor:g}", **style(1))
     left.set(title="Theorem 1: coverage", xlabel="round", ylabel="share of runs", ylim=(0, 1.05), xlim=(0, rounds[-1]))
     left.legend(frameon=False, fontsize=9, loc="lower left")
     for position, (name, ratio) in enumerate(ratios.items()):
-        right.plot(rounds, ratio, label=name, **style(position))  # type: ignore[arg-type]
+        right.plot(rounds, ratio, label=name, **style(position))
     right.axhline(1.0, color="#888888", linewidth=0.8)
     right.set(title="How much of the radius is used", xlabel="round", ylabel="deviation / radius", xlim=(0, rounds[-1]))
     right.set_ylim(0, 1.05)
@@ -125,11 +130,12 @@ def growth_figure(horizons: Array, curves: Mapping[str, Array], *, vacuous_until
     """Measured regret between its bounds, as T grows; both axes logarithmic."""
     made, (axes,) = figure(width=7.0, height=4.8)
     for position, (name, values) in enumerate(curves.items()):
-        axes.plot(horizons, values, marker="o", markersize=3.5, label=name, **style(position))  # type: ignore[arg-type]
+        axes.plot(horizons, values, marker="o", markersize=3.5, label=name, **style(position))
     axes.plot(horizons, horizons, color="#888888", linewidth=0.8, label="T (no bound above this says anything)")
+    axes.set(title=title, xlabel="horizon T", ylabel="pseudo-regret", xscale="log", yscale="log")
     if vacuous_until:
         axes.axvline(vacuous_until, color="#888888", linewidth=0.8, linestyle=":")
-        axes.text(vacuous_until, axes.get_ylim()[0] * 1.5, f" bound < T\n from {vacuous_until:,.0f}", fontsize=8)
-    axes.set(title=title, xlabel="horizon T", ylabel="pseudo-regret", xscale="log", yscale="log")
-    axes.legend(frameon=False, fontsize=9)
+        label = f" Theorem 2 says something\n from T = {vacuous_until:,.0f}"
+        axes.text(vacuous_until, axes.get_ylim()[0], label, fontsize=8, va="bottom", color="#555555")
+    shared_legend(made, axes)
     return made

@@ -1,0 +1,178 @@
+"""The simulator: the policies' own kernels, common random numbers, and one result whatever plays it."""
+
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from traces import EVERY_POLICY, make
+
+import latecomer as lc
+from latecomer.errors import InputError
+from latecomer.experiments.released import ReleasedTS, ReleasedUCB
+from latecomer.simulation.run import Episode, policy_seed
+
+THETA = np.full(3, 1 / np.sqrt(3))
+WORLD = lc.World(theta=THETA, actions=lc.actions.Binary(6), delays=lc.delays.Geometric(mean=15))
+
+
+def templates(window: int) -> dict[str, Any]:
+    return {name: make(name, 3, window) for name in EVERY_POLICY} | {
+        "ReleasedUCB": ReleasedUCB(3, window),
+        "ReleasedTS": ReleasedTS(3, window),
+    }
+
+
+def play_step_by_step(template: Any, name: str, *, horizon: int, seed: int, run: int) -> np.ndarray:
+    """The same run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
+    episode = Episode(WORLD, horizon, seed=seed, run=run)
+    policy = template.fresh(policy_seed(seed, run, name))
+    due: dict[int, list[int]] = {}
+    regret, block = [], None
+    for t in range(horizon):
+        if t % 1024 == 0:
+            block = episode.block(t)
+        assert block is not None
+        actions = block.sets[t % 1024]
+        decision = policy.decide(actions)
+        mean = float(decision.action @ THETA)
+        regret.append(float(max(actions @ THETA)) - mean)
+        if episode.uniforms[t] < mean:
+            due.setdefault(t + int(episode.delays[t]), []).append(decision.round)
+        for round in due.pop(t, []):
+            policy.convert(round)
+    return np.cumsum(regret)
+
+
+@pytest.mark.parametrize("window", [0, 20])
+def test_a_simulated_run_is_the_run_step_by_step(window: int) -> None:
+    policies = templates(window)
+    horizon = 1300  # more than a block
+    result = lc.simulate(WORLD, policies, horizon=horizon, runs=2, seed=5, progress=False)
+    for name, template in policies.items():
+        expected = play_step_by_step(template, name, horizon=horizon, seed=5, run=1)
+        np.testing.assert_allclose(result.regret(name)[1], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_threads_and_templates_change_nothing() -> None:
+    policies = templates(20)
+    policies["OTFLinUCB-exact"].decide(np.eye(3))  # a template that has lived
+    before = policies["OTFLinUCB-exact"]._memory.state.tobytes()
+    one = lc.simulate(WORLD, policies, horizon=300, runs=7, seed=2, jobs=1, progress=False)
+    four = lc.simulate(WORLD, policies, horizon=300, runs=7, seed=2, jobs=4, progress=False)
+    for name in policies:
+        np.testing.assert_array_equal(one.regret(name), four.regret(name))
+    assert policies["OTFLinUCB-exact"]._memory.state.tobytes() == before
+
+
+def test_others_do_not_touch_a_policys_numbers() -> None:
+    policies = templates(20)
+    together = lc.simulate(WORLD, policies, horizon=200, runs=3, seed=2, progress=False)
+    alone = lc.simulate(WORLD, {"LinTS": policies["LinTS"]}, horizon=200, runs=3, seed=2, progress=False)
+    np.testing.assert_array_equal(together.regret("LinTS"), alone.regret("LinTS"))
+
+
+def test_a_longer_horizon_has_the_same_beginning() -> None:
+    policies = {"ts": lc.OTFLinTS(3, 20)}
+    short = lc.simulate(WORLD, policies, horizon=700, runs=2, seed=2, progress=False)
+    long = lc.simulate(WORLD, policies, horizon=2500, runs=3, seed=2, progress=False)
+    np.testing.assert_array_equal(short.regret("ts"), long.regret("ts")[:2, :700])
+
+
+def test_every_policy_meets_the_same_world() -> None:
+    """Two policies that choose alike have the same regret to the last bit, run by run."""
+    policies = {"a": lc.Greedy(3, 20), "b": lc.LinUCB(3, 20, exploration=0.0)}
+    result = lc.simulate(WORLD, policies, horizon=400, runs=5, seed=1, progress=False)
+    np.testing.assert_array_equal(result.regret("a"), result.regret("b"))
+
+
+def test_the_result_in_its_forms(tmp_path: Path) -> None:
+    policies = {"greedy": lc.Greedy(3, 20), "uniform": lc.Uniform(3, 20)}
+    result = lc.simulate(WORLD, policies, horizon=50, runs=4, seed=1, progress=False)
+    assert (result.policies, result.runs, result.horizon, result.is_complete) == (["greedy", "uniform"], 4, 50, True)
+    frame = result.to_frame()
+    assert frame.columns == ["policy", "run", "round", "regret"]
+    assert len(frame) == 2 * 4 * 50
+    one = frame.filter(pl.col("policy") == "uniform", pl.col("run") == 2)
+    np.testing.assert_array_equal(one["regret"].to_numpy(), result.regret("uniform")[2])
+    assert one["round"].to_list() == list(range(1, 51))
+    summary = result.summary(np.array([50])).filter(pl.col("policy") == "greedy")
+    values = result.final("greedy")
+    assert summary["mean"].item() == pytest.approx(values.mean())
+    assert summary["standard_error"].item() == pytest.approx(values.std(ddof=1) / 2)
+    assert summary["low"].item() == pytest.approx(np.quantile(values, 0.05))
+    assert summary["high"].item() == pytest.approx(np.quantile(values, 0.95))
+    result.write(tmp_path / "r.parquet")
+    assert pl.read_parquet(tmp_path / "r.parquet").equals(frame)
+    with pytest.raises(InputError, match=r"policy must be one of 'greedy', 'uniform'; got 'x'"):
+        result.regret("x")
+
+
+CODE = """
+import sys, latecomer as lc
+world = lc.World(theta=[0.5, 0.5], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
+policies = {"ucb": lc.OTFLinUCB(2, 10), "ts": lc.OTFLinTS(2, 10)}
+lc.simulate(world, policies, horizon=100, runs=3, seed=9, progress=False).write(sys.argv[1])
+"""
+
+
+def test_a_second_process_writes_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        subprocess.run([sys.executable, "-c", CODE, tmp_path / name], check=True)  # noqa: S603
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
+INTERRUPTED = """
+import latecomer as lc
+world = lc.World(theta=[0.5, 0.5], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
+class Slow:
+    def sample(self, rng, rounds, theta):
+        import time
+        time.sleep(0.05)
+        print("run", flush=True)
+        return lc.actions.Uniform(4).sample(rng, rounds, theta)
+world.actions = Slow()
+result = lc.simulate(world, {"u": lc.Uniform(2, 10)}, horizon=100, runs=100000, seed=9, progress=False)
+print("left", result.runs, result.is_complete, len(result.final("u")))
+"""
+
+
+def test_ctrl_c_leaves_what_is_done() -> None:
+    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)  # noqa: S603
+    try:
+        assert process.stdout is not None
+        for _ in range(12):
+            assert process.stdout.readline() == "run\n"
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    last = output.strip().splitlines()[-1].split()
+    assert last[0] == "left"
+    assert 1 <= int(last[1]) < 100000
+    assert last[2:] == ["False", last[1]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"horizon": 0}, r"horizon must be at least 1"),
+        ({"runs": 0}, r"runs must be at least 1"),
+        ({"seed": -1}, r"seed must be at least 0"),
+        ({"jobs": 0}, r"jobs must be at least 1"),
+        ({"policies": {}}, r"policies must hold at least one policy"),
+        ({"policies": {"x": 3}}, r"policies\['x'\] must be a Latecomer policy, such as OTFLinUCB\(...\); got 3"),
+        ({"policies": {"x": lc.Greedy(2, 5)}}, r"policies\['x'\] must have the world's dim, 3; got 2"),
+        ({"policies": {"x": lc.Greedy(3, timedelta(1))}}, r"policies\['x'\] must have its window in rounds"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {"policies": {"g": lc.Greedy(3, 5)}, "horizon": 10, "runs": 1, "progress": False}
+    with pytest.raises(InputError, match=message):
+        lc.simulate(WORLD, **{**good, **arguments})

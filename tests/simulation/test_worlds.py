@@ -1,0 +1,100 @@
+"""Worlds and action laws."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import latecomer as lc
+from latecomer.errors import InputError
+from latecomer.simulation.loop import arrivals
+
+RNG = np.random.default_rng(0)
+THETA = np.full(5, 1 / np.sqrt(5))
+
+
+@pytest.mark.parametrize(
+    ("law", "best", "average"),
+    [(lc.actions.Uniform(10), 0.9668, 0.8787), (lc.actions.Binary(10), 0.910, 0.702)],
+)
+def test_the_means_of_the_sources_actions(law: Any, best: float, average: float) -> None:
+    """SPEC section 4: the mean of the best of ten and of an average action."""
+    means = law.sample(np.random.default_rng(1), 40_000, THETA) @ THETA
+    assert means.max(axis=1).mean() == pytest.approx(best, abs=1e-3)
+    assert means.mean() == pytest.approx(average, abs=1e-3)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 20])
+def test_binary_actions_are_uniform_over_what_is_not_zero(dim: int) -> None:
+    actions = lc.actions.Binary(4).sample(np.random.default_rng(2), 5000, np.full(dim, 0.1))
+    np.testing.assert_allclose(np.linalg.norm(actions, axis=2), 1.0, rtol=1e-12)
+    support = actions > 0
+    assert support.any(axis=2).all()
+    share = 2 ** (dim - 1) / (2**dim - 1)  # of the nonzero vectors, those with a given bit set
+    np.testing.assert_allclose(support.mean(axis=(0, 1)), share, atol=0.02)
+
+
+def test_sphere_faces_theta() -> None:
+    theta = np.array([0.3, -0.5, 0.1])
+    actions = lc.actions.Sphere(7).sample(np.random.default_rng(3), 4000, theta)
+    np.testing.assert_allclose(np.linalg.norm(actions, axis=2), 1.0, rtol=1e-12)
+    means = actions @ theta
+    assert means.min() >= 0
+    # On the half sphere of R^3 the height is uniform on [0, ‖θ‖].
+    assert means.mean() == pytest.approx(np.linalg.norm(theta) / 2, abs=0.005)
+
+
+def test_fixed_arms() -> None:
+    arms = lc.actions.Fixed([[1.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_array_equal(arms.sample(RNG, 3, np.array([0.1, 0.2])), np.stack([np.eye(2)] * 3))
+    with pytest.raises(InputError, match=r"arms must be a \(K, d\) array, one row per arm; got shape \(2,\)"):
+        lc.actions.Fixed([1.0, 2.0])
+
+
+def test_a_world_says_which_action_breaks_it() -> None:
+    with pytest.raises(InputError, match=r"must be in \[0, 1\]; action \[0.0, 1.0\] has -0.5: change theta, or"):
+        lc.World(theta=[0.5, -0.5], actions=lc.actions.Fixed(np.eye(2)), delays=lc.delays.Fixed(1))
+    with pytest.raises(InputError, match=r"action \[1.0, 0.0\] has 1.5"):
+        lc.World(theta=[1.5, 0.5], actions=lc.actions.Fixed(np.eye(2)), delays=lc.delays.Fixed(1))
+
+
+def test_an_action_that_breaks_it_later_is_caught_when_it_comes() -> None:
+    class Late:
+        calls = 0
+
+        def sample(self, rng: np.random.Generator, rounds: int, theta: Any) -> Any:
+            self.calls += 1
+            return np.full((rounds, 2, 2), 0.5 if self.calls == 1 else 0.9)
+
+    world = lc.World(theta=[0.9, 0.9], actions=Late(), delays=lc.delays.Fixed(1))
+    with pytest.raises(InputError, match=r"action \[0.9, 0.9\] has 1.62"):
+        lc.simulate(world, {"g": lc.Greedy(2, 3)}, horizon=5, runs=1, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"theta": [[1.0]]}, r"theta must be a vector of finite numbers"),
+        ({"theta": [np.nan, 0.1]}, r"theta must be a vector of finite numbers"),
+        ({"actions": 3}, r"actions must be a law with a method sample; got 3"),
+        ({"delays": "geometric"}, r"delays must be a law with a method sample; got 'geometric'"),
+        ({"actions": lc.actions.Fixed(np.eye(3))}, r"actions must be drawn as a \(1, K, 2\) array"),
+    ],
+)
+def test_a_world_that_does_not_fit(arguments: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {"theta": [0.5, 0.5], "actions": lc.actions.Binary(3), "delays": lc.delays.Fixed(1)}
+    with pytest.raises(InputError, match=message):
+        lc.World(**{**good, **arguments})
+
+
+def test_arrivals_are_by_round() -> None:
+    delays = np.array([2, 0, 0, 5, 1, 0, 2**62])
+    starts, order = arrivals(delays)
+    by_round = [order[starts[t] : starts[t + 1]].tolist() for t in range(len(delays))]
+    assert by_round == [[], [1], [0, 2], [], [], [4, 5], []]
+
+
+@pytest.mark.parametrize("law", [lc.actions.Binary, lc.actions.Uniform, lc.actions.Sphere])
+def test_a_law_offers_something(law: Any) -> None:
+    with pytest.raises(InputError, match="count must be at least 1"):
+        law(0)

@@ -1,4 +1,4 @@
-"""Before anything is imported: one BLAS thread, machine code of this source and no other; and documents that are run."""
+"""Before anything is imported: one BLAS thread, and machine code of this source alone. And documents that are run."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test workers with two 
 
 
 def _source_hash() -> str:
-    """Numba does not notice that a kernel changed when only a function it calls did: one cache per state of the source."""
+    """Numba does not notice that a kernel changed when only a function it calls did: one cache per source, then."""
     paths = sorted((ROOT / "src").rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 

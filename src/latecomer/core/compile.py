@@ -14,8 +14,14 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile on first call, for each dimension anew, and keep the machine code on disk."""
+    """Compile on first call, for each dimension anew, and keep the machine code on disk; runs without Python's lock."""
     compile_ = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+    return cast(Kernel, compile_(function))
+
+
+def brief(function: Kernel) -> Kernel:
+    """The same for work that is over before Python's lock would have been given away and taken back."""
+    compile_ = numba.njit(cache=True, nogil=False, error_model="numpy", forceinline=True)
     return cast(Kernel, compile_(function))
 
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel
+from latecomer.core.compile import brief, kernel
 from latecomer.core.state import LANES, Array, Cell, Ring, State
 
 OPEN = np.nan
@@ -125,6 +125,9 @@ def credit(cell: Cell, ring: Ring, round: int, value: float, now: int) -> int:
         ring[slot // LANES].credit[slot % LANES] = value
         state.pending -= 1
     return answer
+
+
+brief_credit = brief(credit.py_func)  # type: ignore[attr-defined]
 
 
 @kernel

@@ -1,9 +1,9 @@
 """The compiled side of a policy: generic kernels, and the algorithm that they find in a state's type.
 
 An algorithm is two functions of its state: `width` (α_t, β_t, or whatever it multiplies its exploration by) and
-`choose`; and, where its W is not a sum of norms, `term`. They are registered under a tag, the tag is the name of the first
-field of the state's record, and Numba resolves the call while it compiles: there is no branch left at run time, and the
-kernels cache like any other.
+`choose`; and, where its W is not a sum of norms, `term`. They are registered under a tag, the tag is the name of the
+first field of the state's record, and Numba resolves the call while it compiles: there is no branch left at run time,
+and the kernels cache like any other.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.extending import overload
 
-from latecomer.core.compile import kernel
+from latecomer.core.compile import brief, kernel
 from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
 from latecomer.core.state import UNSTAMPED, Array, Cell, Ring, State
 from latecomer.core.width import pending_width_at, renew_norms, shrink_norms
@@ -51,7 +51,7 @@ def width(state: State, pending: float) -> float:
     raise TypeError("width is for compiled code")
 
 
-def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+def choose(state: State, actions: Array, draws: Array | None, scores: Array) -> int:
     """The choice of the state's algorithm; compiled code only."""
     raise TypeError("choose is for compiled code")
 
@@ -69,17 +69,17 @@ def _tag(record_type: Any) -> str:
     return str(next(iter(record_type.fields)))
 
 
-@overload(width)
+@overload(width, strict=False)  # the signatures may be annotated otherwise
 def _width(state: State, pending: float) -> Callable[..., float]:
     return _WIDTHS[_tag(state)]
 
 
-@overload(choose)
-def _choose(state: State, actions: Array, draws: Array, scores: Array) -> Callable[..., int]:
+@overload(choose, strict=False)
+def _choose(state: State, actions: Array, draws: Array | None, scores: Array) -> Callable[..., int]:
     return _CHOICES[_tag(state)]
 
 
-@overload(term)
+@overload(term, strict=False)
 def _term(state: State, c: float) -> Callable[..., float]:
     return _TERMS.get(_tag(state), _norm)
 
@@ -94,6 +94,9 @@ def admissible(actions: Array) -> bool:
         if not total <= NORM_LIMIT * NORM_LIMIT:
             return False
     return True
+
+
+brief_admissible = brief(admissible.py_func)  # type: ignore[attr-defined]
 
 
 @kernel
@@ -114,7 +117,7 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
 
 
 @kernel
-def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array, scores: Array) -> int:
+def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | None, scores: Array) -> int:
     """One decision: the index of the action that was chosen and recorded, or `FULL`."""
     if stamp == UNSTAMPED:
         stamp = state.rounds + 1
@@ -126,21 +129,26 @@ def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array, sco
     return index
 
 
-@kernel
-def step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array, scores: Array) -> tuple[int, int, float]:
+def _step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
     """One decision from outside: (index, round, score), the index negative where none could be made."""
     state = cell[0]
     if not admissible(actions):
         return INADMISSIBLE, 0, 0.0
+    scores = np.empty(actions.shape[0])
     index = play(state, ring, actions, stamp, draws, scores)
     return index, state.rounds, scores[index]
 
 
+brief_step = brief(_step)
+long_step = kernel(_step)
+
+
 @kernel
 def steps(
-    cell: Cell, ring: Ring, sets: Array, stamps: Integers, draws: Array, scores: Array, indices: Integers, values: Array
+    cell: Cell, ring: Ring, sets: Array, stamps: Integers, draws: Array, indices: Integers, values: Array
 ) -> None:
-    """Decision after decision, each as `step` would make it; the ring has room, and the actions are admissible."""
+    """Decision after decision, each as a step would make it; the ring has room, and the actions are admissible."""
+    scores = np.empty(sets.shape[1])
     for i in range(sets.shape[0]):
         indices[i] = play(cell[0], ring, sets[i], stamps[i], draws[i], scores)
         values[i] = scores[indices[i]]

@@ -18,7 +18,7 @@ from latecomer.core.state import UNSTAMPED, Array
 from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
 from latecomer.policies.action_sets import action_set, action_sets, explain_inadmissible
-from latecomer.policies.dispatch import INADMISSIBLE, admissible
+from latecomer.policies.dispatch import INADMISSIBLE
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.records import Decision, Verdict
@@ -26,7 +26,6 @@ from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, 
 from latecomer.policies.storage import write
 
 _VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)  # by the kernels' numbers
-_NO_DRAWS = np.empty(0)
 
 
 class Learner:
@@ -74,8 +73,8 @@ class Learner:
         actions = action_set(actions, self._dim)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._decision_stamp(at)
         if self._draws_nothing:
-            draws = _NO_DRAWS
-        elif admissible(actions):  # a draw is not spent on a mistake
+            draws = None
+        elif self._memory.admits(actions):  # a draw is not spent on a mistake
             draws = self._randomness.draws_of_one(self._dim)
         else:
             raise explain_inadmissible(actions)
@@ -97,7 +96,7 @@ class Learner:
         """
         sets = action_sets(action_sets_, self._dim)
         for position, actions in enumerate(sets):
-            if not admissible(actions):
+            if not self._memory.admits(actions):
                 raise InputError(f"in set {position} of the batch: {explain_inadmissible(actions)}")
         stamps = self._decision_stamps(at, len(sets))
         first = self.rounds + 1

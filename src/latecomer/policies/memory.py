@@ -9,11 +9,19 @@ from latecomer.core.blas import one_thread
 from latecomer.core.compile import entry
 from latecomer.core.state import LANES, SCRATCH, Array, new_ring, new_state
 from latecomer.core.vectors import multiply
-from latecomer.core.window import credit, resized, revoke, spanned_blocks, verdict
-from latecomer.policies.dispatch import FULL, next_pending_width, next_width, step, steps
+from latecomer.core.window import brief_credit, resized, revoke, spanned_blocks, verdict
+from latecomer.policies.dispatch import (
+    FULL,
+    brief_admissible,
+    brief_step,
+    long_step,
+    next_pending_width,
+    next_width,
+    steps,
+)
 
-_THREADED = 100_000
-"""K·d² from which a BLAS would start threads of its own."""
+_LARGE = 100_000
+"""K·d² from which a BLAS would start threads of its own, and others should not wait."""
 _TRIM_MASK = 4095
 """Once in 4,096 rounds."""
 
@@ -25,16 +33,23 @@ class Memory:
         self.dim = dim
         self.span = span
         self.state = new_state(tag, dim, span=span, exact=exact, sampled=sampled, numbers=numbers)
-        self._arguments = {"tag": tag, "dim": dim, "span": span, "exact": exact, "sampled": sampled, "numbers": numbers}
+        self._arguments: dict[str, Any] = {
+            "tag": tag,
+            "dim": dim,
+            "span": span,
+            "exact": exact,
+            "sampled": sampled,
+            "numbers": numbers,
+        }
         self.ring = new_ring(dim)
         self._set_size = 0
-        self._scores = np.empty(0)
         self._step: Any = None
         self._credit: Any = None
+        self._admits: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Machine code does not travel; it is found again when it is needed."""
-        return {**self.__dict__, "_step": None, "_set_size": 0, "_credit": None}
+        return {**self.__dict__, "_step": None, "_set_size": 0, "_credit": None, "_admits": None}
 
     def emptied(self) -> "Memory":
         """Another one for the same algorithm, as it was before its first round."""
@@ -42,11 +57,11 @@ class Memory:
 
     # ---- events ----
 
-    def play(self, actions: Array, stamp: int, draws: Array) -> tuple[int, int, float]:
+    def play(self, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
         """(index, round, score); the index is negative where an action is inadmissible and nothing was done."""
         if len(actions) != self._set_size:
             self._prepare(actions, stamp, draws)
-        index, round, score = self._step(self.state, self.ring, actions, stamp, draws, self._scores)
+        index, round, score = self._step(self.state, self.ring, actions, stamp, draws)
         if index == FULL:
             self.make_room(1)
             return self.play(actions, stamp, draws)
@@ -54,19 +69,26 @@ class Memory:
             self.trim()
         return index, round, score
 
-    def _prepare(self, actions: Array, stamp: int, draws: Array) -> None:
-        """Room for the scores of so many actions, and the machine code, with BLAS kept to one thread if it matters."""
+    def admits(self, actions: Array) -> bool:
+        """Whether every action is finite and of norm at most 1."""
+        if self._admits is None:
+            self._admits = entry(brief_admissible, actions)
+        return self._admits(actions)  # type: ignore[no-any-return]
+
+    def _prepare(self, actions: Array, stamp: int, draws: Array | None) -> None:
+        """Find the machine code for sets of this size: a large product keeps BLAS to one thread and frees Python's."""
         self._set_size = len(actions)
-        self._scores = np.empty(self._set_size)
-        compiled = entry(step, self.state, self.ring, actions, stamp, draws, self._scores)
-        large = self._set_size * self.dim * self.dim >= _THREADED
-        self._step = one_thread(compiled) if large else compiled
+        arguments = (self.state, self.ring, actions, stamp, draws)
+        if self._set_size * self.dim * self.dim < _LARGE:
+            self._step = entry(brief_step, *arguments)
+        else:
+            self._step = one_thread(entry(long_step, *arguments))
 
     def play_many(self, sets: Array, stamps: npt.NDArray[np.int64], draws: Array) -> tuple[list[int], list[float]]:
         """The indices and scores of as many decisions; the actions are admissible."""
         self.make_room(len(sets))
         indices, values = np.empty(len(sets), np.int64), np.empty(len(sets))
-        one_thread(steps)(self.state, self.ring, sets, stamps, draws, np.empty(sets.shape[1]), indices, values)
+        one_thread(steps)(self.state, self.ring, sets, stamps, draws, indices, values)
         self.trim()
         return indices.tolist(), values.tolist()
 
@@ -74,7 +96,7 @@ class Memory:
         """A conversion; the verdict by its number."""
         arguments = (self.state, self.ring, round, value, stamp)
         if self._credit is None:
-            self._credit = entry(credit, *arguments)
+            self._credit = entry(brief_credit, *arguments)
         return self._credit(*arguments)  # type: ignore[no-any-return]
 
     def revoke(self, round: int, stamp: int) -> int:

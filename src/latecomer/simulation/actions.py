@@ -1,7 +1,7 @@
 """Action laws: what a world offers in each round.
 
-A law has `sample(rng, rounds, theta)`, which returns a (rounds, K, d) array of actions of norm at most 1, d being the length
-of θ. Any object with that method will do:
+A law has `sample(rng, rounds, theta)`, which returns a (rounds, K, d) array of actions of norm at most 1, d being the
+length of θ. Any object with that method will do:
 
 >>> import numpy as np, latecomer as lc
 >>> class Axes:
@@ -101,7 +101,7 @@ class Fixed:
             raise InputError(f"arms must be a (K, d) array, one row per arm; got shape {arms.shape}")
         object.__setattr__(self, "arms", arms)
 
-    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:  # noqa: ARG002 - a law's signature
         """The arms, without a copy for each round."""
         arms = np.asarray(self.arms, np.float64)
         return np.broadcast_to(arms, (rounds, *arms.shape))

@@ -1,6 +1,7 @@
 """What a simulation found: arrays, a tidy frame, a summary, files."""
 
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,4 +92,4 @@ class Result:
 
     def write(self, path: str | PathLike[str]) -> None:
         """The tidy frame as Parquet; the same result gives the same bytes."""
-        self.to_frame().write_parquet(path)
+        self.to_frame().write_parquet(Path(path))

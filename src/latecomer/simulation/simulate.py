@@ -67,9 +67,9 @@ def simulate(
 ) -> Result:
     """Play every policy in the same world, `runs` times.
 
-    Common random numbers: in run i every policy meets the same action sets, rewards and delays, and a policy's own draws
-    depend on the seed, the run and its name alone. The result does not depend on `jobs` or on the engine. Ctrl-C leaves
-    what is done: a result with fewer runs, whose `is_complete` is False.
+    Common random numbers: in run i every policy meets the same action sets, rewards and delays, and a policy's own
+    draws depend on the seed, the run and its name alone. The result does not depend on `jobs` or on the engine. Ctrl-C
+    leaves what is done: a result with fewer runs, whose `is_complete` is False.
 
     Parameters
     ----------

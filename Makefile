@@ -7,7 +7,7 @@ BIN := .venv/bin
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell find src -name '*.py' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-16)
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help test lint types unit bench docs constraints clean
+.PHONY: help reproduce test lint types unit bench docs constraints clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,6 +16,9 @@ help:  ## show this list
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
+
+reproduce: .venv/installed  ## the paper's figures and the report, in report/
+	$(BIN)/latecomer reproduce --out report
 
 test: lint types unit  ## lint, types and every test: what CI runs
 

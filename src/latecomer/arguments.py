@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -14,9 +15,10 @@ _WHOLE = (int, np.integer)
 def number(name: str, value: object, rule: str) -> float:
     """A real number that is not NaN; a string is not a number."""
     if isinstance(value, _REAL):
-        result = float(value)
-        if not math.isnan(result):
-            return result
+        with suppress(OverflowError):  # an int beyond all doubles
+            result = float(value)
+            if not math.isnan(result):
+                return result
     raise InputError(f"{name} must be {rule}; got {value!r}")
 
 

@@ -112,6 +112,7 @@ def test_a_decision_is_a_decision_or_a_round(decision: Any) -> None:
         ({"ridge": -1.0}, r"ridge must be above 0 and finite; got -1.0"),
         ({"ridge": float("inf")}, r"ridge must be above 0 and finite; got inf"),
         ({"ridge": 5e-324}, r"ridge must be above 0 and finite; got 5e-324"),
+        ({"ridge": 10**400}, r"ridge must be a number above 0; got 1000"),
         ({"ridge": "1"}, r"ridge must be a number above 0; got '1'"),
         ({"exploration": -1}, r"exploration must be at least 0 and finite; got -1"),
         ({"width": "wide"}, r"width must be one of 'exact', 'buffered'; got 'wide'"),

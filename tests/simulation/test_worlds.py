@@ -49,6 +49,8 @@ def test_fixed_arms() -> None:
     np.testing.assert_array_equal(arms.sample(RNG, 3, np.array([0.1, 0.2])), np.stack([np.eye(2)] * 3))
     with pytest.raises(InputError, match=r"arms must be a \(K, d\) array, one row per arm; got shape \(2,\)"):
         lc.actions.Fixed([1.0, 2.0])
+    with pytest.raises(InputError, match=r"arms must be a \(K, d\) array of numbers"):
+        lc.actions.Fixed([[1.0], [1.0, 2.0]])
 
 
 def test_a_world_says_which_action_breaks_it() -> None:
@@ -64,10 +66,10 @@ def test_an_action_that_breaks_it_later_is_caught_when_it_comes() -> None:
 
         def sample(self, rng: np.random.Generator, rounds: int, theta: Any) -> Any:
             self.calls += 1
-            return np.full((rounds, 2, 2), 0.5 if self.calls == 1 else 0.9)
+            return np.full((rounds, 2, 2), 0.5 if self.calls == 1 else 0.7)
 
     world = lc.World(theta=[0.9, 0.9], actions=Late(), delays=lc.delays.Fixed(1))
-    with pytest.raises(InputError, match=r"action \[0.9, 0.9\] has 1.62"):
+    with pytest.raises(InputError, match=r"action \[0.7, 0.7\] has 1.26"):
         lc.simulate(world, {"g": lc.Greedy(2, 3)}, horizon=5, runs=1, progress=False)
 
 
@@ -78,7 +80,8 @@ def test_an_action_that_breaks_it_later_is_caught_when_it_comes() -> None:
         ({"theta": [np.nan, 0.1]}, r"theta must be a vector of finite numbers"),
         ({"actions": 3}, r"actions must be a law with a method sample; got 3"),
         ({"delays": "geometric"}, r"delays must be a law with a method sample; got 'geometric'"),
-        ({"actions": lc.actions.Fixed(np.eye(3))}, r"actions must be drawn as a \(1, K, 2\) array"),
+        ({"actions": lc.actions.Fixed(np.eye(3))}, r"actions must be drawn as a \(1024, K, 2\) array"),
+        ({"actions": lc.actions.Fixed(np.eye(2) * 1.5)}, r"of norm at most 1; \[1.5, 0.0\] has norm 1.5: divide"),
     ],
 )
 def test_a_world_that_does_not_fit(arguments: dict[str, Any], message: str) -> None:

@@ -12,32 +12,34 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
     quick: Annotated[bool, typer.Option("--quick", help="Ten runs and shorter horizons, for a first look.")] = False,
-    criteo: Annotated[Path | None, typer.Option(help="The Criteo attribution file, TSV or gzipped.")] = None,
+    criteo: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="The Criteo attribution file, TSV or gzipped.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="'threads', or 'dask' for many machines.")] = "threads",
     scheduler: Annotated[str | None, typer.Option(help="The Dask scheduler's address, with --engine dask.")] = None,
 ) -> None:
     """Run every experiment of the paper, and leave a report: pictures, tables, and what was found.
 
-    Example: latecomer reproduce --runs 100 --out report
-    """
-    from latecomer.cli.engine import engine_of  # noqa: PLC0415
+    The report is one page, OUT/report.html, with its numbers beside it as CSV and Parquet. It is complete after every
+    section, so that Ctrl-C leaves what is done.
+
+    \b
+    Example:
+      latecomer reproduce --runs 100 --out report
+    """  # noqa: D301 - \b keeps the lines below it as they are
     from rich.console import Console  # noqa: PLC0415 - `latecomer --help` is light
 
-    from latecomer.errors import LatecomerError  # noqa: PLC0415
+    from latecomer.cli.engine import engine_of  # noqa: PLC0415
+    from latecomer.cli.folder import writable  # noqa: PLC0415
     from latecomer.experiments.reproduce import reproduce as run  # noqa: PLC0415
     from latecomer.experiments.sections import Setting  # noqa: PLC0415
 
-    try:
-        setting = Setting(
-            runs=min(runs, 10) if quick else runs,
-            seed=seed,
-            engine=engine_of(engine, scheduler, jobs),
-            quick=quick,
-            criteo=criteo,
-        )
-        finished = run(setting, out, Console())
-    except (LatecomerError, OSError) as error:
-        typer.echo(f"latecomer reproduce: {error}", err=True)
-        raise typer.Exit(2) from None
-    if not finished:
+    setting = Setting(
+        runs=min(runs, 10) if quick else runs,
+        seed=seed,
+        engine=engine_of(engine, scheduler, jobs),
+        quick=quick,
+        criteo=criteo,
+    )
+    if not run(setting, writable(out), Console()):
         raise typer.Exit(130)

@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 
 # Okabe and Ito's palette, the yellow left out: it does not show on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
+STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))  # one fewer than colours
 PAPER_POLICIES = (UCB, UCB_BUFFERED, TS, RELEASED_UCB, RELEASED_TS, UNIFORM)
 
 
@@ -36,6 +36,11 @@ def style(position: int, policy: str | None = None) -> dict[str, Any]:
     return {"color": COLOURS[position % len(COLOURS)], "linestyle": STYLES[position % len(STYLES)], "linewidth": 1.7}
 
 
+def _plain(label: str) -> str:
+    """A user's name for a policy, safe from Matplotlib: a leading _ would hide it, a $ start a formula."""
+    return f"\u200b{label}".replace("$", r"\$")
+
+
 def draw_regret(axes: Axes, result: Result, *, title: str) -> None:
     """Mean cumulative regret over rounds, with the band that holds 90 % of the runs."""
     rounds = np.unique(np.linspace(1, result.horizon, min(result.horizon, 400)).astype(np.int64))
@@ -44,7 +49,7 @@ def draw_regret(axes: Axes, result: Result, *, title: str) -> None:
         low, high = np.quantile(values, [0.05, 0.95], axis=0)
         line = style(position, policy)
         axes.fill_between(rounds, low, high, color=line["color"], alpha=0.15, linewidth=0)
-        axes.plot(rounds, values.mean(axis=0), label=policy, **line)
+        axes.plot(rounds, values.mean(axis=0), label=_plain(policy), **line)
     axes.set(title=title, xlabel="round", ylabel="cumulative pseudo-regret", xlim=(0, result.horizon))
     axes.set_ylim(bottom=0)
 
@@ -100,7 +105,7 @@ def sweep_figure(
         low, high = np.quantile(finals, [0.05, 0.95], axis=1)
         line = style(position, policy)
         axes.fill_between(points, low, high, color=line["color"], alpha=0.15, linewidth=0)
-        axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=policy, **line)
+        axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=_plain(policy), **line)
     axes.set(title=title, xlabel=xlabel, ylabel=f"pseudo-regret at round {results[0].horizon}", xscale="log")
     axes.set_ylim(bottom=0)
     if mark:

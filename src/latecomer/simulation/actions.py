@@ -96,7 +96,10 @@ class Fixed:
     arms: npt.ArrayLike = field(repr=False)
 
     def __post_init__(self) -> None:
-        arms = np.array(self.arms, np.float64)
+        try:
+            arms = np.array(self.arms, np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"arms must be a (K, d) array of numbers, one row per arm; got {self.arms!r}") from None
         if arms.ndim != 2 or not arms.size:
             raise InputError(f"arms must be a (K, d) array, one row per arm; got shape {arms.shape}")
         object.__setattr__(self, "arms", arms)

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -124,16 +125,15 @@ def _play(world: World, templates: Mapping[str, Learner], horizon: int, seed: in
 
 def _collect(source: Iterator[tuple[int, Regrets]], runs: int, done: dict[int, Regrets], *, progress: bool) -> None:
     """Take what comes, until all is there or Ctrl-C."""
-    from rich.progress import Progress  # noqa: PLC0415 - only where it is used
+    from rich.console import Console  # noqa: PLC0415 - only where it is used
+    from rich.progress import Progress  # noqa: PLC0415
 
-    with Progress(disable=not progress, transient=True) as bar:
+    bar = Progress(console=Console(stderr=True), disable=not progress, transient=True)
+    with suppress(KeyboardInterrupt), bar:
         task = bar.add_task("runs", total=runs)
-        try:
-            for run, regrets in source:
-                done[run] = regrets
-                bar.advance(task)
-        except KeyboardInterrupt:
-            bar.console.print(f"interrupted: {len(done)} of {runs} runs are done")
+        for run, regrets in source:
+            done[run] = regrets
+            bar.advance(task)
 
 
 def _template(name: str, policy: Learner, world: World) -> Learner:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from latecomer.core.state import Array
 from latecomer.delays import DelayLaw
 from latecomer.errors import InputError
+from latecomer.policies.dispatch import NORM_LIMIT
 from latecomer.simulation.actions import ActionLaw
 
 BLOCK = 1024
@@ -50,7 +51,7 @@ class World:
         for name, law in (("actions", actions), ("delays", delays)):
             if not callable(getattr(law, "sample", None)):
                 raise InputError(f"{name} must be a law with a method sample; got {law!r}")
-        self.block(np.random.default_rng(0), 1)  # a law that cannot fit is refused here, not after an hour
+        self.block(np.random.default_rng(0), BLOCK)  # a law that cannot fit is refused here, not after an hour
 
     @property
     def dim(self) -> int:
@@ -67,6 +68,14 @@ class World:
             raise InputError(
                 f"actions must be drawn as a ({rounds}, K, {self.dim}) array, since theta has {self.dim} entries; "
                 f"{self.actions!r} gave shape {sets.shape}"
+            )
+        squares = np.einsum("rki,rki->rk", sets, sets)
+        fits = squares <= NORM_LIMIT**2
+        if not fits.all():
+            where = tuple(np.argwhere(~fits)[0])
+            raise InputError(
+                f"actions must be finite and of norm at most 1; {sets[where].tolist()} has norm "
+                f"{np.sqrt(squares[where]):.6g}: divide every action by the largest norm that occurs"
             )
         means = sets @ self.theta
         fits = (means >= -_ROUNDING) & (means <= 1.0 + _ROUNDING)

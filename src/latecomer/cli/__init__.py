@@ -1,0 +1,1 @@
+"""The command `latecomer`: one file a verb, and what verbs share."""

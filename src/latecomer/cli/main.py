@@ -1,0 +1,66 @@
+"""The command's frame: its verbs, its version, and what an error looks like."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from latecomer import __version__
+from latecomer.cli.reproduce import reproduce
+from latecomer.cli.simulate import simulate
+from latecomer.errors import InputError, LatecomerError
+
+USAGE, FAILURE, INTERRUPTED = 2, 1, 130
+"""Exit codes, as shells have them."""
+
+
+class Verbs(TyperGroup):
+    """What a verb raises on purpose becomes a line on standard error and an exit code; anything else is a bug."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb."""
+        try:
+            return super().invoke(ctx)
+        except LatecomerError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(USAGE if isinstance(error, InputError) else FAILURE) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    cls=Verbs,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Examples:
+  latecomer reproduce --quick --out report
+  latecomer simulate examples/simulate.toml --runs 20
+
+`latecomer VERB --help` says more on each.
+""",
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"latecomer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def latecomer(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Decide now, and learn from conversions that arrive late, or never."""
+
+
+# A verb's file is light: what is heavy, its function imports when it is called.
+app.command(short_help="Run the paper's experiments into one report.")(reproduce)
+app.command(short_help="Play an experiment of your own, described in a file.")(simulate)

@@ -1,0 +1,102 @@
+"""`latecomer simulate FILE`: an experiment of one's own."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from latecomer.simulation.result import Result
+
+
+def simulate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The description, in TOML.", show_default=False)],
+    runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Runs, in place of the file's.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed, in place of the file's.")] = None,
+    jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; all cores by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for the results; NAME-result for NAME.toml by default.")
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="'threads', or 'dask' for many machines.")] = "threads",
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, with --engine dask.")
+    ] = None,
+) -> None:
+    """Play an experiment of your own, described in a file.
+
+    Every policy meets the same actions, rewards and delays. The regret at the horizon is printed; --out receives
+    regret.parquet (every policy, run and round), summary.csv (mean, standard error and 5 to 95 % band at every round)
+    and regret.png. Ctrl-C keeps the runs that are done.
+
+    \b
+    The file has the horizon, the world and the policies:
+      horizon = 3000
+      runs = 100  # unless --runs says otherwise
+      [world]
+      theta = { dim = 5, value = "uniform" }  # or a list
+      actions = { law = "binary", count = 10 }
+      delays = { law = "geometric", mean = 100 }
+      [policies.ucb]
+      policy = "OTFLinUCB"
+      window = 100
+
+    \b
+    Example:
+      latecomer simulate examples/simulate.toml --runs 20 --out results
+    """  # noqa: D301 - \b keeps the lines below it as they are
+    from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.cli.folder import writable  # noqa: PLC0415
+    from latecomer.experiments.description import read  # noqa: PLC0415
+    from latecomer.simulation.simulate import simulate as play  # noqa: PLC0415
+
+    described = read(file)
+    runs, seed = runs or described.runs, described.seed if seed is None else seed
+    where = engine_of(engine, scheduler, jobs)
+    folder = writable(out or Path(f"{file.stem}-result"))
+    try:
+        result = play(
+            described.world, described.policies, horizon=described.horizon, runs=runs, seed=seed, engine=where
+        )
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted: 0 of {runs} runs were done; nothing is written", err=True)
+        raise typer.Exit(130) from None
+    paths = _write(result, folder, title=f"{file.stem}: mean and 5 to 95 % of runs, {result.runs} in all")
+    _show(result, title=f"Pseudo-regret at round {result.horizon}, runs = {result.runs}, seed = {seed}")
+    typer.echo(f"wrote {', '.join(map(str, paths))}")
+    if not result.is_complete:
+        typer.echo(f"interrupted: {result.runs} of {runs} runs were done, and are written", err=True)
+        raise typer.Exit(130)
+
+
+def _write(result: "Result", folder: Path, *, title: str) -> list[Path]:
+    from latecomer.cli.folder import replacing  # noqa: PLC0415
+    from latecomer.experiments.plots import regret_figure  # noqa: PLC0415 - brings matplotlib
+
+    writers: dict[str, Callable[[Path], object]] = {
+        "regret.parquet": result.write,
+        "summary.csv": lambda path: result.summary().write_csv(path),
+        "regret.png": lambda path: regret_figure(result, title=title).savefig(path, format="png"),
+    }
+    for name, write in writers.items():
+        with replacing(folder / name) as path:
+            write(path)
+    return [folder / name for name in writers]
+
+
+def _show(result: "Result", *, title: str) -> None:
+    """The regret at the horizon."""
+    import numpy as np  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(title=title, title_justify="left")
+    table.add_column("policy", overflow="fold")
+    for heading in ("mean", "standard error", "5 %", "95 %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, _, *values in result.summary(np.array([result.horizon])).iter_rows():
+        cells = ("-" if math.isnan(value) else f"{value:.2f}" for value in values)  # one run has no standard error
+        table.add_row(Text(name), *cells)  # as Text: a name may have brackets
+    Console().print(table)

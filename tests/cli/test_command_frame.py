@@ -1,0 +1,105 @@
+"""The command as a whole: light, readable, and its exit codes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from latecomer import __version__
+from latecomer.cli.main import Verbs, app
+from latecomer.errors import DamagedFileError, InputError
+
+RUN_AND_LIST = """
+import json, sys
+from latecomer.cli.main import app
+try:
+    app(sys.argv[1:], prog_name="latecomer")
+except SystemExit as end:
+    assert not end.code, end.code
+print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("asked", [["--help"], ["--version"], ["simulate", "--help"], ["reproduce", "--help"]])
+def test_help_brings_nothing_heavy(asked: list[str]) -> None:
+    ended = subprocess.run([sys.executable, "-c", RUN_AND_LIST, *asked], check=True, capture_output=True, text=True)  # noqa: S603
+    roots = {name.split(".")[0] for name in json.loads(ended.stderr)}
+    assert not roots & {"numpy", "numba", "scipy", "polars", "matplotlib", "distributed"}
+
+
+def test_help_has_a_line_for_each_verb_and_an_example() -> None:
+    shown = CliRunner().invoke(app, ["--help"])
+    assert shown.exit_code == 0
+    lines = [line.strip() for line in shown.stdout.splitlines()]
+    for verb in ("reproduce", "simulate"):
+        line = next(line for line in lines if line.startswith(f"{verb} "))
+        assert line.endswith("."), "cut short"
+    assert "latecomer simulate examples/simulate.toml --runs 20" in lines
+
+
+@pytest.mark.parametrize("verb", ["reproduce", "simulate"])
+def test_every_verb_has_an_example(verb: str) -> None:
+    shown = CliRunner().invoke(app, [verb, "--help"])
+    assert shown.exit_code == 0
+    assert "Example:" in shown.stdout
+    assert f"latecomer {verb}" in shown.stdout
+
+
+def test_the_example_in_the_help_of_simulate_is_a_description() -> None:
+    import tomllib
+
+    from latecomer.experiments.description import described
+
+    shown = CliRunner().invoke(app, ["simulate", "--help"]).stdout
+    text = shown.split("the policies:\n")[1].split("\n\n")[0]
+    assert list(described(tomllib.loads(text)).policies) == ["ucb"]
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"latecomer {__version__}\n"
+
+
+def test_python_m_is_the_command() -> None:
+    ended = subprocess.run([sys.executable, "-m", "latecomer", "--version"], check=True, capture_output=True, text=True)
+    assert ended.stdout == f"latecomer {__version__}\n"
+
+
+def test_an_unknown_verb_is_a_usage_error() -> None:
+    ended = CliRunner().invoke(app, ["simulat"])
+    assert ended.exit_code == 2
+    assert "simulat" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InputError("x must be 1"), 2), (DamagedFileError("x is damaged"), 1), (KeyboardInterrupt(), 130)],
+)
+def test_what_is_raised_on_purpose_is_a_line_and_an_exit_code(error: BaseException, code: int) -> None:
+    failing = typer.Typer(cls=Verbs)
+
+    @failing.callback()
+    def _frame() -> None: ...
+
+    @failing.command()
+    def fail() -> None:
+        raise error
+
+    ended = CliRunner().invoke(failing, ["fail"])
+    assert ended.exit_code == code
+    assert ended.stderr == f"{str(error) or 'interrupted'}\n"
+
+
+def test_a_bug_is_not_hidden() -> None:
+    failing = typer.Typer(cls=Verbs)
+
+    @failing.callback()
+    def _frame() -> None: ...
+
+    @failing.command()
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    assert isinstance(CliRunner().invoke(failing, ["fail"]).exception, ZeroDivisionError)

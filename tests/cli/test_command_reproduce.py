@@ -1,0 +1,130 @@
+"""`latecomer reproduce`, as a person runs it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+SECTIONS = (
+    "figure-1",
+    "figure-2",
+    "figure-3",
+    "theorem-1",
+    "theorems-2-and-3",
+    "effect-of-m",
+    "effect-of-delay",
+)
+COLUMNS = (
+    "timestamp uid campaign conversion conversion_timestamp conversion_id attribution click click_pos click_nb cost cpo"
+)
+
+
+@pytest.fixture(autouse=True)
+def signals_that_arrive() -> Iterator[None]:
+    """A shell's background job ignores SIGINT, and so would its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def reproduce(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "latecomer", "reproduce", *options]
+    return subprocess.run(  # noqa: S603
+        command,
+        check=False,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def criteo_file(path: Path) -> Path:
+    """A small attribution log: delays of 50 to 5,000,000 seconds, and one row that is spoilt."""
+    names = [*COLUMNS.split(), "time_since_last_click", *(f"cat{i}" for i in range(1, 10))]
+    rows = ["\t".join(names)]
+    for i in range(1, 400):
+        values = dict.fromkeys(names, "0") | {"timestamp": str(i), "conversion": "1"}
+        values["conversion_timestamp"] = str(i + int(50 * 1.029**i))
+        rows.append("\t".join(values[name] for name in names))
+    path.write_text("\n".join([*rows, "spoilt"]) + "\n")
+    return path
+
+
+def test_everything_is_there(tmp_path: Path) -> None:
+    done = reproduce(tmp_path, "--quick", "--runs", "3", "--out", "here/report")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "here" / "report"
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for name in SECTIONS:
+        assert f'<section id="{name}">' in page
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert len(pl.read_csv(folder / f"{name}.csv")) > 0
+        assert len(pl.read_parquet(folder / f"{name}.parquet")) > 0
+    assert page.count("data:image/png;base64,") == len(SECTIONS)
+    assert not re.search(r'(?:src|href)="(?!data:)', page), "the page must carry everything with it"
+    assert "as released" in done.stdout
+    assert "Mean pseudo-regret at T = 3,000" in done.stdout
+    assert "worse" not in done.stderr
+    curves = pl.read_parquet(folder / "figure-1.parquet")
+    assert curves.select("actions", "window", "mean_delay").n_unique() == 6
+    assert curves["policy"].n_unique() == 6
+
+
+def test_the_same_seed_gives_the_same_numbers_and_the_file_is_read(tmp_path: Path) -> None:
+    criteo = criteo_file(tmp_path / "criteo.tsv")
+    for out, jobs in (("one", "1"), ("two", "2")):
+        options = ("--quick", "--runs", "2", "--seed", "7", "--jobs", jobs, "--criteo", str(criteo), "--out", out)
+        done = reproduce(tmp_path, *options)
+        assert done.returncode == 0, done.stderr
+    for name in SECTIONS:
+        for kind in ("csv", "parquet"):
+            first, second = (tmp_path / out / f"{name}.{kind}" for out in ("one", "two"))
+            assert first.read_bytes() == second.read_bytes(), name
+    page = (tmp_path / "one" / "report.html").read_text(encoding="utf-8")
+    assert "the file given" in page
+    assert "1" in re.findall(r"skipped\D*(\d+)", page)
+
+
+def test_ctrl_c_leaves_the_sections_that_are_done(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "latecomer", "reproduce", "--runs", "300", "--out", "report"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(  # noqa: S603
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert "Figure 1" in first, first
+        process.stdout.readline()  # Figure 2 is quick
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(120) == 130
+    assert re.search(r"interrupted: 2 of 7 sections are in\s+report/report.html", rest)
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert page.count("<section") == 2
+    assert page.rstrip().endswith("</html>")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--engine", "spark"), "--engine must be one of 'threads', 'dask'; got 'spark'"),
+        (("--engine", "dask"), "--engine dask needs the scheduler's address"),
+        (("--scheduler", "tcp://x:1"), "--scheduler is for --engine dask"),
+        (("--criteo", "nowhere.tsv"), "nowhere.tsv"),
+        (("--out", "file"), "--out must be a folder that can be written; got 'file'"),
+    ],
+)
+def test_what_cannot_be(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = reproduce(tmp_path, *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

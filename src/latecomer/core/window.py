@@ -153,6 +153,12 @@ def spanned_blocks(head: int, count: int) -> int:
     return (head % LANES + count + LANES - 1) // LANES
 
 
+@kernel
+def is_sparse(needed: int, blocks: int) -> bool:
+    """After a burst: whether a ring holds less than a quarter of what it could."""
+    return 4 * (needed + 1) < blocks
+
+
 def resized(cell: Cell, ring: Ring, blocks: int) -> Ring:
     """The same rounds in a ring of `blocks` blocks, the oldest in the first."""
     head, count = int(cell["head"][0]), int(cell["rounds"][0] - cell["oldest"][0] + 1)

@@ -86,7 +86,7 @@ def _watch_run(world: World, policy: OTFLinUCB, tau: float, horizon: int, seed: 
     episode = Episode(world, horizon, seed=seed, run=run)
     starts, order = arrivals(episode.delays)
     memory = policy.fresh()._memory
-    memory.make_room(min(horizon, memory.span + 1 + BLOCK))
+    memory.fit(min(horizon, memory.span + 1 + BLOCK))
     ratios, regret, converts = np.empty(horizon), np.empty(horizon), np.zeros(horizon, np.bool_)
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,18 @@ from latecomer.errors import InputError
 _DOUBLE = np.dtype(np.float64)
 
 
+def is_plain(actions: object, shape: tuple[int, ...]) -> TypeGuard[Array]:
+    """Whether this is an array of doubles of this very shape, as kernels take it: then there is nothing to do."""
+    return (
+        type(actions) is np.ndarray
+        and actions.shape == shape
+        and actions.dtype is _DOUBLE
+        and actions.flags.carray  # C-ordered, aligned, writeable: other arrays are another type to Numba
+    )
+
+
 def action_set(actions: npt.ArrayLike, dim: int) -> Array:
     """A (K, d) array of doubles, C-ordered and ours to read; norms are checked by the kernel, on its way."""
-    if type(actions) is np.ndarray and actions.dtype is _DOUBLE and actions.flags.carray:
-        shape = actions.shape
-        if len(shape) == 2 and shape[1] == dim and shape[0]:
-            return actions  # the fast path: nothing to do
     array = _numeric("actions", actions, f"(K, {dim})")
     if array.ndim != 2:
         raise InputError(f"actions must be a (K, {dim}) array, a row per action; got shape {array.shape}")

@@ -16,13 +16,14 @@ from numba.extending import overload
 from latecomer.core.compile import brief, kernel
 from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
 from latecomer.core.state import UNSTAMPED, Array, Cell, Ring, State
+from latecomer.core.vectors import dot
 from latecomer.core.width import pending_width_at, renew_norms, shrink_norms
-from latecomer.core.window import expire, is_full, push
+from latecomer.core.window import expire, held, is_full, is_sparse, push, spanned_blocks
 
 NORM_LIMIT = 1.0 + 1e-6
 """Norms up to 1 are what the theory wants; the rest is room for rounding, single precision included."""
 
-FULL, INADMISSIBLE = -1, -2
+RESIZE, INADMISSIBLE = -1, -2
 
 Integers = npt.NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -88,10 +89,7 @@ def _term(state: State, c: float) -> Callable[..., float]:
 def admissible(actions: Array) -> bool:
     """Whether every action is finite and of norm at most 1: a NaN fails every comparison."""
     for k in range(actions.shape[0]):
-        total = 0.0
-        for i in range(actions.shape[1]):
-            total += actions[k, i] * actions[k, i]
-        if not total <= NORM_LIMIT * NORM_LIMIT:
+        if not dot(actions[k], actions[k], actions.shape[1]) <= NORM_LIMIT * NORM_LIMIT:
             return False
     return True
 
@@ -118,12 +116,12 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
 
 @kernel
 def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | None, scores: Array) -> int:
-    """One decision: the index of the action that was chosen and recorded, or `FULL`."""
+    """One decision: the index of the action that was chosen and recorded, or `RESIZE` where there is no room."""
     if stamp == UNSTAMPED:
         stamp = state.rounds + 1
     expire(state, ring, stamp)
     if is_full(state, ring):
-        return FULL
+        return RESIZE
     index = choose(state, actions, draws, scores)
     record(state, ring, actions[index], stamp)
     return index
@@ -134,6 +132,8 @@ def _step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | Non
     state = cell[0]
     if not admissible(actions):
         return INADMISSIBLE, 0, 0.0
+    if is_sparse(spanned_blocks(state.head, held(state)), ring.shape[0]):
+        return RESIZE, 0, 0.0
     scores = np.empty(actions.shape[0])
     index = play(state, ring, actions, stamp, draws, scores)
     return index, state.rounds, scores[index]

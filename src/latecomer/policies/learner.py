@@ -17,7 +17,7 @@ from latecomer.arguments import positive, share, whole
 from latecomer.core.state import UNSTAMPED, Array
 from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
-from latecomer.policies.action_sets import action_set, action_sets, explain_inadmissible
+from latecomer.policies.action_sets import action_set, action_sets, explain_inadmissible, is_plain
 from latecomer.policies.dispatch import INADMISSIBLE
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
@@ -50,7 +50,7 @@ class Learner:
         self._window: Span = window if isinstance(window, timedelta) else self._span
         self._clock = clock or system_clock
         self._randomness = randomness or Randomness(Draw.NOTHING, seed=0)
-        self._draws_nothing = self._randomness.draw is Draw.NOTHING
+        self._no_draws = None if self._randomness.draw is Draw.NOTHING else np.empty(self._dim)
         numbers = {"ridge": positive("ridge", ridge), **(numbers or {})}
         self._parameters: dict[str, Any] = {**numbers, **(options or {})}
         self._memory = Memory(
@@ -70,17 +70,20 @@ class Learner:
             The time, where the window is a time; without it the policy's clock is asked. A time before the latest
             decision's counts as that one's; a time more than a window before it raises `ClockError`.
         """
-        actions = action_set(actions, self._dim)
+        memory = self._memory
+        if not is_plain(actions, memory.shape):
+            actions = memory.ready(action_set(actions, self._dim), self._no_draws)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._decision_stamp(at)
-        if self._draws_nothing:
-            draws = None
-        elif self._memory.admits(actions):  # a draw is not spent on a mistake
+        draws = self._no_draws
+        if draws is not None:
+            if not memory.admits(actions):  # a draw is not spent on a mistake
+                raise explain_inadmissible(actions)
             draws = self._randomness.draws_of_one(self._dim)
-        else:
-            raise explain_inadmissible(actions)
-        index, round_, score = self._memory.play(actions, stamp, draws)
-        if index == INADMISSIBLE:
-            raise explain_inadmissible(actions)
+        index, round_, score = memory.step(memory.state, memory.ring, actions, stamp, draws)
+        if index < 0:
+            if index == INADMISSIBLE:
+                raise explain_inadmissible(actions)
+            index, round_, score = memory.play(actions, stamp, draws)
         return Decision(round_, index, actions[index].copy(), score)
 
     def decide_many(
@@ -250,7 +253,7 @@ class Learner:
         """A policy of the same parameters that has seen nothing, with a generator of its own."""
         twin = copy(self)
         twin._memory = self._memory.emptied()
-        twin._randomness = Randomness(self._randomness.draw, 0 if self._draws_nothing else seed)
+        twin._randomness = Randomness(self._randomness.draw, 0 if self._no_draws is None else seed)
         return twin
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 from latecomer.core.blas import one_thread
 from latecomer.core.compile import entry
-from latecomer.core.state import LANES, SCRATCH, Array, new_ring, new_state
+from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, new_ring, new_state
 from latecomer.core.vectors import multiply
-from latecomer.core.window import brief_credit, resized, revoke, spanned_blocks, verdict
+from latecomer.core.window import brief_credit, is_sparse, resized, revoke, spanned_blocks, verdict
 from latecomer.policies.dispatch import (
-    FULL,
+    RESIZE,
     brief_admissible,
     brief_step,
     long_step,
@@ -22,8 +22,6 @@ from latecomer.policies.dispatch import (
 
 _LARGE = 100_000
 """K·d² from which a BLAS would start threads of its own, and others should not wait."""
-_TRIM_MASK = 4095
-"""Once in 4,096 rounds."""
 
 
 class Memory:
@@ -42,14 +40,15 @@ class Memory:
             "numbers": numbers,
         }
         self.ring = new_ring(dim)
-        self._set_size = 0
-        self._step: Any = None
+        self.shape: tuple[int, ...] = ()
+        """The shape of the sets that `step` is ready for."""
+        self.step: Any = None
         self._credit: Any = None
         self._admits: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Machine code does not travel; it is found again when it is needed."""
-        return {**self.__dict__, "_step": None, "_set_size": 0, "_credit": None, "_admits": None}
+        return {**self.__dict__, "step": None, "shape": (), "_credit": None, "_admits": None}
 
     def emptied(self) -> "Memory":
         """Another one for the same algorithm, as it was before its first round."""
@@ -57,17 +56,25 @@ class Memory:
 
     # ---- events ----
 
+    def ready(self, actions: Array, draws: Array | None) -> Array:
+        """Find the machine code for sets of this shape: a large one keeps BLAS to one thread, and frees Python's."""
+        self.shape = actions.shape
+        arguments = (self.state, self.ring, actions, UNSTAMPED, draws)
+        if len(actions) * self.dim * self.dim < _LARGE:
+            self.step = entry(brief_step, *arguments)
+        else:
+            self.step = one_thread(entry(long_step, *arguments))
+        return actions
+
     def play(self, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
-        """(index, round, score); the index is negative where an action is inadmissible and nothing was done."""
-        if len(actions) != self._set_size:
-            self._prepare(actions, stamp, draws)
-        index, round, score = self._step(self.state, self.ring, actions, stamp, draws)
-        if index == FULL:
-            self.make_room(1)
+        """`step` for any set, with a ring that fits: (index, round, score)."""
+        if actions.shape != self.shape:
+            self.ready(actions, draws)
+        played: tuple[int, int, float] = self.step(self.state, self.ring, actions, stamp, draws)
+        if played[0] == RESIZE:
+            self.fit(1)
             return self.play(actions, stamp, draws)
-        if not round & _TRIM_MASK:
-            self.trim()
-        return index, round, score
+        return played
 
     def admits(self, actions: Array) -> bool:
         """Whether every action is finite and of norm at most 1."""
@@ -75,21 +82,11 @@ class Memory:
             self._admits = entry(brief_admissible, actions)
         return self._admits(actions)  # type: ignore[no-any-return]
 
-    def _prepare(self, actions: Array, stamp: int, draws: Array | None) -> None:
-        """Find the machine code for sets of this size: a large product keeps BLAS to one thread and frees Python's."""
-        self._set_size = len(actions)
-        arguments = (self.state, self.ring, actions, stamp, draws)
-        if self._set_size * self.dim * self.dim < _LARGE:
-            self._step = entry(brief_step, *arguments)
-        else:
-            self._step = one_thread(entry(long_step, *arguments))
-
     def play_many(self, sets: Array, stamps: npt.NDArray[np.int64], draws: Array) -> tuple[list[int], list[float]]:
         """The indices and scores of as many decisions; the actions are admissible."""
-        self.make_room(len(sets))
+        self.fit(len(sets))
         indices, values = np.empty(len(sets), np.int64), np.empty(len(sets))
         one_thread(steps)(self.state, self.ring, sets, stamps, draws, indices, values)
-        self.trim()
         return indices.tolist(), values.tolist()
 
     def credit(self, round: int, value: float, stamp: int) -> int:
@@ -142,17 +139,11 @@ class Memory:
     def _blocks_for(self, rounds: int) -> int:
         return int(spanned_blocks(self.number("head") % LANES, rounds + 1))
 
-    def make_room(self, more: int) -> None:
-        """For so many more rounds. Growing by an eighth at least costs O(1) a round and wastes little."""
+    def fit(self, more: int) -> None:
+        """Room for so many more rounds. An eighth to spare costs O(1) a round to grow, and little memory."""
         needed = self._blocks_for(self._held + more)
-        if needed > len(self.ring):
-            self.ring = resized(self.state, self.ring, max(needed, len(self.ring) * 9 // 8))
-
-    def trim(self) -> None:
-        """After a burst: a ring of which less than a quarter is in use is cut to fit."""
-        needed = self._blocks_for(self._held)
-        if needed * 4 < len(self.ring):
-            self.ring = resized(self.state, self.ring, needed * 9 // 8)
+        if needed > len(self.ring) or is_sparse(needed, len(self.ring)):
+            self.ring = resized(self.state, self.ring, needed + needed // 8)
 
     # ---- files ----
 

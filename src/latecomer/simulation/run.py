@@ -49,7 +49,7 @@ def play_run(world: World, policies: Mapping[str, Learner], *, horizon: int, see
     regrets = {name: np.empty(horizon) for name in policies}
     converts = {name: np.zeros(horizon, np.bool_) for name in policies}
     for player in players.values():
-        player._memory.make_room(min(horizon, player._memory.span + 1 + BLOCK))
+        player._memory.fit(min(horizon, player._memory.span + 1 + BLOCK))
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
         scores = np.empty(block.sets.shape[1])

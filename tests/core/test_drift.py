@@ -31,7 +31,7 @@ def test_a_million_updates_at_d_20() -> None:
     assert policy.pending_width == pytest.approx(direct.sum(), abs=1e-9)
 
 
-@pytest.mark.parametrize("dim", [2, 5, 20, 40])
+@pytest.mark.parametrize("dim", [2, 5, 16, 64])
 @pytest.mark.parametrize("ridge", [1e-12, 1e-9, 1e-6])
 def test_a_tiny_ridge_is_refactorised(dim: int, ridge: float) -> None:
     """With λ near rounding the first updates cancel nearly every digit: the check must not wait for its turn."""
@@ -47,13 +47,12 @@ def test_a_tiny_ridge_is_refactorised(dim: int, ridge: float) -> None:
 
 
 def test_refactorisation_mends_a_spoilt_inverse() -> None:
-    policy = lc.OTFLinUCB(6, 40)
+    policy = lc.OTFLinUCB(5, 40)
     rng = np.random.default_rng(2)
     for _ in range(1023):
-        policy.decide(rng.standard_normal((1, 6)) / 6)
+        policy.decide(rng.standard_normal((1, 5)) / 6)
     policy._memory.state["V_inv"][0] *= 1.001
-    policy.decide(rng.standard_normal((1, 6)) / 6)  # round 1,024: the check is due
+    policy.decide(rng.standard_normal((1, 5)) / 6)  # round 1,024: the check is due
     assert policy._memory.number("refactorisations") == 1
     assert residual(policy) < 1e-12
-    actions = np.linalg.solve(policy.V, np.eye(6))
-    np.testing.assert_allclose(policy.V_inv, actions, rtol=1e-10)
+    np.testing.assert_allclose(policy.V_inv, np.linalg.inv(policy.V), rtol=1e-10)

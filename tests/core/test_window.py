@@ -48,7 +48,7 @@ def test_after_a_burst_the_memory_is_given_back() -> None:
 
 
 def test_memory_of_a_pending_decision() -> None:
-    for dim in (1, 5, 50):
+    for dim in (1, 5, 64):
         policy = lc.OTFLinUCB(dim, timedelta(days=1))
         policy.decide_many(np.full((20_000, 1, dim), 0.1), at=0.0)
         for _ in range(100):

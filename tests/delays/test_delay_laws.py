@@ -138,7 +138,7 @@ def test_a_repr_says_how_to_make_the_law() -> None:
 @pytest.mark.parametrize("answer", [[1.5, 2.0], [1], [-1, 2], [[1, 2]]])
 def test_a_users_law_is_held_to_whole_rounds(answer: object) -> None:
     class Broken(WithinTen):
-        def sample(self, rng: np.random.Generator, size: int) -> Delays:  # noqa: ARG002
+        def sample(self, rng: np.random.Generator, size: int) -> Delays:
             return np.array(answer)
 
     with pytest.raises(InputError, match=r"sample of WithinTen\(\) must return"):

@@ -44,7 +44,7 @@ def test_the_squared_norms_of_the_past_sum_to_a_trace(ridge: float) -> None:
     assert norms.sum() == pytest.approx(5 - ridge * np.trace(policy.V_inv), rel=1e-12)
 
 
-@pytest.mark.parametrize("dim", [1, 5, 20, 64])
+@pytest.mark.parametrize("dim", [1, 5, 16, 64])
 def test_norms_kept_in_the_window_are_the_direct_ones(dim: int) -> None:
     """After thousands of rounds the O(m d) norms equal A_sᵀ V⁻¹ A_s, with V⁻¹ computed afresh."""
     policy, actions = played("OTFLinUCB-exact", dim, 200, 3000, 1.0)

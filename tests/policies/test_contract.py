@@ -123,7 +123,9 @@ def test_decide_many_answers_as_decide_does(name: str) -> None:
         expected = single.decide(actions)
         assert (decision.round, decision.index, decision.score) == (expected.round, expected.index, expected.score)
         np.testing.assert_array_equal(decision.action, expected.action)
-    assert snapshot(batch)[0] == snapshot(single)[0]
+    for field in batch._memory._fields():
+        if field != "head":  # where in the ring, which may be larger after a batch
+            np.testing.assert_array_equal(batch._memory.state[field], single._memory.state[field])
     assert snapshot(batch)[2] == snapshot(single)[2]
 
 

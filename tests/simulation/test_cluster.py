@@ -1,0 +1,301 @@
+"""A real scheduler and real workers, each a process of its own: the same result, whatever happens to them."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pytest
+
+import latecomer as lc
+from latecomer.errors import InputError
+from latecomer.simulation import cluster as cluster_module
+from latecomer.simulation.cluster import Cluster
+from latecomer.simulation.simulate import Regrets, _play
+
+PATIENCE = 120.0
+"""Seconds for anything that must happen at all: the first run ever compiles, on a machine that may be busy."""
+
+WORLD = lc.World(theta=[0.2, 0.5, 0.4], actions=lc.actions.Binary(4), delays=lc.delays.Geometric(mean=20))
+
+
+def policies() -> dict[str, Any]:
+    """Templates that have played: machine code, open rounds and generators go with them."""
+    made: dict[str, Any] = {
+        "exact": lc.OTFLinUCB(3, 50, width="exact"),
+        "buffered": lc.OTFLinUCB(3, 50, width="buffered"),
+        "ts": lc.OTFLinTS(3, 50, seed=5),
+        "uniform": lc.Uniform(3, 50, seed=np.random.Generator(np.random.Philox(1))),
+    }
+    for policy in made.values():
+        policy.convert(policy.decide(np.eye(3)))
+    return made
+
+
+def slow(world: lc.World = WORLD, seconds: float = 0.02) -> lc.World:
+    """The same world, drawn slowly. Its law is local, as one in a script is: it travels by value."""
+
+    class Slow:
+        def sample(self, rng: np.random.Generator, rounds: int, theta: Any) -> Any:
+            time.sleep(seconds)
+            return world.actions.sample(rng, rounds, theta)
+
+    return lc.World(theta=world.theta, actions=Slow(), delays=world.delays)
+
+
+class Importable:
+    """A law in a module that the workers do not have."""
+
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Any) -> Any:
+        return WORLD.actions.sample(rng, rounds, theta)
+
+
+def same(one: lc.Result, other: lc.Result) -> bool:
+    return one.policies == other.policies and all(
+        np.array_equal(one.regret(name), other.regret(name)) for name in one.policies
+    )
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+class Machines:
+    """A scheduler and its workers on the loopback; every process that was started is ended by its number."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes: list[subprocess.Popen[bytes]] = []
+        contact = folder / "scheduler.json"
+        self._start("scheduler", "--port", "0", "--idle-timeout", "600", "--scheduler-file", str(contact))
+        wait_until(lambda: contact.exists() and contact.read_text().endswith("}"))
+        self.address: str = json.loads(contact.read_text())["address"]
+
+    def _start(self, role: str, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{role}", *options]
+        command += ["--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
+        with (self.folder / f"{role}-{len(self.processes)}.log").open("wb") as log:
+            # The environment has the tests' NUMBA_CACHE_DIR: nothing is compiled twice.
+            process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)  # noqa: S603
+        self.processes.append(process)
+        return process
+
+    def work(self, *options: str) -> subprocess.Popen[bytes]:
+        one_thread = ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--death-timeout", "120"]
+        return self._start("worker", self.address, *one_thread, "--local-directory", str(self.folder), *options)
+
+    def end(self) -> None:
+        for process in reversed(self.processes):
+            process.kill()
+        for process in self.processes:
+            process.wait(PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    started = Machines(tmp_path_factory.mktemp("cluster"))
+    try:
+        for _ in range(2):
+            started.work()
+        yield started
+    finally:
+        started.end()
+
+
+@pytest.fixture
+def client(machines: Machines) -> Iterator[Any]:
+    """Somebody who watches."""
+    import distributed
+
+    with distributed.Client(machines.address, timeout=PATIENCE, set_as_default=False) as watcher:
+        watcher.wait_for_workers(2, timeout=PATIENCE)
+        yield watcher
+
+
+def tasks(client: Any) -> int:
+    return int(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+
+
+def is_idle(client: Any) -> bool:
+    return not tasks(client) and not any(client.run(lambda dask_worker: len(dask_worker.state.tasks)).values())
+
+
+@pytest.fixture(scope="module")
+def reference() -> lc.Result:
+    return lc.simulate(WORLD, policies(), horizon=1500, runs=20, seed=3, jobs=1)
+
+
+def test_threads_and_machines_agree_to_the_last_bit(client: Any, machines: Machines, reference: lc.Result) -> None:
+    arguments: dict[str, Any] = {"horizon": 1500, "runs": 20, "seed": 3}
+    assert same(lc.simulate(WORLD, policies(), jobs=2, **arguments), reference)
+    for chunk in (None, 1, 7, 1000):
+        engine = Cluster(machines.address, chunk)
+        assert same(lc.simulate(WORLD, policies(), engine=engine, **arguments), reference)
+    assert same(lc.simulate(WORLD, policies(), engine=Cluster(client), **arguments), reference)
+    assert client.status == "running"  # a client that was lent stays open
+    wait_until(lambda: is_idle(client))
+
+
+def test_a_worker_is_killed_midway(client: Any, machines: Machines) -> None:
+    victim = machines.work("--name", "victim")
+    client.wait_for_workers(3, timeout=PATIENCE)
+    [address] = [a for a, worker in client.scheduler_info()["workers"].items() if worker["name"] == "victim"]
+    after_the_kill: list[int] = []
+
+    class Deadly:
+        def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
+            for number, done in enumerate(Cluster(machines.address, 1).map(play, runs)):
+                if number == 6:
+                    wait_until(lambda: bool(client.processing()[address]))
+                    victim.kill()
+                    after_the_kill.append(runs - number)
+                yield done
+
+    arguments: dict[str, Any] = {"horizon": 1500, "runs": 60, "seed": 3}
+    result = lc.simulate(slow(), policies(), engine=Deadly(), **arguments)
+    assert after_the_kill == [54]
+    assert victim.wait(PATIENCE) == -9
+    assert result.is_complete
+    assert same(result, lc.simulate(WORLD, policies(), jobs=2, **arguments))
+    assert len(client.nthreads()) == 2
+
+
+def test_closing_the_iterator_cancels_the_rest(client: Any, machines: Machines) -> None:
+    play = partial(_play, slow(), policies(), 1500, 0)
+    for scheduler in (machines.address, client):
+        runs = Cluster(scheduler, 1).map(play, 2000)
+        next(runs)
+        assert tasks(client) > 1500
+        runs.close()  # type: ignore[attr-defined]
+        wait_until(lambda: is_idle(client))
+
+
+def test_an_interrupt_leaves_what_is_done(client: Any, machines: Machines) -> None:
+    class Interrupted:
+        def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
+            for number, done in enumerate(Cluster(machines.address).map(play, runs)):
+                if number == 3:
+                    raise KeyboardInterrupt
+                yield done
+
+    result = lc.simulate(slow(), policies(), horizon=1500, runs=2000, engine=Interrupted())
+    assert (result.runs, result.is_complete) == (3, False)
+    wait_until(lambda: is_idle(client))
+
+
+def test_an_error_that_passes_is_tried_again(client: Any, tmp_path: Path, reference: lc.Result) -> None:
+    flag = tmp_path / "failed"
+
+    class Flaky:
+        def sample(self, rng: np.random.Generator, rounds: int, theta: Any) -> Any:
+            if os.getpid() != here and not flag.exists():
+                flag.touch()
+                raise OSError("disk full, for now")
+            return WORLD.actions.sample(rng, rounds, theta)
+
+    here = os.getpid()
+    world = lc.World(theta=WORLD.theta, actions=Flaky(), delays=WORLD.delays)
+    result = lc.simulate(world, policies(), horizon=1500, runs=20, seed=3, engine=Cluster(client))
+    assert flag.exists()
+    assert same(result, reference)
+
+
+def test_what_does_not_travel(client: Any) -> None:
+    def play(actions: Any) -> lc.Result:
+        world = lc.World(theta=WORLD.theta, actions=actions, delays=WORLD.delays)
+        return lc.simulate(world, policies(), horizon=10, runs=2, engine=Cluster(client))
+
+    with pytest.raises(InputError, match=r"importable on the workers; there, No module named 'test_cluster'"):
+        play(Importable())
+    held = Importable()
+    held.lock = Lock()  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=r"must pickle, to travel to the workers; got TypeError.*lock"):
+        play(held)
+    assert len(client.nthreads()) == 2  # nobody died of it
+
+
+def test_a_law_defined_in_a_script(machines: Machines, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import sys
+import numpy as np
+import latecomer as lc
+from latecomer.simulation.cluster import Cluster
+
+assert "distributed" not in sys.modules
+
+class Axes:
+    def sample(self, rng, rounds, theta):
+        return np.broadcast_to(np.eye(len(theta)), (rounds, len(theta), len(theta)))
+
+world = lc.World(theta=[0.2, 0.4, 0.3], actions=Axes(), delays=lc.delays.Geometric(mean=10))
+one, other = (
+    lc.simulate(world, {"buffered": lc.OTFLinUCB(3, 30, width="buffered")}, horizon=100, runs=4, **how)
+    for how in ({"jobs": 1}, {"engine": Cluster(sys.argv[1])})
+)
+assert np.array_equal(one.regret("buffered"), other.regret("buffered"))
+"""
+    )
+    command = [sys.executable, "-W", "error", str(script), machines.address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)  # noqa: S603
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_scheduler_without_workers_then_with_one_without_latecomer(tmp_path: Path) -> None:
+    lonely = Machines(tmp_path)
+    try:
+        with pytest.raises(InputError, match=rf"{lonely.address} had none within 0.5 s: start one with `dask worker"):
+            next(Cluster(lonely.address, patience=0.5).map(partial(_play, WORLD, policies(), 10, 0), 1))
+        bare = tmp_path / "bare.py"
+        bare.write_text("import sys; sys.modules['latecomer'] = None")
+        worker = lonely.work("--preload", str(bare))
+        with pytest.raises(InputError, match=r"importable on the workers; there, .*latecomer.*: install it there too"):
+            next(Cluster(lonely.address, patience=PATIENCE).map(partial(_play, WORLD, policies(), 10, 0), 1))
+        assert worker.poll() is None
+    finally:
+        lonely.end()
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, listens: bool) -> None:
+    monkeypatch.setattr(cluster_module, "_REACH", 1.0)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        if listens:
+            deaf.listen()
+        address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(InputError, match=rf"running Dask scheduler, .*; got '{address}', where none answered: \w+"):
+            lc.simulate(WORLD, policies(), horizon=10, runs=2, engine=Cluster(address))
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "carrier-pigeon://loft:1"])
+def test_not_an_address(address: str) -> None:
+    with pytest.raises(InputError, match=rf"got '{address}', where none answered: (missing port|unknown address)"):
+        lc.simulate(WORLD, policies(), horizon=10, runs=2, engine=Cluster(address))
+
+
+def test_bad_arguments(client: Any) -> None:
+    with pytest.raises(InputError, match=r"scheduler must be an address, or a distributed.Client; got 8786"):
+        Cluster(8786)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="chunk must be at least 1"):
+        Cluster(client, 0)
+    with pytest.raises(InputError, match="patience must be above 0"):
+        Cluster(client, patience=0)
+
+
+def test_without_distributed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'latecomer\[dask\]'"):
+        Cluster("tcp://127.0.0.1:8786")

@@ -34,7 +34,7 @@ unit: .venv/installed  ## every test, executed documentation included
 	$(BIN)/pytest -n 2
 
 bench: .venv/installed  ## the table of speeds, as ratios from one run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'
 	$(BIN)/python bench/run.py
 
 docs: .venv/installed  ## the HTML pages, in docs/_build

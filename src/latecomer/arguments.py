@@ -48,8 +48,6 @@ def probability(name: str, value: object) -> float:
 
 def share(name: str, value: object) -> float:
     """In [0, 1], ends included."""
-    if type(value) is float and 0.0 <= value <= 1.0:
-        return value  # the fast path
     result = number(name, value, "a number in [0, 1]")
     if not 0.0 <= result <= 1.0:
         raise InputError(f"{name} must be in [0, 1]; got {value!r}, divide it by its largest possible value first")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,17 +10,7 @@ import numpy.typing as npt
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 
-_DOUBLE = np.dtype(np.float64)
-
-
-def is_plain(actions: object, shape: tuple[int, ...]) -> TypeGuard[Array]:
-    """Whether this is an array of doubles of this very shape, as kernels take it: then there is nothing to do."""
-    return (
-        type(actions) is np.ndarray
-        and actions.shape == shape
-        and actions.dtype is _DOUBLE
-        and actions.flags.carray  # C-ordered, aligned, writeable: other arrays are another type to Numba
-    )
+DOUBLE = np.dtype(np.float64)
 
 
 def action_set(actions: npt.ArrayLike, dim: int) -> Array:

@@ -17,7 +17,7 @@ from latecomer.arguments import positive, share, whole
 from latecomer.core.state import UNSTAMPED, Array
 from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
-from latecomer.policies.action_sets import action_set, action_sets, explain_inadmissible, is_plain
+from latecomer.policies.action_sets import DOUBLE, action_set, action_sets, explain_inadmissible
 from latecomer.policies.dispatch import INADMISSIBLE
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
@@ -71,7 +71,12 @@ class Learner:
             decision's counts as that one's; a time more than a window before it raises `ClockError`.
         """
         memory = self._memory
-        if not is_plain(actions, memory.shape):
+        if not (
+            type(actions) is np.ndarray
+            and actions.shape == memory.shape  # the very shape that the code is ready for
+            and actions.dtype is DOUBLE
+            and actions.flags.carray  # C-ordered, aligned, writeable: other arrays are another type to Numba
+        ):
             actions = memory.ready(action_set(actions, self._dim), self._no_draws)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._decision_stamp(at)
         draws = self._no_draws
@@ -150,7 +155,8 @@ class Learner:
         at
             The time of arrival, where the window is a time. A time before the latest decision's counts as that one's.
         """
-        value = share("value", value)
+        if type(value) is not float or not 0.0 <= value <= 1.0:
+            value = share("value", value)
         round_ = _round_of(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         return _VERDICTS[self._memory.credit(round_, value, stamp)]
@@ -275,6 +281,8 @@ class Learner:
 def _round_of(decision: Decision | int) -> int:
     if type(decision) is Decision:
         return decision.round
-    if isinstance(decision, bool) or not isinstance(decision, int | np.integer):
+    if type(decision) is int and 0 < decision < 2**62:
+        return decision
+    if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
         raise InputError(f"decision must be a Decision or its round, a whole number; got {decision!r}")
     return int(decision) if 0 < decision < 2**62 else 0  # 0 is no round: unknown

@@ -43,12 +43,13 @@ class Memory:
         self.shape: tuple[int, ...] = ()
         """The shape of the sets that `step` is ready for."""
         self.step: Any = None
+        self._code: dict[bool, Any] = {}
         self._credit: Any = None
         self._admits: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Machine code does not travel; it is found again when it is needed."""
-        return {**self.__dict__, "step": None, "shape": (), "_credit": None, "_admits": None}
+        return {**self.__dict__, "step": None, "shape": (), "_code": {}, "_credit": None, "_admits": None}
 
     def emptied(self) -> "Memory":
         """Another one for the same algorithm, as it was before its first round."""
@@ -57,13 +58,13 @@ class Memory:
     # ---- events ----
 
     def ready(self, actions: Array, draws: Array | None) -> Array:
-        """Find the machine code for sets of this shape: a large one keeps BLAS to one thread, and frees Python's."""
+        """Point `step` at the code for sets of this shape: a large one keeps BLAS to one thread, and frees Python's."""
         self.shape = actions.shape
-        arguments = (self.state, self.ring, actions, UNSTAMPED, draws)
-        if len(actions) * self.dim * self.dim < _LARGE:
-            self.step = entry(brief_step, *arguments)
-        else:
-            self.step = one_thread(entry(long_step, *arguments))
+        large = len(actions) * self.dim * self.dim >= _LARGE
+        if large not in self._code:
+            arguments = (self.state, self.ring, actions, UNSTAMPED, draws)
+            self._code[large] = one_thread(entry(long_step, *arguments)) if large else entry(brief_step, *arguments)
+        self.step = self._code[large]
         return actions
 
     def play(self, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:

@@ -170,6 +170,7 @@ def _play_all(play: Callable[[int], Regrets], first: int, stop: int) -> Chunk:
 
 
 def _result(future: Any) -> Chunk:
+    distributed = _distributed()
     try:
         return future.result()  # type: ignore[no-any-return]
     except ImportError as error:
@@ -177,11 +178,11 @@ def _result(future: Any) -> Chunk:
             f"world and policies must be importable on the workers; there, {error}: install it there too, define the "
             "law in the script itself, or see cloudpickle.register_pickle_by_value"
         ) from error
-    except asyncio.CancelledError as error:
+    except distributed.CancelledError as error:
         raise LatecomerError(
             f"the scheduler was lost, or the work cancelled, before all runs were done: {error}"
         ) from error
-    except _distributed().KilledWorker as error:
+    except distributed.KilledWorker as error:
         raise LatecomerError(
             f"the same runs ended worker after worker: give them more memory, or choose a smaller chunk. {error}"
         ) from error

@@ -1,0 +1,25 @@
+"""The bench: every promise of speed and size, measured in one run. `make bench` calls it."""
+
+from pathlib import Path
+
+import footprint
+import large
+import peers
+import scaling
+import simulator
+import small
+import startup
+from rows import Table
+from timing import HOW
+
+
+def main() -> None:
+    table = Table(Path(__file__).parent / "results", how=HOW)
+    for topic in (small, scaling, large, footprint, startup, simulator, peers):
+        for row in topic.rows():
+            table.add(row)
+    print(f"\nKept in {table.folder}: bench.md, bench.json", flush=True)
+
+
+if __name__ == "__main__":
+    main()

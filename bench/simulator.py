@@ -1,0 +1,166 @@
+"""The simulator: a round against NumPy's, the exact width, two cores against one, Figure 1 and the whole report."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from arrivals import Array
+from baselines import NumpyLinUCB
+from rows import INFORMATION, Row, verdict
+from timing import Block, interleaved, micro
+
+import latecomer as lc
+from latecomer.experiments import paper
+from latecomer.simulation.simulate import simulate
+
+DIM, WINDOW, HORIZON = 5, 500, 1024
+NUMPY_ROUNDS, REPEATS = 300, 40
+
+
+def rows() -> Iterator[Row]:
+    yield from _rounds()
+    yield _two_cores()
+    yield _figure_1()
+    yield from _reproduce()
+
+
+def _world() -> lc.World:
+    return lc.World(theta=paper.theta(), actions=lc.actions.Binary(10), delays=lc.delays.Geometric(mean=100))
+
+
+def _simulate(policy: lc.OTFLinUCB, horizon: int) -> None:
+    simulate(_world(), {"policy": policy}, horizon=horizon, runs=1, jobs=1, progress=False)
+
+
+def _rounds() -> Iterator[Row]:
+    """Whole rounds, drawing the world included, on both sides; one policy, so that nothing is shared out."""
+    exact, buffered = lc.OTFLinUCB(DIM, WINDOW), lc.OTFLinUCB(DIM, WINDOW, width="buffered")
+    long = 20 * HORIZON
+    sides: dict[str, tuple[Block, int]] = {
+        "NumPy": (_numpy_rounds, NUMPY_ROUNDS),
+        "buffered": (partial(_simulate, buffered, long), long),
+        "exact": (partial(_simulate, exact, long), long),
+        "world": (partial(_draw, long), long),
+    }
+    for block, _ in sides.values():
+        block()
+    times = interleaved(sides, repeats=REPEATS)
+    kernel = times["buffered"] - times["world"]
+    ratio = times.ratio("NumPy", "buffered")
+    yield Row(
+        work=f"simulated round, d={DIM}, K=10, buffered, one core",
+        measured=f"{ratio:.0f} times faster",
+        must_reach=">= 80 times faster than the NumPy round",
+        verdict=verdict(ratio >= 80),
+        detail=f"{times['buffered'] * 1e9:.0f} ns a round, drawing the world ({times['world'] * 1e9:.0f} ns) included; "
+        f"the policy alone {kernel * 1e9:.0f} ns; NumPy {micro(times['NumPy'])}",
+    )
+    widths = (times["exact"] - times["world"]) / kernel
+    yield Row(
+        work=f"exact width, m={WINDOW}, against the buffered round",
+        measured=f"x{widths:.1f}",
+        must_reach="<= 6 times",
+        verdict=verdict(widths <= 6),
+        detail=f"without the world: exact {(times['exact'] - times['world']) * 1e9:.0f} ns, buffered {kernel * 1e9:.0f} ns",
+    )
+
+
+def _draw(horizon: int) -> None:
+    from latecomer.simulation.run import Episode
+    from latecomer.simulation.world import BLOCK
+
+    episode = Episode(_world(), horizon, seed=0, run=0)
+    for first in range(0, horizon, BLOCK):
+        episode.block(first)
+
+
+def _numpy_rounds() -> None:
+    """The round by hand: draw ten actions, choose, update, and deliver what arrives."""
+    rng = np.random.default_rng(0)
+    policy = NumpyLinUCB(DIM, WINDOW)
+    theta: Array = paper.theta()
+    due: dict[int, list[int]] = {}
+    regret = 0.0
+    for t in range(1, NUMPY_ROUNDS + 1):
+        actions = rng.integers(0, 2, (10, DIM)).astype(float)
+        actions[~actions.any(axis=1)] = 1.0
+        actions /= np.linalg.norm(actions, axis=1, keepdims=True)
+        means = actions @ theta
+        index = policy.decide(actions).index
+        regret += means.max() - means[index]
+        if rng.random() < means[index]:
+            due.setdefault(t + int(rng.geometric(0.01)), []).append(t)
+        for round in due.pop(t, ()):
+            policy.convert(round)
+
+
+def _two_cores() -> Row:
+    experiment = paper.figure_1("B")[500, 100]
+    runs = 24
+
+    def play(jobs: int) -> None:
+        simulate(experiment.world, experiment.policies, horizon=3000, runs=runs, jobs=jobs, progress=False)
+
+    play(2)
+    times = interleaved({"one": (partial(play, 1), runs), "two": (partial(play, 2), runs)}, repeats=7)
+    ratio = times.ratio("one", "two")
+    return Row(
+        work="two cores against one",
+        measured=f"{ratio:.2f} times faster",
+        must_reach=">= 1.8 times",
+        verdict=verdict(ratio >= 1.8) if (os.cpu_count() or 1) >= 2 else INFORMATION,
+        detail=f"a run of Figure 1's second panel, six policies: {micro(times['one'])} and {micro(times['two'])}",
+    )
+
+
+def _figure_1() -> Row:
+    started = time.perf_counter()
+    for law in paper.LAWS:
+        for experiment in paper.figure_1(law).values():
+            simulate(experiment.world, experiment.policies, horizon=experiment.horizon, runs=100, progress=False)
+    seconds = time.perf_counter() - started
+    return Row(
+        work="Figure 1 whole, 100 runs, warm",
+        measured=f"{seconds:.1f} s",
+        must_reach="<= 10 s",
+        verdict=verdict(seconds <= 10),
+        detail="six panels, six policies each, all cores",
+    )
+
+
+def _reproduce() -> Iterator[Row]:
+    """In fresh processes: the first with no machine code on disk, the second with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, limit in (("first run ever, compile included", 150.0), ("warm", 60.0)):
+            seconds, peak = _timed_reproduce(folder)
+            yield Row(
+                work=f"latecomer reproduce whole, {name}",
+                measured=f"{seconds:.0f} s",
+                must_reach=f"<= {limit:g} s",
+                verdict=verdict(seconds <= limit),
+                detail=f"peak memory {peak:.2f} GB (must be < 1.5 GB: {verdict(peak < 1.5)})",
+            )
+
+
+_CHILD = """
+import resource, sys
+from latecomer.cli.main import app
+try:
+    app(["reproduce", "--out", sys.argv[1]])
+except SystemExit as end:
+    assert not end.code
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def _timed_reproduce(folder: str) -> tuple[float, float]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": f"{folder}/code"}
+    command = [sys.executable, "-c", _CHILD, f"{folder}/report"]
+    started = time.perf_counter()
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
+    return time.perf_counter() - started, int(done.stdout.split()[-1]) / 1e6

@@ -57,7 +57,7 @@ class Binary:
         patterns = np.arange(2**dim)
         table = ((patterns[:, None] >> np.arange(dim)) & 1).astype(np.float64)
         table[1:] /= np.linalg.norm(table[1:], axis=1, keepdims=True)
-        return np.asarray(table[rng.integers(1, 2**dim, (rounds, self.count))])
+        return np.asarray(table.take(rng.integers(1, 2**dim, (rounds, self.count)), axis=0))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ worker that dies and played on another: the result is the same to the last bit, 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
@@ -34,7 +34,7 @@ Chunk = list[tuple[int, Regrets]]
 
 
 class Cluster:
-    """The workers of a running Dask scheduler. Scheduler and workers need Latecomer, of the same version.
+    """The workers of a running Dask scheduler. Each needs Latecomer, of the version that is here.
 
     A law of one's own travels to the workers if it is defined in the script or notebook itself; one that is in a module
     needs the module there too. Where all workers are lost midway, it waits for new ones.
@@ -66,7 +66,7 @@ class Cluster:
         self._chunk = None if chunk is None else whole("chunk", chunk, least=1)
         self._patience = positive("patience", patience)
 
-    def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
+    def map(self, play: Callable[[int], Regrets], runs: int) -> Generator[tuple[int, Regrets], None, None]:
         """Play runs 0 … runs − 1; what is not done when the iterator is closed is cancelled."""
         task = _task(_packed(play), __version__)
         with self._connected() as client:

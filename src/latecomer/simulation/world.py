@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from latecomer.core.compile import kernel
 from latecomer.core.state import Array
 from latecomer.delays import DelayLaw
 from latecomer.errors import InputError
@@ -15,6 +16,26 @@ BLOCK = 1024
 """Rounds drawn at once. Part of what a seed means: another size is another world."""
 
 _ROUNDING = 1e-9
+
+
+@kernel
+def weigh(sets: Array, theta: Array, means: Array, best: Array) -> int:
+    """Fill in ⟨a, θ⟩ and the best of each round; −1, or the first action that is too long or has no probability."""
+    count, dim = int(sets.shape[1]), int(sets.shape[2])
+    for r in range(sets.shape[0]):
+        highest = 0.0
+        for k in range(count):
+            mean, square = 0.0, 0.0
+            for i in range(dim):
+                entry = sets[r, k, i]
+                mean += entry * theta[i]
+                square += entry * entry
+            means[r, k] = mean
+            if not (square <= NORM_LIMIT * NORM_LIMIT and -_ROUNDING <= mean <= 1.0 + _ROUNDING):
+                return r * count + k
+            highest = mean if k == 0 else max(highest, mean)
+        best[r] = highest
+    return -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,20 +90,22 @@ class World:
                 f"actions must be drawn as a ({rounds}, K, {self.dim}) array, since theta has {self.dim} entries; "
                 f"{self.actions!r} gave shape {sets.shape}"
             )
-        squares = np.einsum("rki,rki->rk", sets, sets)
-        fits = squares <= NORM_LIMIT**2
-        if not fits.all():
-            where = tuple(np.argwhere(~fits)[0])
-            raise InputError(
-                f"actions must be finite and of norm at most 1; {sets[where].tolist()} has norm "
-                f"{np.sqrt(squares[where]):.6g}: divide every action by the largest norm that occurs"
+        sets = np.require(sets, requirements=["C", "A", "W"])
+        means, best = np.empty(sets.shape[:2]), np.empty(rounds)
+        fault = weigh(sets, self.theta, means, best)
+        if fault >= 0:
+            raise self._explain(sets.reshape(-1, self.dim)[fault], float(means.ravel()[fault]))
+        return Block(sets, means, best)
+
+    @staticmethod
+    def _explain(action: Array, mean: float) -> InputError:
+        norm = float(np.linalg.norm(action))
+        if not norm <= NORM_LIMIT:
+            return InputError(
+                f"actions must be finite and of norm at most 1; {action.tolist()} has norm {norm:.6g}: "
+                "divide every action by the largest norm that occurs"
             )
-        means = sets @ self.theta
-        fits = (means >= -_ROUNDING) & (means <= 1.0 + _ROUNDING)
-        if not fits.all():
-            where = tuple(np.argwhere(~fits)[0])
-            raise InputError(
-                f"every mean reward ⟨a, θ⟩ must be in [0, 1]; action {sets[where].tolist()} has {means[where]:.6g}: "
-                "change theta, or the actions"
-            )
-        return Block(np.ascontiguousarray(sets), means, means.max(axis=1))
+        return InputError(
+            f"every mean reward ⟨a, θ⟩ must be in [0, 1]; action {action.tolist()} has {mean:.6g}: "
+            "change theta, or the actions"
+        )

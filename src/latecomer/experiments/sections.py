@@ -103,7 +103,7 @@ def _figure_1_text(table: pl.DataFrame) -> str:
     actions, so that it explores with more zeal than a coin. That is not a slip in this implementation: it is
     what 2f + Σ‖A_s‖ amounts to.
 
-    The figure comes from the authors' released code, which differs from the paper: it takes the *squared* norm,
+    The figure comes from the authors' released code, which differs from the paper: it takes the squared norm,
     both in the bonus and in the window's sum, which makes both shrink much faster. As released, OTFLinUCB ends
     at {_cell(table, paper.RELEASED_UCB, **first):.0f} and {_cell(table, paper.RELEASED_UCB, **second):.0f} in
     the first two panels (B), and below the released OTFLinTS in all three: the paper's two claims. No theorem
@@ -151,7 +151,7 @@ def figure_3(setting: Setting) -> Section:
     tau, mean = float(delays.cdf(paper.HEAVY_WINDOW)), delays.mean
     text = f"""
     T = 10⁴, m = 2000, delays of Figure 2 at 100 seconds a round. The window keeps τ_m = {tau:.3f} of the
-    conversions and is *below* the mean delay, {mean:,.0f} rounds, unlike what the paper's text suggests. As
+    conversions and is below the mean delay, {mean:,.0f} rounds, unlike what the paper's text suggests. As
     released, OTFLinUCB ends at {_cell(table, paper.RELEASED_UCB, actions="B"):.0f} and OTFLinTS at
     {_cell(table, paper.RELEASED_TS, actions="B"):.0f} (B); as stated, at
     {_cell(table, paper.UCB, actions="B"):.0f} and {_cell(table, paper.TS, actions="B"):.0f}; uniform play at

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,19 +11,21 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
 
 import latecomer as lc
-from latecomer.errors import InputError
+from latecomer.errors import InputError, LatecomerError
 from latecomer.simulation import cluster as cluster_module
 from latecomer.simulation.cluster import Cluster
 from latecomer.simulation.simulate import Regrets, _play
 
 PATIENCE = 120.0
 """Seconds for anything that must happen at all: the first run ever compiles, on a machine that may be busy."""
+MANY = 2000
+"""Runs that two workers would not finish in that time, at 0.3 seconds each."""
 
 WORLD = lc.World(theta=[0.2, 0.5, 0.4], actions=lc.actions.Binary(4), delays=lc.delays.Geometric(mean=20))
 
@@ -40,18 +43,18 @@ def policies() -> dict[str, Any]:
     return made
 
 
-def slow(world: lc.World = WORLD, seconds: float = 0.02) -> lc.World:
-    """The same world, drawn slowly. Its law is local, as one in a script is: it travels by value."""
+def slow(seconds: float) -> lc.World:
+    """The same world, at so many seconds a block. Its law is local: like one in a script, it travels by value."""
 
     class Slow:
         def sample(self, rng: np.random.Generator, rounds: int, theta: Any) -> Any:
             time.sleep(seconds)
-            return world.actions.sample(rng, rounds, theta)
+            return WORLD.actions.sample(rng, rounds, theta)
 
-    return lc.World(theta=world.theta, actions=Slow(), delays=world.delays)
+    return lc.World(theta=WORLD.theta, actions=Slow(), delays=WORLD.delays)
 
 
-class Importable:
+class InAModule:
     """A law in a module that the workers do not have."""
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Any) -> Any:
@@ -77,10 +80,25 @@ class Machines:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.processes: list[subprocess.Popen[bytes]] = []
-        contact = folder / "scheduler.json"
-        self._start("scheduler", "--port", "0", "--idle-timeout", "600", "--scheduler-file", str(contact))
-        wait_until(lambda: contact.exists() and contact.read_text().endswith("}"))
-        self.address: str = json.loads(contact.read_text())["address"]
+        self.address = ""
+
+    def __enter__(self) -> Self:
+        contact = self.folder / "scheduler.json"
+        try:
+            # The time limits are for a test process that is itself killed: then all this ends by itself.
+            self._start("scheduler", "--port", "0", "--idle-timeout", "600", "--scheduler-file", str(contact))
+            wait_until(lambda: contact.exists() and contact.read_text().endswith("}"))
+        except BaseException:
+            self.__exit__()
+            raise
+        self.address = json.loads(contact.read_text())["address"]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self.processes):
+            process.kill()
+        for process in self.processes:
+            process.wait(PATIENCE)
 
     def _start(self, role: str, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.dask_{role}", *options]
@@ -95,22 +113,13 @@ class Machines:
         one_thread = ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--death-timeout", "120"]
         return self._start("worker", self.address, *one_thread, "--local-directory", str(self.folder), *options)
 
-    def end(self) -> None:
-        for process in reversed(self.processes):
-            process.kill()
-        for process in self.processes:
-            process.wait(PATIENCE)
-
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    started = Machines(tmp_path_factory.mktemp("cluster"))
-    try:
+    with Machines(tmp_path_factory.mktemp("cluster")) as started:
         for _ in range(2):
             started.work()
         yield started
-    finally:
-        started.end()
 
 
 @pytest.fixture
@@ -118,7 +127,8 @@ def client(machines: Machines) -> Iterator[Any]:
     """Somebody who watches."""
     import distributed
 
-    with distributed.Client(machines.address, timeout=PATIENCE, set_as_default=False) as watcher:
+    connected = distributed.Client(machines.address, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+    with connected as watcher:
         watcher.wait_for_workers(2, timeout=PATIENCE)
         yield watcher
 
@@ -151,7 +161,7 @@ def test_a_worker_is_killed_midway(client: Any, machines: Machines) -> None:
     victim = machines.work("--name", "victim")
     client.wait_for_workers(3, timeout=PATIENCE)
     [address] = [a for a, worker in client.scheduler_info()["workers"].items() if worker["name"] == "victim"]
-    after_the_kill: list[int] = []
+    left: list[int] = []
 
     class Deadly:
         def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
@@ -159,37 +169,36 @@ def test_a_worker_is_killed_midway(client: Any, machines: Machines) -> None:
                 if number == 6:
                     wait_until(lambda: bool(client.processing()[address]))
                     victim.kill()
-                    after_the_kill.append(runs - number)
+                    left.append(runs - number)
                 yield done
 
     arguments: dict[str, Any] = {"horizon": 1500, "runs": 60, "seed": 3}
-    result = lc.simulate(slow(), policies(), engine=Deadly(), **arguments)
-    assert after_the_kill == [54]
-    assert victim.wait(PATIENCE) == -9
+    result = lc.simulate(slow(0.05), policies(), engine=Deadly(), **arguments)
+    assert (left, victim.wait(PATIENCE)) == ([54], -signal.SIGKILL)
     assert result.is_complete
     assert same(result, lc.simulate(WORLD, policies(), jobs=2, **arguments))
-    assert len(client.nthreads()) == 2
+    wait_until(lambda: len(client.nthreads()) == 2)
 
 
 def test_closing_the_iterator_cancels_the_rest(client: Any, machines: Machines) -> None:
-    play = partial(_play, slow(), policies(), 1500, 0)
+    play = partial(_play, slow(0.3), policies(), 1000, 0)
     for scheduler in (machines.address, client):
-        runs = Cluster(scheduler, 1).map(play, 2000)
+        runs = Cluster(scheduler, 1).map(play, MANY)
         next(runs)
-        assert tasks(client) > 1500
-        runs.close()  # type: ignore[attr-defined]
+        assert tasks(client) > MANY // 2
+        runs.close()
         wait_until(lambda: is_idle(client))
 
 
 def test_an_interrupt_leaves_what_is_done(client: Any, machines: Machines) -> None:
     class Interrupted:
         def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
-            for number, done in enumerate(Cluster(machines.address).map(play, runs)):
+            for number, done in enumerate(Cluster(machines.address, 1).map(play, runs)):
                 if number == 3:
                     raise KeyboardInterrupt
                 yield done
 
-    result = lc.simulate(slow(), policies(), horizon=1500, runs=2000, engine=Interrupted())
+    result = lc.simulate(slow(0.3), policies(), horizon=1000, runs=MANY, engine=Interrupted())
     assert (result.runs, result.is_complete) == (3, False)
     wait_until(lambda: is_idle(client))
 
@@ -217,8 +226,8 @@ def test_what_does_not_travel(client: Any) -> None:
         return lc.simulate(world, policies(), horizon=10, runs=2, engine=Cluster(client))
 
     with pytest.raises(InputError, match=r"importable on the workers; there, No module named 'test_cluster'"):
-        play(Importable())
-    held = Importable()
+        play(InAModule())
+    held = InAModule()
     held.lock = Lock()  # type: ignore[attr-defined]
     with pytest.raises(InputError, match=r"must pickle, to travel to the workers; got TypeError.*lock"):
         play(held)
@@ -241,11 +250,10 @@ class Axes:
         return np.broadcast_to(np.eye(len(theta)), (rounds, len(theta), len(theta)))
 
 world = lc.World(theta=[0.2, 0.4, 0.3], actions=Axes(), delays=lc.delays.Geometric(mean=10))
-one, other = (
-    lc.simulate(world, {"buffered": lc.OTFLinUCB(3, 30, width="buffered")}, horizon=100, runs=4, **how)
-    for how in ({"jobs": 1}, {"engine": Cluster(sys.argv[1])})
-)
-assert np.array_equal(one.regret("buffered"), other.regret("buffered"))
+policies = {"buffered": lc.OTFLinUCB(3, 30, width="buffered")}
+here = lc.simulate(world, policies, horizon=100, runs=4, jobs=1)
+there = lc.simulate(world, policies, horizon=100, runs=4, engine=Cluster(sys.argv[1]))
+assert np.array_equal(here.regret("buffered"), there.regret("buffered"))
 """
     )
     command = [sys.executable, "-W", "error", str(script), machines.address]
@@ -254,23 +262,32 @@ assert np.array_equal(one.regret("buffered"), other.regret("buffered"))
 
 
 def test_a_scheduler_without_workers_then_with_one_without_latecomer(tmp_path: Path) -> None:
-    lonely = Machines(tmp_path)
-    try:
+    play = partial(_play, WORLD, policies(), 10, 0)
+    with Machines(tmp_path) as lonely:
         with pytest.raises(InputError, match=rf"{lonely.address} had none within 0.5 s: start one with `dask worker"):
-            next(Cluster(lonely.address, patience=0.5).map(partial(_play, WORLD, policies(), 10, 0), 1))
+            next(Cluster(lonely.address, patience=0.5).map(play, 1))
         bare = tmp_path / "bare.py"
         bare.write_text("import sys; sys.modules['latecomer'] = None")
         worker = lonely.work("--preload", str(bare))
         with pytest.raises(InputError, match=r"importable on the workers; there, .*latecomer.*: install it there too"):
-            next(Cluster(lonely.address, patience=PATIENCE).map(partial(_play, WORLD, policies(), 10, 0), 1))
-        assert worker.poll() is None
-    finally:
-        lonely.end()
+            next(Cluster(lonely.address, patience=PATIENCE).map(play, 1))
+        assert worker.poll() is None  # nor did it die of it
+
+
+def test_the_scheduler_is_lost(tmp_path: Path) -> None:
+    with Machines(tmp_path) as doomed:
+        doomed.work()
+        runs = Cluster(doomed.address, 1, patience=PATIENCE).map(partial(_play, slow(0.02), policies(), 10, 0), 200)
+        next(runs)
+        doomed.processes[0].kill()
+        with pytest.raises(LatecomerError, match=r"the scheduler was lost, or .*scheduler-connection-lost"):
+            list(runs)
 
 
 @pytest.mark.parametrize("listens", [False, True])
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, listens: bool) -> None:
     monkeypatch.setattr(cluster_module, "_REACH", 1.0)
+    begun = time.monotonic()
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         if listens:
@@ -278,6 +295,7 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, listens: bool) -> None:
         address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
         with pytest.raises(InputError, match=rf"running Dask scheduler, .*; got '{address}', where none answered: \w+"):
             lc.simulate(WORLD, policies(), horizon=10, runs=2, engine=Cluster(address))
+    assert time.monotonic() - begun < 30.0
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "carrier-pigeon://loft:1"])

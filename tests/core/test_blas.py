@@ -1,5 +1,7 @@
 """BLAS is limited while it must be, and left as it was."""
 
+from threading import Event, Thread
+
 import numpy as np
 import pytest
 import scipy.linalg.cython_blas  # noqa: F401 - the library to look at
@@ -27,6 +29,30 @@ def test_one_thread_inside_and_as_before_outside() -> None:
         with pytest.raises(ZeroDivisionError):
             one_thread(lambda: 1 // 0)()
         assert threads() == {2}
+    finally:
+        set_threads(1)
+
+
+def test_the_last_thread_to_leave_restores_it() -> None:
+    set_threads(2)
+    inside, go, seen = Event(), Event(), []
+
+    def second() -> None:
+        inside.set()
+        go.wait(10)
+        seen.append(threads())
+
+    thread = Thread(target=one_thread(second))
+
+    def first() -> None:
+        thread.start()
+        inside.wait(10)
+
+    try:
+        one_thread(first)()
+        go.set()
+        thread.join(10)
+        assert (seen, threads()) == ([{1}], {2})
     finally:
         set_threads(1)
 

@@ -20,7 +20,7 @@ import latecomer as lc
 from latecomer.errors import InputError, LatecomerError
 from latecomer.simulation import cluster as cluster_module
 from latecomer.simulation.cluster import Cluster
-from latecomer.simulation.simulate import Regrets, _play
+from latecomer.simulation.simulate import Played, Regrets, _play
 
 PATIENCE = 120.0
 """Seconds for anything that must happen at all: the first run ever compiles, on a machine that may be busy."""
@@ -164,7 +164,7 @@ def test_a_worker_is_killed_midway(client: Any, machines: Machines) -> None:
     left: list[int] = []
 
     class Deadly:
-        def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
+        def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
             for number, done in enumerate(Cluster(machines.address, 1).map(play, runs)):
                 if number == 6:
                     wait_until(lambda: bool(client.processing()[address]))
@@ -192,7 +192,7 @@ def test_closing_the_iterator_cancels_the_rest(client: Any, machines: Machines) 
 
 def test_an_interrupt_leaves_what_is_done(client: Any, machines: Machines) -> None:
     class Interrupted:
-        def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
+        def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
             for number, done in enumerate(Cluster(machines.address, 1).map(play, runs)):
                 if number == 3:
                     raise KeyboardInterrupt

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from threading import Lock
 from typing import ParamSpec, TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
@@ -19,20 +20,48 @@ def _libraries() -> list[LibController]:
     return [library for library in found if "scipy.libs" in str(library.filepath)] or found
 
 
+class _Limit:
+    """One thread from the first that enters until the last has left; then what the process had before."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._before: list[int] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before = [library.num_threads for library in _libraries()]
+                _set_threads([1] * len(self._before))
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                _set_threads(self._before)
+
+
+def _set_threads(counts: list[int]) -> None:
+    for library, count in zip(_libraries(), counts, strict=True):
+        # threadpoolctl obeys the first thread that ever set an OpenBLAS, and nobody else; here, the lock keeps order.
+        clear = getattr(library, "clear_controlling_thread", None)
+        if clear:
+            clear(force=True)
+        library.set_num_threads(count)
+
+
+_limit = _Limit()
+
+
 def one_thread(function: Callable[P, R]) -> Callable[P, R]:
     """The function, with BLAS kept to one thread while it runs: same numbers, and no fight for cores.
 
-    Where several Python threads do this, threadpoolctl lets the first of them control the setting.
+    The setting is the process's: where several Python threads do this, the last of them to leave restores it.
     """
 
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        before = [library.num_threads for library in _libraries()]
-        for library in _libraries():
-            library.set_num_threads(1)
-        try:
+        with _limit:
             return function(*args, **kwargs)
-        finally:
-            for library, threads in zip(_libraries(), before, strict=True):
-                library.set_num_threads(threads)
 
     return limited

@@ -5,7 +5,7 @@ worker that dies and played on another: the result is the same to the last bit, 
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
@@ -16,7 +16,7 @@ from latecomer import __version__
 from latecomer.arguments import positive, whole
 from latecomer.core.blas import one_thread
 from latecomer.errors import InputError, LatecomerError
-from latecomer.simulation.simulate import Regrets
+from latecomer.simulation.simulate import Played, Regrets
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -42,7 +42,7 @@ class Cluster:
     Parameters
     ----------
     scheduler
-        An address, such as "tcp://10.0.0.1:8786", or a `distributed.Client`.
+        An address, such as "tcp://SCHEDULER:8786", or a `distributed.Client`.
     chunk
         Runs in a task; the result does not depend on it. By default about eight tasks for each thread of the workers.
     patience
@@ -52,7 +52,7 @@ class Cluster:
     --------
     >>> import latecomer as lc
     >>> from latecomer.simulation.cluster import Cluster
-    >>> engine = Cluster("tcp://10.0.0.1:8786")
+    >>> engine = Cluster("tcp://SCHEDULER:8786")
     >>> lc.simulate(world, policies, horizon=3000, runs=10_000, engine=engine)  # doctest: +SKIP
     """
 
@@ -66,7 +66,7 @@ class Cluster:
         self._chunk = None if chunk is None else whole("chunk", chunk, least=1)
         self._patience = positive("patience", patience)
 
-    def map(self, play: Callable[[int], Regrets], runs: int) -> Generator[tuple[int, Regrets], None, None]:
+    def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
         """Play runs 0 … runs − 1; what is not done when the iterator is closed is cancelled."""
         task = _task(_packed(play), __version__)
         with self._connected() as client:
@@ -131,7 +131,7 @@ def _greet(address: str) -> None:
             thread.submit(asyncio.run, greet()).result()
     except Exception as error:
         raise InputError(
-            "scheduler must be the address of a running Dask scheduler, such as 'tcp://10.0.0.1:8786'; "
+            "scheduler must be the address of a running Dask scheduler, such as 'tcp://SCHEDULER:8786'; "
             f"got {address!r}, where none answered: {str(error) or f'silence for {_REACH:g} s'}"
         ) from error
 

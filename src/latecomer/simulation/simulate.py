@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import Protocol
 
@@ -20,12 +20,13 @@ from latecomer.simulation.run import play_run
 from latecomer.simulation.world import World
 
 Regrets = dict[str, Array]
+Played = Generator[tuple[int, Regrets], None, None]
 
 
 class Engine(Protocol):
     """Where runs are played: yields (run, its regrets) as they are done, in any order."""
 
-    def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
+    def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
         """Play runs 0 … runs − 1."""
 
 
@@ -35,7 +36,7 @@ class Threads:
     def __init__(self, jobs: int | None = None) -> None:
         self.jobs = whole("jobs", jobs, least=1) if jobs is not None else os.cpu_count() or 1
 
-    def map(self, play: Callable[[int], Regrets], runs: int) -> Iterator[tuple[int, Regrets]]:
+    def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
         """Play runs 0 … runs − 1, a few ahead of what was taken, so that memory stays bounded."""
         with ThreadPoolExecutor(self.jobs) as pool:
             waiting: dict[Future[Regrets], int] = {}
@@ -123,13 +124,13 @@ def _play(world: World, templates: Mapping[str, Learner], horizon: int, seed: in
     return play_run(world, templates, horizon=horizon, seed=seed, run=run)
 
 
-def _collect(source: Iterator[tuple[int, Regrets]], runs: int, done: dict[int, Regrets], *, progress: bool) -> None:
+def _collect(source: Played, runs: int, done: dict[int, Regrets], *, progress: bool) -> None:
     """Take what comes, until all is there or Ctrl-C."""
     from rich.console import Console  # noqa: PLC0415 - only where it is used
     from rich.progress import Progress  # noqa: PLC0415
 
     bar = Progress(console=Console(stderr=True), disable=not progress, transient=True)
-    with suppress(KeyboardInterrupt), bar:
+    with suppress(KeyboardInterrupt), closing(source), bar:
         task = bar.add_task("runs", total=runs)
         for run, regrets in source:
             done[run] = regrets
@@ -143,4 +144,4 @@ def _template(name: str, policy: Learner, world: World) -> Learner:
         raise InputError(f"policies[{name!r}] must have the world's dim, {world.dim}; got {policy.dim}")
     if not isinstance(policy.window, int):
         raise InputError(f"policies[{name!r}] must have its window in rounds, as the world has; got {policy.window!r}")
-    return policy
+    return policy.fresh(0)  # what it has played stays here: only its parameters matter, and travel

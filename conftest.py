@@ -2,10 +2,13 @@
 
 import hashlib
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
@@ -32,6 +35,14 @@ def _enter_a_folder_of_its_own(namespace: dict[str, Any]) -> None:
 def _leave_it(namespace: dict[str, Any]) -> None:
     os.chdir(namespace["_home"])
     namespace["_folder"].cleanup()
+
+
+@pytest.fixture
+def signals_that_arrive() -> Iterator[None]:
+    """A shell's background job ignores SIGINT, and so would its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 # Every Python snippet of README and docs is executed.

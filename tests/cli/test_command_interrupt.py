@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -27,12 +26,7 @@ window = 10
 """
 
 
-@pytest.fixture(autouse=True)
-def signals_that_arrive() -> Iterator[None]:
-    """A shell's background job ignores SIGINT, and so would its children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("signals_that_arrive")
 
 
 def read_on(terminal: int) -> bytes:

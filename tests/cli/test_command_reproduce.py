@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -25,12 +24,7 @@ COLUMNS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def signals_that_arrive() -> Iterator[None]:
-    """A shell's background job ignores SIGINT, and so would its children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("signals_that_arrive")
 
 
 def reproduce(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

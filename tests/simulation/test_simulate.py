@@ -128,13 +128,13 @@ def test_a_second_process_writes_the_same_bytes(tmp_path: Path) -> None:
 
 
 INTERRUPTED = """
+import os, time
 import latecomer as lc
 world = lc.World(theta=[0.5, 0.5], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
 class Slow:
     def sample(self, rng, rounds, theta):
-        import time
         time.sleep(0.05)
-        print("run", flush=True)
+        os.write(1, b"run\\n")  # whole: two threads print
         return lc.actions.Uniform(4).sample(rng, rounds, theta)
 world.actions = Slow()
 result = lc.simulate(world, {"u": lc.Uniform(2, 10)}, horizon=100, runs=100000, seed=9, progress=False)
@@ -142,17 +142,18 @@ print("left", result.runs, result.is_complete, len(result.final("u")))
 """
 
 
+@pytest.mark.usefixtures("signals_that_arrive")
 def test_ctrl_c_leaves_what_is_done() -> None:
-    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)  # noqa: S603
-    try:
-        assert process.stdout is not None
-        for _ in range(12):
-            assert process.stdout.readline() == "run\n"
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.wait()
+    command = [sys.executable, "-c", INTERRUPTED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        try:
+            assert process.stdout is not None
+            for _ in range(12):
+                assert process.stdout.readline() == "run\n"
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
     last = output.strip().splitlines()[-1].split()
     assert last[0] == "left"
     assert 1 <= int(last[1]) < 100000

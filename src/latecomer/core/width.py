@@ -51,7 +51,7 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
         sums[lane] = 0.0
     first = state.head // LANES
     for i in range(spanned_blocks(state.head, held(state))):
-        block = ring[(first + i) % ring.shape[0]]
+        block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
         action, norm = block.action, block.norm
         if dim <= UNROLLED:
             for lane in range(LANES):

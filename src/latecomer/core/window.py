@@ -45,7 +45,8 @@ def is_full(state: State, ring: Ring) -> bool:
 @kernel
 def slot_of(state: State, ring: Ring, round: int) -> int:
     """Where a round that the ring holds (or the next one) lives."""
-    return (state.head + (round - state.oldest)) % slots(ring)
+    slot = state.head + (round - state.oldest)
+    return slot if slot < slots(ring) else slot - slots(ring)  # a division would cost more than the rest
 
 
 @kernel
@@ -72,7 +73,7 @@ def expire(state: State, ring: Ring, now: int) -> None:
             state.pending -= 1
         block.norm[lane] = 0.0  # an empty lane adds nothing to the exact width
         state.oldest += 1
-        state.head = (state.head + 1) % slots(ring)
+        state.head = state.head + 1 if state.head + 1 < slots(ring) else 0
     state.width_sum = state.width_lost = 0.0
 
 

@@ -159,7 +159,9 @@ class Learner:
             value = share("value", value)
         round_ = _round_of(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
-        return _VERDICTS[self._memory.credit(round_, value, stamp)]
+        memory = self._memory
+        credit = memory.credit or memory.ready_credit()
+        return _VERDICTS[credit(memory.state, memory.ring, round_, value, stamp)]
 
     def revoke(self, decision: Decision | int, *, at: Moment | None = None) -> Verdict:
         """Take a credited conversion back, for good, while its window is open: a purchase that was returned.

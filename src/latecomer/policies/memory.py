@@ -44,12 +44,13 @@ class Memory:
         """The shape of the sets that `step` is ready for."""
         self.step: Any = None
         self._code: dict[bool, Any] = {}
-        self._credit: Any = None
+        self.credit: Any = None
+        """The machine code that credits a conversion, once `ready_credit` has found it."""
         self._admits: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Machine code does not travel; it is found again when it is needed."""
-        return {**self.__dict__, "step": None, "shape": (), "_code": {}, "_credit": None, "_admits": None}
+        return {**self.__dict__, "step": None, "shape": (), "_code": {}, "credit": None, "_admits": None}
 
     def emptied(self) -> "Memory":
         """Another one for the same algorithm, as it was before its first round."""
@@ -90,12 +91,10 @@ class Memory:
         one_thread(steps)(self.state, self.ring, sets, stamps, draws, indices, values)
         return indices.tolist(), values.tolist()
 
-    def credit(self, round: int, value: float, stamp: int) -> int:
-        """A conversion; the verdict by its number."""
-        arguments = (self.state, self.ring, round, value, stamp)
-        if self._credit is None:
-            self._credit = entry(brief_credit, *arguments)
-        return self._credit(*arguments)  # type: ignore[no-any-return]
+    def ready_credit(self) -> Any:
+        """Find the machine code of `credit`, and return it."""
+        self.credit = entry(brief_credit, self.state, self.ring, 1, 1.0, UNSTAMPED)
+        return self.credit
 
     def revoke(self, round: int, stamp: int) -> int:
         """A conversion taken back; the verdict by its number."""

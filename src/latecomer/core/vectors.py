@@ -78,6 +78,18 @@ def row_dot(matrix: Array, row: int, x: Array) -> float:
 
 
 @kernel
+def squared_length(matrix: Array, row: int) -> float:
+    """‖row of the matrix‖²."""
+    dim = matrix.shape[1]
+    if dim <= UNROLLED:
+        total = 0.0
+        for i in range(dim):
+            total += matrix[row, i] * matrix[row, i]
+        return total
+    return dot(matrix[row], matrix[row], dim)
+
+
+@kernel
 def inner_products(actions: Array, x: Array, out: Array) -> None:
     """out[k] = ⟨a_k, x⟩."""
     for k in range(actions.shape[0]):

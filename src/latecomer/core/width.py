@@ -50,11 +50,14 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
     for lane in range(LANES):
         sums[lane] = 0.0
     first = state.head // LANES
-    for i in range(spanned_blocks(state.head, held(state))):
+    last = spanned_blocks(state.head, held(state)) - 1
+    for i in range(last + 1):
+        low = state.head % LANES // 8 * 8 if i == 0 else 0  # in eights, so that no lane is left for scalar code
+        high = ((state.head + held(state) - 1) % LANES // 8 + 1) * 8 if i == last else LANES
         block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
         action, norm = block.action, block.norm
         if dim <= UNROLLED:
-            for lane in range(LANES):
+            for lane in range(low, high):
                 product = 0.0
                 for j in range(dim):
                     product += action[j, lane] * u[j]
@@ -70,10 +73,16 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
             for lane in range(LANES):
                 rest = norm[lane] - products[lane] * products[lane] * shrink
                 norm[lane] = rest if rest > 0.0 else 0.0
-        for lane in range(LANES):
+        for lane in range(low, high):
             sums[lane] += math.sqrt(norm[lane])
+    for lane in range(LANES // 2):  # folded, for one addition after the other would take as long as all the rest
+        sums[lane] += sums[lane + LANES // 2]
+    for lane in range(LANES // 4):
+        sums[lane] += sums[lane + LANES // 4]
+    for lane in range(LANES // 8):
+        sums[lane] += sums[lane + LANES // 8]
     total = 0.0
-    for lane in range(LANES):
+    for lane in range(LANES // 8):
         total += sums[lane]
     state.width_sum, state.width_lost = total, 0.0
 

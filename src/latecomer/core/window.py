@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from latecomer.core.compile import brief, kernel
-from latecomer.core.state import LANES, Array, Cell, Ring, State
+from latecomer.core.state import LANES, Array, Cell, Ring, State, new_ring
 
 OPEN = np.nan
 REVOKED = -1.0
@@ -164,7 +164,7 @@ def resized(cell: Cell, ring: Ring, blocks: int) -> Ring:
     """The same rounds in a ring of `blocks` blocks, the oldest in the first."""
     head, count = int(cell["head"][0]), int(cell["rounds"][0] - cell["oldest"][0] + 1)
     spanned = spanned_blocks(head, count)
-    other = np.zeros(blocks, ring.dtype)
+    other = new_ring(len(cell["B"][0]), blocks)
     other[:spanned] = ring[(head // LANES + np.arange(spanned)) % len(ring)]
     cell["head"] = head % LANES
     return other

@@ -16,7 +16,7 @@ from numba.extending import overload
 from latecomer.core.compile import brief, kernel
 from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
 from latecomer.core.state import UNSTAMPED, Array, Cell, Ring, State
-from latecomer.core.vectors import dot
+from latecomer.core.vectors import squared_length
 from latecomer.core.width import pending_width_at, renew_norms, shrink_norms
 from latecomer.core.window import expire, held, is_full, is_sparse, push, spanned_blocks
 
@@ -88,8 +88,8 @@ def _term(state: State, c: float) -> Callable[..., float]:
 @kernel
 def admissible(actions: Array) -> bool:
     """Whether every action is finite and of norm at most 1: a NaN fails every comparison."""
-    for k in range(actions.shape[0]):
-        if not dot(actions[k], actions[k], actions.shape[1]) <= NORM_LIMIT * NORM_LIMIT:
+    for k in range(actions.shape[0]):  # noqa: SIM110 - Numba compiles no generator expressions
+        if not squared_length(actions, k) <= NORM_LIMIT * NORM_LIMIT:
             return False
     return True
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
+from numpy import ndarray
 
 from latecomer.arguments import positive, share, whole
 from latecomer.core.state import UNSTAMPED, Array
@@ -26,6 +27,7 @@ from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, 
 from latecomer.policies.storage import write
 
 _VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)  # by the kernels' numbers
+_NO_ROUND = 2**62
 
 
 class Learner:
@@ -72,7 +74,7 @@ class Learner:
         """
         memory = self._memory
         if not (
-            type(actions) is np.ndarray
+            type(actions) is ndarray
             and actions.shape == memory.shape  # the very shape that the code is ready for
             and actions.dtype is DOUBLE
             and actions.flags.carray  # C-ordered, aligned, writeable: other arrays are another type to Numba
@@ -157,7 +159,7 @@ class Learner:
         """
         if type(value) is not float or not 0.0 <= value <= 1.0:
             value = share("value", value)
-        round_ = _round_of(decision)
+        round_ = decision if type(decision) is int and 0 < decision < _NO_ROUND else _round_of(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         memory = self._memory
         credit = memory.credit or memory.ready_credit()
@@ -283,8 +285,6 @@ class Learner:
 def _round_of(decision: Decision | int) -> int:
     if type(decision) is Decision:
         return decision.round
-    if type(decision) is int and 0 < decision < 2**62:
-        return decision
     if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
         raise InputError(f"decision must be a Decision or its round, a whole number; got {decision!r}")
-    return int(decision) if 0 < decision < 2**62 else 0  # 0 is no round: unknown
+    return int(decision) if 0 < decision < _NO_ROUND else 0  # 0 is no round: unknown

@@ -31,10 +31,10 @@ def positive(name: str, value: object) -> float:
 
 
 def nonnegative(name: str, value: object) -> float:
-    """Zero or above, finite."""
+    """Zero or above, and nothing that overflows when squared."""
     result = number(name, value, "a number of at least 0")
-    if not 0.0 <= result < math.inf:
-        raise InputError(f"{name} must be at least 0 and finite; got {value!r}")
+    if not 0.0 <= result <= 1e9:
+        raise InputError(f"{name} must be at least 0 and at most 1e9; got {value!r}")
     return result
 
 
@@ -56,7 +56,7 @@ def share(name: str, value: object) -> float:
 
 def whole(name: str, value: object, *, least: int) -> int:
     """An integer of at least `least` that fits in 62 bits."""
-    if isinstance(value, bool) or not isinstance(value, _WHOLE):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, _WHOLE):
         raise InputError(f"{name} must be a whole number; got {value!r}")
     if not least <= value < 2**62:
         raise InputError(f"{name} must be at least {least} and below 2^62; got {value!r}")

@@ -47,6 +47,20 @@ def test_after_a_burst_the_memory_is_given_back() -> None:
     assert policy.pending == 1
 
 
+@pytest.mark.parametrize("count", [*range(510, 514), *range(573, 578), *range(637, 642), 703, 704, 1279, 1280])
+def test_a_ring_that_is_too_large_is_cut_once(count: int) -> None:
+    """Block boundaries: what asks for another size, and what gives it, must measure alike."""
+    in_rounds = lc.OTFLinUCB(3, 5, width="buffered")
+    in_rounds.decide_many(np.stack([ACTIONS] * count))
+    in_time = lc.OTFLinUCB(3, timedelta(days=1), width="buffered")
+    in_time.decide_many(np.stack([ACTIONS] * count), at=0.0)
+    for i in range(70):
+        in_rounds.decide(ACTIONS)
+        in_time.decide(ACTIONS, at=1e6 + i)
+    assert (in_rounds.rounds, in_time.rounds) == (count + 70, count + 70)
+    assert max(len(in_rounds._memory.ring), len(in_time._memory.ring)) <= 12
+
+
 def test_memory_of_a_pending_decision() -> None:
     for dim in (1, 5, 64):
         policy = lc.OTFLinUCB(dim, timedelta(days=1))

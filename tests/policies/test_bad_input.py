@@ -34,6 +34,7 @@ BAD_ACTIONS: dict[str, tuple[Any, str]] = {
     "a string": ("actions", r"actions must be a \(K, 5\) array of numbers; got text"),
     "objects": ([[None] * 5], r"actions must be a \(K, 5\) array of numbers; got dtype object"),
     "complex": (GOOD.astype(complex), r"actions must be a \(K, 5\) array of numbers; got dtype complex128"),
+    "masked": (np.ma.masked_array(GOOD, mask=GOOD > 0), r"actions must be a \(K, 5\) array without a mask"),
     "none": (None, r"actions must be a \(K, 5\) array of numbers; got dtype object"),
 }
 
@@ -114,7 +115,13 @@ def test_a_decision_is_a_decision_or_a_round(decision: Any) -> None:
         ({"ridge": 5e-324}, r"ridge must be above 0 and finite; got 5e-324"),
         ({"ridge": 10**400}, r"ridge must be a number above 0; got 1000"),
         ({"ridge": "1"}, r"ridge must be a number above 0; got '1'"),
-        ({"exploration": -1}, r"exploration must be at least 0 and finite; got -1"),
+        ({"ridge": 1e-13}, r"ridge must be between 1e-12 and 1e12, for doubles to tell it from 0; got 1e-13"),
+        ({"ridge": 1e300}, r"ridge must be between 1e-12 and 1e12"),
+        ({"dim": 100_000}, r"dim must be at most 8192, for V is kept whole; got 100000"),
+        ({"window": timedelta.max}, r"window, in microseconds, must be at least 0 and below 2\^62"),
+        ({"window": np.timedelta64(4, "D")}, r"window must be a number of rounds \(an int\) or a timedelta"),
+        ({"clock": 5}, r"clock must be a function that tells the time; got 5"),
+        ({"exploration": -1}, r"exploration must be at least 0 and at most 1e9; got -1"),
         ({"width": "wide"}, r"width must be one of 'exact', 'buffered'; got 'wide'"),
         ({"width": 3}, r"width must be one of 'exact', 'buffered'; got 3"),
     ],

@@ -13,6 +13,7 @@ from traces import EVERY_POLICY, make, unit_actions
 
 import latecomer as lc
 from latecomer.errors import DamagedFileError, NewerFileError
+from latecomer.policies import storage
 
 SETS = [unit_actions(np.random.default_rng(i), 4, 3) for i in range(260)]
 
@@ -111,6 +112,14 @@ def rewrite(path: Path, **changes: Any) -> None:
         ({"parameters": {"dim": 2, "window": 3, "colour": 1}}, DamagedFileError, r"does not fit together"),
         ({"generator": {"bit_generator": "os"}}, DamagedFileError, r"does not fit together"),
         ({"sha256": {}}, DamagedFileError, r"does not fit together"),
+        ({"version": 0}, DamagedFileError, r"its version is 0"),
+        ({"policy": []}, DamagedFileError, r"a policy that this Latecomer does not know"),
+        ({"parameters": {"dim": 2, "window": 4}}, DamagedFileError, r"span is 3 in its arrays and 4 in its header"),
+        (
+            {"parameters": {"dim": 2, "window": 3, "ridge": 2.0}},
+            DamagedFileError,
+            r"ridge is 1.0 in its arrays and 2.0 in its header",
+        ),
         ({"version": "x"}, DamagedFileError, r"is not a whole saved policy"),
     ],
 )
@@ -120,6 +129,56 @@ def test_a_file_that_does_not_fit(tmp_path: Path, changes: Any, error: type[Exce
     rewrite(path, **changes)
     with pytest.raises(error, match=message):
         lc.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("state/head", np.array([10**12]), "its window does not fit together"),
+        ("state/head", np.array([-1]), "its window does not fit together"),
+        ("state/oldest", np.array([0]), "its window does not fit together"),
+        ("state/rounds", np.array([10**6]), "its window holds more than it has room for"),
+        ("state/pending", np.array([5]), "its window does not fit together"),
+        ("state/V", np.ones((1, 1, 1)), "V has shape"),
+        ("state/V", np.full((1, 2, 2), np.nan), "V is not finite"),
+        ("state/B", np.ones((1, 2), np.float32), "B has shape"),
+    ],
+)
+def test_arrays_that_would_lead_a_kernel_astray(tmp_path: Path, name: str, values: Any, message: str) -> None:
+    """Checksums that match say that a file is whole, not that it makes sense."""
+    path = tmp_path / "p"
+    lc.OTFLinUCB(2, 3).save(path)
+    header, arrays = storage.read(path)
+    storage.write(
+        path,
+        policy=header["policy"],
+        parameters=header["parameters"],
+        generator=header["generator"],
+        arrays={**arrays, name: values},
+    )
+    with pytest.raises(DamagedFileError, match=f"does not fit together: {message}"):
+        lc.load(path)
+
+
+def test_only_what_can_be_loaded_is_saved(tmp_path: Path) -> None:
+    class Mine(lc.OTFLinUCB):
+        """It plays as its parent does."""
+
+    policy = Mine(2, 3)
+    assert policy.decide(np.eye(2)).score == lc.OTFLinUCB(2, 3).decide(np.eye(2)).score
+    with pytest.raises(
+        lc.errors.InputError, match=r"save is for the policies that load knows, OTFLinUCB, .*; got Mine"
+    ):
+        policy.save(tmp_path / "p")
+
+
+def test_a_saved_file_has_the_mode_of_any_other_and_keeps_links(tmp_path: Path) -> None:
+    policy = lc.OTFLinUCB(2, 3)
+    (tmp_path / "plain").touch()
+    (tmp_path / "link").symlink_to("real")
+    policy.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_no_such_file(tmp_path: Path) -> None:

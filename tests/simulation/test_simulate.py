@@ -167,6 +167,9 @@ def test_ctrl_c_leaves_what_is_done() -> None:
         ({"runs": 0}, r"runs must be at least 1"),
         ({"seed": -1}, r"seed must be at least 0"),
         ({"jobs": 0}, r"jobs must be at least 1"),
+        ({"world": 3}, r"world must be a World; got 3"),
+        ({"policies": [lc.Greedy(3, 5)]}, r"policies must be a dictionary of policies by name"),
+        ({"horizon": 10**15}, r"policies × runs × horizon must fit into memory, \d+ GB; got 8,000,000 GB"),
         ({"policies": {}}, r"policies must hold at least one policy"),
         ({"policies": {"x": 3}}, r"policies\['x'\] must be a Latecomer policy, such as OTFLinUCB\(...\); got 3"),
         ({"policies": {"x": lc.Greedy(2, 5)}}, r"policies\['x'\] must have the world's dim, 3; got 2"),
@@ -176,4 +179,4 @@ def test_ctrl_c_leaves_what_is_done() -> None:
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     good: dict[str, Any] = {"policies": {"g": lc.Greedy(3, 5)}, "horizon": 10, "runs": 1, "progress": False}
     with pytest.raises(InputError, match=message):
-        lc.simulate(WORLD, **{**good, **arguments})
+        lc.simulate(**{"world": WORLD, **good, **arguments})

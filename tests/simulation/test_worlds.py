@@ -73,11 +73,27 @@ def test_an_action_that_breaks_it_later_is_caught_when_it_comes() -> None:
         lc.simulate(world, {"g": lc.Greedy(2, 3)}, horizon=5, runs=1, progress=False)
 
 
+class Negative:
+    """A law that would send a kernel before the beginning of its arrays."""
+
+    mean = 1.0
+
+    def cdf(self, k: Any) -> Any:
+        return 1.0
+
+    def sample(self, rng: np.random.Generator, size: int) -> Any:
+        return np.full(size, -(10**9))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"theta": [[1.0]]}, r"theta must be a vector of finite numbers"),
         ({"theta": [np.nan, 0.1]}, r"theta must be a vector of finite numbers"),
+        ({"theta": "abc"}, r"theta must be a vector of finite numbers; got 'abc'"),
+        ({"theta": [10**400, 0]}, r"theta must be a vector of finite numbers"),
+        ({"delays": lc.delays.Geometric}, r"delays must be a law with a method sample; got <class"),
+        ({"delays": Negative()}, r"at least 0"),
         ({"actions": 3}, r"actions must be a law with a method sample; got 3"),
         ({"delays": "geometric"}, r"delays must be a law with a method sample; got 'geometric'"),
         ({"actions": lc.actions.Fixed(np.eye(3))}, r"actions must be drawn as a \(1024, K, 2\) array"),

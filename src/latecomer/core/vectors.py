@@ -16,7 +16,7 @@ CHUNK = 1024
 """Actions a BLAS call works on at once: every call packs the matrix anew, and the product takes memory."""
 
 TIE = 1e-10
-"""A later action must beat an earlier one by more than this, relatively: rounding must not decide a tie."""
+"""A later action must beat an earlier one by more than this times 1 + |score|: rounding must not decide a tie."""
 
 
 @kernel

@@ -11,7 +11,7 @@ from latecomer.core.window import add_width, held, is_closed, slot_of, spanned_b
 @kernel
 def radius(t: int, dim: int, ridge: float, delta: float) -> float:
     """f_{t,δ} = √λ + √(2 ln(1/δ) + d ln((dλ + t)/(dλ))), Eq. 3."""
-    return math.sqrt(ridge) + math.sqrt(2.0 * math.log(1.0 / delta) + dim * math.log((dim * ridge + t) / (dim * ridge)))
+    return math.sqrt(ridge) + math.sqrt(-2.0 * math.log(delta) + dim * math.log((dim * ridge + t) / (dim * ridge)))
 
 
 @kernel

@@ -25,7 +25,7 @@ def action_set(actions: npt.ArrayLike, dim: int) -> Array:
     return array
 
 
-def action_sets(sets: npt.ArrayLike | Sequence[npt.ArrayLike], dim: int) -> Array | list[Array]:
+def checked_sets(sets: npt.ArrayLike | Sequence[npt.ArrayLike], dim: int) -> Array | list[Array]:
     """A batch: one (N, K, d) array, or a list where the sets differ in size."""
     if not isinstance(sets, np.ndarray | list | tuple):
         raise InputError(f"action_sets must be an (N, K, {dim}) array or a list of (K, {dim}) arrays; got {sets!r}")
@@ -58,6 +58,8 @@ def explain_inadmissible(actions: Array) -> InputError:
 
 def _numeric(name: str, value: object, shape: str) -> Array:
     """Numbers as doubles. NumPy would parse strings and box ragged lists: neither is what was meant."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError(f"{name} must be a {shape} array without a mask; got a masked one: fill it first")
     try:
         array: npt.NDArray[Any] = np.asarray(value)
     except ValueError:

@@ -34,7 +34,7 @@ def load(path: str | PathLike[str], *, clock: "Clock | None" = None) -> "Learner
     from latecomer.policies.storage import read  # noqa: PLC0415 - nothing heavy before it is needed
 
     header, arrays = read(path)
-    if header.get("policy") not in POLICIES:
+    if str(header.get("policy")) not in POLICIES:
         raise DamagedFileError(f"{path} holds a policy that this Latecomer does not know: {header.get('policy')!r}")
     try:
         policy = policy_class(header["policy"])(**header["parameters"], clock=clock)

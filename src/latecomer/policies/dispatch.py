@@ -66,6 +66,11 @@ def _norm(state: State, c: float) -> float:
     return c
 
 
+def tag_of(policy: type) -> str:
+    """The algorithm of a class: its own, or the nearest that it inherits."""
+    return next(parent.__name__ for parent in policy.__mro__ if parent.__name__ in _CHOICES)
+
+
 def _tag(record_type: Any) -> str:
     return str(next(iter(record_type.fields)))
 
@@ -132,7 +137,7 @@ def _step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | Non
     state = cell[0]
     if not admissible(actions):
         return INADMISSIBLE, 0, 0.0
-    if is_sparse(spanned_blocks(state.head, held(state)), ring.shape[0]):
+    if is_sparse(spanned_blocks(state.head, held(state) + 2), ring.shape[0]):  # as `Memory.fit(1)` measures it
         return RESIZE, 0, 0.0
     scores = np.empty(actions.shape[0])
     index = play(state, ring, actions, stamp, draws, scores)

@@ -18,8 +18,9 @@ from latecomer.arguments import positive, share, whole
 from latecomer.core.state import UNSTAMPED, Array
 from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
-from latecomer.policies.action_sets import DOUBLE, action_set, action_sets, explain_inadmissible
-from latecomer.policies.dispatch import INADMISSIBLE
+from latecomer.policies.action_sets import DOUBLE, action_set, checked_sets, explain_inadmissible
+from latecomer.policies.catalogue import POLICIES
+from latecomer.policies.dispatch import INADMISSIBLE, tag_of
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.records import Decision, Verdict
@@ -54,9 +55,19 @@ class Learner:
         self._randomness = randomness or Randomness(Draw.NOTHING, seed=0)
         self._no_draws = None if self._randomness.draw is Draw.NOTHING else np.empty(self._dim)
         numbers = {"ridge": positive("ridge", ridge), **(numbers or {})}
+        if not 1e-12 <= numbers["ridge"] <= 1e12:
+            raise InputError(
+                f"ridge must be between 1e-12 and 1e12, for doubles to tell it from 0; got {ridge!r}, 1 is usual"
+            )
+        if self._dim > 8192:
+            raise InputError(
+                f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer"
+            )
+        if clock is not None and not callable(clock):
+            raise InputError(f"clock must be a function that tells the time; got {clock!r}")
         self._parameters: dict[str, Any] = {**numbers, **(options or {})}
         self._memory = Memory(
-            type(self).__name__, self._dim, span=self._span, exact=exact, sampled=sampled, numbers=numbers
+            tag_of(type(self)), self._dim, span=self._span, exact=exact, sampled=sampled, numbers=numbers
         )
 
     # ---- decisions ----
@@ -95,8 +106,7 @@ class Learner:
 
     def decide_many(
         self,
-        action_sets_: npt.ArrayLike | Sequence[npt.ArrayLike],
-        /,
+        action_sets: npt.ArrayLike | Sequence[npt.ArrayLike],
         *,
         at: Moment | Sequence[Moment] | None = None,
     ) -> list[Decision]:
@@ -104,7 +114,7 @@ class Learner:
 
         `at` is one time for all, or one for each. Where any set is refused, none has been decided.
         """
-        sets = action_sets(action_sets_, self._dim)
+        sets = checked_sets(action_sets, self._dim)
         for position, actions in enumerate(sets):
             if not self._memory.admits(actions):
                 raise InputError(f"in set {position} of the batch: {explain_inadmissible(actions)}")
@@ -130,8 +140,8 @@ class Learner:
         if self._in_rounds:
             return np.full(count, UNSTAMPED if at is None else self._refuse_time(at))
         if isinstance(at, Sequence | np.ndarray):
-            if len(at) != count:
-                raise InputError(f"at must be one time, or one per action set, {count}; got {len(at)}")
+            if np.shape(at)[:1] != (count,):  # type: ignore[arg-type]
+                raise InputError(f"at must be one time, or one per action set, {count}; got {at!r}")
             moments = list(at)
         else:
             moments = [self._clock() if at is None else at] * count
@@ -205,7 +215,7 @@ class Learner:
 
     @property
     def pending(self) -> int:
-        """How many decisions would be credited if they converted now."""
+        """How many decisions would be credited if they converted now; in time, with the latest decision."""
         return int(self._memory.number("pending"))
 
     @property
@@ -235,7 +245,7 @@ class Learner:
 
     @property
     def width(self) -> float:
-        """The algorithm's width (α_t or β_t) as of the next round; where the window is a time, were it to come now."""
+        """The algorithm's width (α_t or β_t) as of the next round; in time, as if it came with the latest one."""
         return self._memory.width(self._next_stamp)
 
     @property
@@ -268,6 +278,10 @@ class Learner:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, atomically; `latecomer.load` continues from it bit for bit."""
+        if type(self).__name__ not in POLICIES:
+            raise InputError(
+                f"save is for the policies that load knows, {', '.join(POLICIES)}; got {type(self).__name__}"
+            )
         write(
             path,
             policy=type(self).__name__,

@@ -24,6 +24,17 @@ _LARGE = 100_000
 """K·d² from which a BLAS would start threads of its own, and others should not wait."""
 
 
+def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
+    """Exactly these values: NumPy would stretch and convert others."""
+    if values.shape != field.shape or values.dtype != field.dtype:
+        raise ValueError(
+            f"{name} has shape {values.shape} and type {values.dtype}, not {field.shape} and {field.dtype}"
+        )
+    if name != "credit" and not np.isfinite(values).all():
+        raise ValueError(f"{name} is not finite")
+    field[...] = values
+
+
 class Memory:
     """The record and the ring of one policy, growing and shrinking with what is open."""
 
@@ -73,9 +84,12 @@ class Memory:
         if actions.shape != self.shape:
             self.ready(actions, draws)
         played: tuple[int, int, float] = self.step(self.state, self.ring, actions, stamp, draws)
-        if played[0] == RESIZE:
+        while played[0] == RESIZE:  # once for a ring too large, once for one too small
+            before = len(self.ring)
             self.fit(1)
-            return self.play(actions, stamp, draws)
+            if len(self.ring) == before:
+                raise AssertionError("the ring asks for another size, and has the right one")
+            played = self.step(self.state, self.ring, actions, stamp, draws)
         return played
 
     def admits(self, actions: Array) -> bool:
@@ -158,11 +172,22 @@ class Memory:
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Become the memory whose `arrays` these are."""
+        state, ring = self.state.copy(), new_ring(self.dim, len(arrays["ring/stamp"]))
         for name in self._fields():
-            self.state[name] = arrays[f"state/{name}"]
-        self.ring = new_ring(self.dim, len(arrays["ring/stamp"]))
-        for name in self.ring.dtype.names or ():
-            self.ring[name] = arrays[f"ring/{name}"]
+            _fill(state[name], arrays[f"state/{name}"], name)
+        for name in ring.dtype.names or ():
+            _fill(ring[name], arrays[f"ring/{name}"], name)
+        for name in ("span", "exact", *self._arguments["numbers"]):
+            if state[name] != self.state[name]:
+                raise ValueError(
+                    f"{name} is {state[name].item()} in its arrays and {self.state[name].item()} in its header"
+                )
+        head, held = state["head"].item(), state["rounds"].item() - state["oldest"].item() + 1
+        if not (state["oldest"] >= 1 and held >= 0 and 0 <= head < len(ring) * LANES and 0 <= state["pending"] <= held):
+            raise ValueError("its window does not fit together")
+        if head % LANES + held > len(ring) * LANES:
+            raise ValueError("its window holds more than it has room for")
+        self.state, self.ring = state, ring
 
     def _fields(self) -> list[str]:
         return [name for name in (self.state.dtype.names or ())[1:] if name not in SCRATCH]

@@ -29,8 +29,8 @@ def span_of(window: Span) -> int:
     if isinstance(window, timedelta):
         if window < timedelta(0):
             raise InputError(f"window must not be negative; got {window!r}")
-        return window // _MICROSECOND
-    if isinstance(window, bool) or not isinstance(window, int | np.integer):
+        return whole("window, in microseconds,", window // _MICROSECOND, least=0)
+    if isinstance(window, bool | np.timedelta64) or not isinstance(window, int | np.integer):
         raise InputError(f"window must be a number of rounds (an int) or a timedelta; got {window!r}")
     return whole("window", window, least=0)
 

@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 import zlib
 from datetime import timedelta
@@ -43,10 +43,10 @@ def write(
         "generator": generator,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
     }
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    target = Path(os.path.realpath(path))  # a link goes on pointing to the new file
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             with zipfile.ZipFile(file, "w") as archive:
                 archive.writestr(_HEADER, json.dumps(header, indent=1))
                 for name, data in members.items():
@@ -55,7 +55,7 @@ def write(
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     _sync(target.parent)
 
@@ -79,6 +79,8 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.NDArr
 def _check_format(path: str | PathLike[str], header: dict[str, Any]) -> None:
     if header["format"] != FORMAT:
         raise ValueError(f"its format is {header['format']!r}, not {FORMAT!r}")
+    if type(header["version"]) is not int or header["version"] < 1:
+        raise ValueError(f"its version is {header['version']!r}")
     if header["version"] > VERSION:
         raise NewerFileError(
             f"{os.fspath(path)} has format {header['version']}, and this Latecomer reads up to {VERSION}: update"

@@ -98,7 +98,7 @@ class Fixed:
     def __post_init__(self) -> None:
         try:
             arms = np.array(self.arms, np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"arms must be a (K, d) array of numbers, one row per arm; got {self.arms!r}") from None
         if arms.ndim != 2 or not arms.size:
             raise InputError(f"arms must be a (K, d) array, one row per arm; got shape {arms.shape}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from latecomer.core.state import Array
+from latecomer.delays import draw
 from latecomer.policies.learner import Learner
 from latecomer.simulation.loop import arrivals, live
 from latecomer.simulation.world import BLOCK, Block, World
@@ -31,7 +32,7 @@ class Episode:
         blocks = range(0, horizon, BLOCK)
         rewards, delays = stream(seed, run, REWARDS), stream(seed, run, DELAYS)
         self.uniforms: Array = np.concatenate([rewards.random(BLOCK) for _ in blocks])[:horizon]
-        self.delays = np.concatenate([world.delays.sample(delays, BLOCK) for _ in blocks])[:horizon]
+        self.delays = np.concatenate([draw(world.delays, delays, BLOCK) for _ in blocks])[:horizon]
         self._actions = stream(seed, run, ACTIONS)
 
     def block(self, first: int) -> Block:

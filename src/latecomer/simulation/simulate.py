@@ -105,9 +105,14 @@ def simulate(
         whole("runs", runs, least=1),
         whole("seed", seed, least=0),
     )
+    if not isinstance(world, World):
+        raise InputError(f"world must be a World; got {world!r}")
+    if not isinstance(policies, Mapping) or not all(isinstance(name, str) for name in policies):
+        raise InputError(f"policies must be a dictionary of policies by name; got {policies!r}")
     templates = {name: _template(name, policy, world) for name, policy in policies.items()}
     if not templates:
         raise InputError("policies must hold at least one policy; got none")
+    _check_memory(len(templates) * runs * horizon * 8)
     play = partial(_play, world, templates, horizon, seed)
     engine = engine or Threads(jobs)
     done: dict[int, Regrets] = {}
@@ -117,6 +122,16 @@ def simulate(
     if not finished:
         raise KeyboardInterrupt
     return Result({name: np.stack([done[run][name] for run in finished]) for name in templates}, runs_asked=runs)
+
+
+def _check_memory(needed: int) -> None:
+    """Refuse at once what would fail after an hour."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise InputError(
+            f"policies × runs × horizon must fit into memory, {there / 1e9:.0f} GB; got {needed / 1e9:,.0f} GB: "
+            "choose a shorter horizon, or fewer runs"
+        )
 
 
 def _play(world: World, templates: Mapping[str, Learner], horizon: int, seed: int, run: int) -> Regrets:

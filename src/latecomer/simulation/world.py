@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from latecomer.core.compile import kernel
 from latecomer.core.state import Array
-from latecomer.delays import DelayLaw
+from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
 from latecomer.policies.dispatch import NORM_LIMIT
 from latecomer.simulation.actions import ActionLaw
@@ -56,7 +56,7 @@ class World:
     Parameters
     ----------
     theta
-        θ, of norm at most 1.
+        θ. The theory wants its norm at most 1; what is checked is that every mean is a probability.
     actions
         An action law, such as `lc.actions.Binary(10)`.
     delays
@@ -64,15 +64,20 @@ class World:
     """
 
     def __init__(self, *, theta: npt.ArrayLike, actions: ActionLaw, delays: DelayLaw) -> None:
-        self.theta: Array = np.array(theta, np.float64)
+        try:
+            self.theta: Array = np.array(theta, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"theta must be a vector of finite numbers; got {theta!r}") from None
         self.actions = actions
         self.delays = delays
         if self.theta.ndim != 1 or not self.theta.size or not np.isfinite(self.theta).all():
             raise InputError(f"theta must be a vector of finite numbers; got {theta!r}")
         for name, law in (("actions", actions), ("delays", delays)):
-            if not callable(getattr(law, "sample", None)):
+            if isinstance(law, type) or not callable(getattr(law, "sample", None)):
                 raise InputError(f"{name} must be a law with a method sample; got {law!r}")
-        self.block(np.random.default_rng(0), BLOCK)  # a law that cannot fit is refused here, not after an hour
+        # A law that cannot fit is refused here, not after an hour.
+        self.block(np.random.default_rng(0), BLOCK)
+        draw(delays, np.random.default_rng(0), BLOCK)
 
     @property
     def dim(self) -> int:

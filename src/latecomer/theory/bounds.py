@@ -2,7 +2,7 @@
 
 import math
 
-from latecomer.arguments import positive, probability, whole
+from latecomer.arguments import number, positive, probability, whole
 from latecomer.core.width import radius
 from latecomer.errors import InputError
 
@@ -16,6 +16,8 @@ def upper_bound(horizon: int, *, dim: int, window: int, tau: float, ridge: float
     50952
     """
     whole("horizon", horizon, least=1)
+    whole("dim", dim, least=1)
+    whole("window", window, least=0)
     tau = _share(tau)
     if positive("ridge", ridge) < 1.0:
         raise InputError(f"ridge must be at least 1 for Theorem 2 to hold; got {ridge!r}")
@@ -61,7 +63,8 @@ def vacuous_until(*, dim: int, window: int, tau: float, ridge: float = 1.0, delt
 
 
 def _share(tau: float) -> float:
-    if not 0.0 < tau <= 1.0:
+    tau = number("tau", tau, "a number above 0 and at most 1")
+    if not 1e-9 <= tau <= 1.0:
         raise InputError(
             f"tau must be above 0 and at most 1, the share of conversions that the window keeps; got {tau!r}"
         )

@@ -23,12 +23,11 @@ from latecomer.policies.catalogue import POLICIES
 from latecomer.policies.dispatch import INADMISSIBLE, tag_of
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
-from latecomer.policies.records import Decision, Verdict
+from latecomer.policies.records import NO_ROUND, Decision, Verdict, round_of
 from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, stamp_of, system_clock
 from latecomer.policies.storage import write
 
 _VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)  # by the kernels' numbers
-_NO_ROUND = 2**62
 
 
 class Learner:
@@ -169,7 +168,7 @@ class Learner:
         """
         if type(value) is not float or not 0.0 <= value <= 1.0:
             value = share("value", value)
-        round_ = decision if type(decision) is int and 0 < decision < _NO_ROUND else _round_of(decision)
+        round_ = decision if type(decision) is int and 0 < decision < NO_ROUND else round_of(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         memory = self._memory
         credit = memory.credit or memory.ready_credit()
@@ -181,7 +180,7 @@ class Learner:
         `ACCEPTED`: it no longer counts. `DUPLICATE`: it was revoked before. `LATE`: its window has closed. `UNKNOWN`:
         no such decision, or it has not converted.
         """
-        round_ = _round_of(decision)
+        round_ = round_of(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         return _VERDICTS[self._memory.revoke(round_, stamp)]
 
@@ -294,11 +293,3 @@ class Learner:
         """Become the policy that was saved; for `latecomer.load`."""
         self._randomness.restore(generator)
         self._memory.restore(arrays)
-
-
-def _round_of(decision: Decision | int) -> int:
-    if type(decision) is Decision:
-        return decision.round
-    if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
-        raise InputError(f"decision must be a Decision or its round, a whole number; got {decision!r}")
-    return int(decision) if 0 < decision < _NO_ROUND else 0  # 0 is no round: unknown

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from latecomer import errors
-from latecomer.policies.catalogue import POLICIES
 
 if TYPE_CHECKING:
     from latecomer import delays
@@ -28,10 +27,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    **POLICIES,
     "Decision": "latecomer.policies.records",
+    "Greedy": "latecomer.policies.greedy",
+    "LinTS": "latecomer.policies.lin_ts",
+    "LinUCB": "latecomer.policies.lin_ucb",
+    "OTFLinTS": "latecomer.policies.otf_lin_ts",
+    "OTFLinUCB": "latecomer.policies.otf_lin_ucb",
     "Policy": "latecomer.policies.protocol",
     "Result": "latecomer.simulation.result",
+    "Uniform": "latecomer.policies.uniform",
     "Verdict": "latecomer.policies.records",
     "World": "latecomer.simulation.world",
     "load": "latecomer.policies.catalogue",

@@ -65,7 +65,8 @@ def regret_figure(result: Result, *, title: str) -> Figure:
 def shared_legend(made: Figure, axes: Axes) -> None:
     """One legend for all panels, beneath them."""
     handles, labels = axes.get_legend_handles_labels()
-    made.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False, fontsize=9)
+    columns = min(4, len(labels), int(made.get_figwidth() // 3))  # three inches for a name: more would be cut off
+    made.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
 
 
 def regret_panels(results: Mapping[str, Result], *, columns: int) -> Figure:
@@ -140,7 +141,7 @@ def growth_figure(horizons: Array, curves: Mapping[str, Array], *, vacuous_until
     axes.set(title=title, xlabel="horizon T", ylabel="pseudo-regret", xscale="log", yscale="log")
     if vacuous_until:
         axes.axvline(vacuous_until, color="#888888", linewidth=0.8, linestyle=":")
-        label = f" Theorem 2 says something\n from T = {vacuous_until:,.0f}"
-        axes.text(vacuous_until, axes.get_ylim()[0], label, fontsize=8, va="bottom", color="#555555")
+        label = f"Theorem 2 says something \nfrom T = {vacuous_until:,.0f} "
+        axes.text(vacuous_until, axes.get_ylim()[0], label, fontsize=8, va="bottom", ha="right", color="#555555")
     shared_legend(made, axes)
     return made

@@ -36,6 +36,8 @@ class State(Protocol):
     width_sum: float
     width_lost: float
     ridge: float
+    played: Array
+    scores: Array
     theta_hat: Array
     sample: Array
     u: Array
@@ -81,6 +83,8 @@ def state_dtype(tag: str, dim: int, *, sampled: bool, numbers: tuple[str, ...]) 
         # λ, and the algorithm's own numbers
         *((name, np.float64) for name in numbers),
         # room to work in; nothing here outlives a call
+        ("played", np.float64, (dim,)),  # the action of the latest `step`
+        ("scores", np.float64, (LANES,)),  # of a set that is not larger
         ("theta_hat", np.float64, (dim,)),
         ("sample", np.float64, (dim,)),
         ("u", np.float64, (dim,)),
@@ -90,7 +94,7 @@ def state_dtype(tag: str, dim: int, *, sampled: bool, numbers: tuple[str, ...]) 
     return np.dtype(fields, align=True)
 
 
-SCRATCH = ("theta_hat", "sample", "u", "products", "sums")
+SCRATCH = ("played", "scores", "theta_hat", "sample", "u", "products", "sums")
 
 
 @cache

@@ -15,7 +15,7 @@ from numba.extending import overload
 
 from latecomer.core.compile import brief, kernel
 from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
-from latecomer.core.state import UNSTAMPED, Array, Cell, Ring, State
+from latecomer.core.state import LANES, UNSTAMPED, Array, Cell, Ring, State
 from latecomer.core.vectors import squared_length
 from latecomer.core.width import pending_width_at, renew_norms, shrink_norms
 from latecomer.core.window import expire, held, is_full, is_sparse, push, spanned_blocks
@@ -139,8 +139,12 @@ def _step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | Non
         return INADMISSIBLE, 0, 0.0
     if is_sparse(spanned_blocks(state.head, held(state) + 2), ring.shape[0]):  # as `Memory.fit(1)` measures it
         return RESIZE, 0, 0.0
-    scores = np.empty(actions.shape[0])
+    count = actions.shape[0]
+    scores = state.scores[:count] if count <= LANES else np.empty(count)
     index = play(state, ring, actions, stamp, draws, scores)
+    if index >= 0:
+        for i in range(actions.shape[1]):
+            state.played[i] = actions[index, i]
     return index, state.rounds, scores[index]
 
 

@@ -101,7 +101,7 @@ class Learner:
             if index == INADMISSIBLE:
                 raise explain_inadmissible(actions)
             index, round_, score = memory.play(actions, stamp, draws)
-        return Decision(round_, index, actions[index].copy(), score)
+        return Decision(round_, index, memory.played.copy(), score)
 
     def decide_many(
         self,

@@ -51,6 +51,8 @@ class Memory:
             "numbers": numbers,
         }
         self.ring = new_ring(dim)
+        self.played: Array = self.state["played"][0]
+        """The action of the latest `step`, which overwrites it."""
         self.shape: tuple[int, ...] = ()
         """The shape of the sets that `step` is ready for."""
         self.step: Any = None
@@ -62,6 +64,11 @@ class Memory:
     def __getstate__(self) -> dict[str, Any]:
         """Machine code does not travel; it is found again when it is needed."""
         return {**self.__dict__, "step": None, "shape": (), "_code": {}, "credit": None, "_admits": None}
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        """`played` is a part of the state, not a copy of it."""
+        self.__dict__.update(attributes)
+        self.played = self.state["played"][0]
 
     def emptied(self) -> "Memory":
         """Another one for the same algorithm, as it was before its first round."""
@@ -187,7 +194,7 @@ class Memory:
             raise ValueError("its window does not fit together")
         if head % LANES + held > len(ring) * LANES:
             raise ValueError("its window holds more than it has room for")
-        self.state, self.ring = state, ring
+        self.state, self.ring, self.played = state, ring, state["played"][0]
 
     def _fields(self) -> list[str]:
         return [name for name in (self.state.dtype.names or ())[1:] if name not in SCRATCH]

@@ -12,7 +12,7 @@ from latecomer.core.state import Array
 UNROLLED = 16
 """The largest dimension for plain loops; BLAS wins above it."""
 
-CHUNK = 1024
+CHUNK = 512
 """Actions a BLAS call works on at once: every call packs the matrix anew, and the product takes memory."""
 
 TIE = 1e-10

@@ -4,6 +4,7 @@ Both are NumPy structured arrays. Their dtypes carry the dimension, so Numba com
 a whole state passes to a kernel as one argument, is saved as plain arrays, and is copied by `.copy()`.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ Array = npt.NDArray[np.float64]
 Ring = npt.NDArray[Any]
 Cell = npt.NDArray[Any]
 """An array of one state record."""
+Extras = Mapping[str, npt.NDArray[Any]]
+"""What an algorithm keeps besides: fields by name, as they are before the first round."""
 
 
 class State(Protocol):
@@ -33,6 +36,7 @@ class State(Protocol):
     pending: int
     now: int
     exact: int
+    deferred: int
     width_sum: float
     width_lost: float
     ridge: float
@@ -44,8 +48,8 @@ class State(Protocol):
     products: Array
     sums: Array
 
-    def __getattr__(self, name: str) -> float:
-        """The algorithm's own numbers."""
+    def __getattr__(self, name: str) -> Any:
+        """The algorithm's own numbers and arrays."""
 
 
 LANES = 64
@@ -57,7 +61,9 @@ UNSTAMPED = np.iinfo(np.int64).min
 
 
 @cache  # Numba finds a type fastest by the dtype object itself
-def state_dtype(tag: str, dim: int, *, sampled: bool, numbers: tuple[str, ...]) -> np.dtype[np.void]:
+def state_dtype(
+    tag: str, dim: int, *, sampled: bool, numbers: tuple[str, ...], extras: tuple[tuple[str, str, tuple[int, ...]], ...]
+) -> np.dtype[np.void]:
     """The record of a policy. The first field's name tells the compiler whose it is (see `policies.dispatch`)."""
     root = dim if sampled else 1
     fields: list[Any] = [
@@ -78,10 +84,12 @@ def state_dtype(tag: str, dim: int, *, sampled: bool, numbers: tuple[str, ...]) 
         ("pending", np.int64),  # how many of the rounds held have not converted
         ("now", np.int64),  # the stamp of the latest decision
         ("exact", np.int64),  # whether the norms follow V (exact) or are frozen at play (buffered)
+        ("deferred", np.int64),  # whether V and B learn of a round when it closes, and not before
         ("width_sum", np.float64),  # Σ ‖A_s‖ over the ring, and
         ("width_lost", np.float64),  # what rounding lost of it
-        # λ, and the algorithm's own numbers
+        # λ, and the algorithm's own numbers and arrays
         *((name, np.float64) for name in numbers),
+        *extras,
         # room to work in; nothing here outlives a call
         ("played", np.float64, (dim,)),  # the action of the latest `step`
         ("scores", np.float64, (LANES,)),  # of a set that is not larger
@@ -99,29 +107,40 @@ SCRATCH = ("played", "scores", "theta_hat", "sample", "u", "products", "sums")
 
 @cache
 def block_dtype(dim: int) -> np.dtype[np.void]:
-    """A block of `LANES` open rounds: 8d + 24 bytes each."""
+    """A block of `LANES` open rounds: 8d + 32 bytes each."""
     return np.dtype(
         [
             ("action", np.float64, (dim, LANES)),
             ("norm", np.float64, (LANES,)),  # ‖A_s‖² in V_t⁻¹ (exact) or V_s⁻¹ (buffered)
             ("credit", np.float64, (LANES,)),  # the value credited, NaN while open, −1 once revoked
-            ("stamp", np.int64, (LANES,)),
+            ("stamp", np.int64, (LANES,)),  # of the decision
+            ("arrival", np.int64, (LANES,)),  # of the conversion, where there is one
         ],
         align=True,
     )
 
 
 def new_state(
-    tag: str, dim: int, *, span: int, exact: bool, sampled: bool, numbers: dict[str, float]
+    tag: str,
+    dim: int,
+    *,
+    span: int,
+    exact: bool,
+    sampled: bool,
+    deferred: bool,
+    numbers: Mapping[str, float],
+    extras: Extras,
 ) -> npt.NDArray[Any]:
     """V = λI, B = 0, no round played; `numbers` are λ ("ridge") and the algorithm's parameters."""
-    state = np.zeros(1, state_dtype(tag, dim, sampled=sampled, numbers=tuple(numbers)))
+    shapes = tuple((name, array.dtype.str, array.shape) for name, array in extras.items())
+    state = np.zeros(1, state_dtype(tag, dim, sampled=sampled, numbers=tuple(numbers), extras=shapes))
     ridge = numbers["ridge"]
     state["V"][0] = np.eye(dim) * ridge
     state["V_inv"][0] = np.eye(dim) / ridge
     state["root"][0] = np.eye(state["root"].shape[1]) * np.sqrt(ridge)
-    state["span"], state["exact"], state["oldest"], state["now"] = span, exact, 1, UNSTAMPED
-    for name, value in numbers.items():
+    state["span"], state["exact"], state["deferred"] = span, exact, deferred
+    state["oldest"], state["now"] = 1, UNSTAMPED
+    for name, value in {**numbers, **extras}.items():
         state[name] = value
     return state
 

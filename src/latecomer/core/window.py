@@ -117,13 +117,15 @@ def move_B(state: State, ring: Ring, slot: int, value: float) -> None:
 
 @kernel
 def credit(cell: Cell, ring: Ring, round: int, value: float, now: int) -> int:
-    """A conversion arrives: B += value·A_s when it is accepted, and nothing otherwise."""
+    """A conversion arrives: B += value·A_s when it is accepted (or later, where that is deferred)."""
     state = cell[0]
     answer = verdict(state, ring, round, now)
     if answer == ACCEPTED:
         slot = slot_of(state, ring, round)
-        move_B(state, ring, slot, value)
+        if not state.deferred:
+            move_B(state, ring, slot, value)
         ring[slot // LANES].credit[slot % LANES] = value
+        ring[slot // LANES].arrival[slot % LANES] = max(now, state.now)
         state.pending -= 1
     return answer
 
@@ -142,7 +144,8 @@ def revoke(cell: Cell, ring: Ring, round: int, now: int) -> int:
         slot = slot_of(state, ring, round)
         value = ring[slot // LANES].credit[slot % LANES]
         if value != REVOKED:
-            move_B(state, ring, slot, -value)
+            if not state.deferred:
+                move_B(state, ring, slot, -value)
             ring[slot // LANES].credit[slot % LANES] = REVOKED
             return ACCEPTED
     return answer

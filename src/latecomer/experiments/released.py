@@ -9,15 +9,14 @@ import math
 from latecomer.arguments import nonnegative, positive, probability
 from latecomer.core.draws import draw
 from latecomer.core.ridge import estimate
-from latecomer.core.state import Array, State
+from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, inner_products, row_dot, squared_norms
 from latecomer.core.width import pending_width
-from latecomer.policies.dispatch import is_choice_of, is_term_of, is_width_of, width
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.randomness import Draw, Randomness, Seed
 
 
-@is_width_of("ReleasedUCB")
 def released_alpha(state: State, pending: float) -> float:
     """√(2 ln(1/δ) + d ln(1 + n/(λd)) + λ) + Σ_{window} q_s, n past rounds. Differs from the source: √λ is inside."""
     dim = state.B.shape[0]
@@ -25,14 +24,12 @@ def released_alpha(state: State, pending: float) -> float:
     return math.sqrt(2.0 * math.log(1.0 / state.delta) + growth + state.ridge) + pending
 
 
-@is_term_of("ReleasedUCB")
 def released_ucb_term(state: State, c: float) -> float:
     """q_s = A_sᵀV_s⁻¹A_s itself, where the source has its root."""
     return c * c
 
 
-@is_choice_of("ReleasedUCB")
-def choose_released_ucb(state: State, actions: Array, draws: Array, scores: Array) -> int:
+def choose_released_ucb(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̂⟩ + c·α·(aᵀV⁻¹a). Differs from the source: the norm is squared."""
     reach = state.exploration * width(state, pending_width(state))
     estimate(state)
@@ -42,26 +39,26 @@ def choose_released_ucb(state: State, actions: Array, draws: Array, scores: Arra
     return first_best(scores)
 
 
-@is_width_of("ReleasedTS")
 def released_kappa(state: State, pending: float) -> float:
     """κ = σ0 + Σ_{window} q_s."""
     return math.sqrt(state.ridge) + pending
 
 
-@is_term_of("ReleasedTS")
 def released_ts_term(state: State, c: float) -> float:
     """q_s = A_sᵀ(κS)⁻¹A_s, with S after A_s was added: c/(1 + c) over κ."""
     q = c / (1.0 + c) / width(state, pending_width(state))
     return q * q
 
 
-@is_choice_of("ReleasedTS")
-def choose_released_ts(state: State, actions: Array, draws: Array, scores: Array) -> int:
+def choose_released_ts(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃⟩ with θ̃ ~ N(θ̂, κS⁻¹), S = σ0²I + Σ AAᵀ."""
     estimate(state)
     draw(state, math.sqrt(width(state, pending_width(state))), draws)
     inner_products(actions, state.sample, scores)
     return first_best(scores)
+
+
+ALGORITHMS["ReleasedUCB"] = Algorithm(choose=choose_released_ucb, width=released_alpha, term=released_ucb_term)
 
 
 class ReleasedUCB(Learner):
@@ -72,6 +69,9 @@ class ReleasedUCB(Learner):
     ) -> None:
         numbers = {"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)}
         super().__init__(dim, window, ridge=ridge, numbers=numbers)
+
+
+ALGORITHMS["ReleasedTS"] = Algorithm(choose=choose_released_ts, width=released_kappa, term=released_ts_term)
 
 
 class ReleasedTS(Learner):

@@ -1,13 +1,14 @@
 """The compiled side of a policy: generic kernels, and the algorithm that they find in a state's type.
 
 An algorithm is two functions of its state: `width` (α_t, β_t, or whatever it multiplies its exploration by) and
-`choose`; and, where its W is not a sum of norms, `term`. They are registered under a tag, the tag is the name of the
-first field of the state's record, and Numba resolves the call while it compiles: there is no branch left at run time,
-and the kernels cache like any other.
+`choose`. Where it is not a ridge estimate of everything played it has others too: see `Algorithm`. They are registered
+under a tag, the tag is the name of the first field of the state's record, and Numba resolves the call while it
+compiles: there is no branch left at run time, and the kernels cache like any other.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from numba.extending import overload
 
 from latecomer.core.compile import brief, kernel
 from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
+from latecomer.core.ridge import estimate as ridge_estimate
 from latecomer.core.state import LANES, UNSTAMPED, Array, Cell, Ring, State
 from latecomer.core.vectors import squared_length
 from latecomer.core.width import pending_width_at, renew_norms, shrink_norms
@@ -26,68 +28,116 @@ NORM_LIMIT = 1.0 + 1e-6
 RESIZE, INADMISSIBLE = -1, -2
 
 Integers = npt.NDArray[np.int64]
-Function = TypeVar("Function", bound=Callable[..., Any])
-_WIDTHS: dict[str, Callable[..., float]] = {}
-_CHOICES: dict[str, Callable[..., int]] = {}
-_TERMS: dict[str, Callable[..., float]] = {}
 
 
-def is_width_of(tag: str) -> Callable[[Function], Function]:
-    """Register `width(state, pending)` for the states of this tag; `pending` is W_t."""
-    return lambda function: _WIDTHS.setdefault(tag, function)  # type: ignore[return-value]
-
-
-def is_choice_of(tag: str) -> Callable[[Function], Function]:
-    """Register `choose(state, actions, draws, scores)`: fill the scores, return the index."""
-    return lambda function: _CHOICES.setdefault(tag, function)  # type: ignore[return-value]
-
-
-def is_term_of(tag: str) -> Callable[[Function], Function]:
-    """Register `term(state, c)`: the square of what a played action adds to W; without one, c = ‖A_s‖² in V_s⁻¹."""
-    return lambda function: _TERMS.setdefault(tag, function)  # type: ignore[return-value]
-
-
-def width(state: State, pending: float) -> float:
-    """The width of the state's algorithm; compiled code only."""
-    raise TypeError("width is for compiled code")
-
-
-def choose(state: State, actions: Array, draws: Array | None, scores: Array) -> int:
-    """The choice of the state's algorithm; compiled code only."""
-    raise TypeError("choose is for compiled code")
-
-
-def term(state: State, c: float) -> float:
-    """The square of an action's term in the state's algorithm's W; compiled code only."""
-    raise TypeError("term is for compiled code")
+def _sum_of_norms(state: State, ring: Ring, now: int) -> float:
+    return pending_width_at(state, ring, now)
 
 
 def _norm(state: State, c: float) -> float:
     return c
 
 
+def _nothing(state: State, ring: Ring, now: int) -> None:
+    pass
+
+
+def _ridge(state: State) -> None:
+    ridge_estimate(state)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """The parts of an algorithm, to be compiled; what is left out is as for OTFLinUCB."""
+
+    choose: Callable[..., int]
+    """choose(state, ring, actions, draws, scores): fill the scores, return the index."""
+    width: Callable[..., float]
+    """width(state, pending): what exploration is multiplied by, where `pending` is W_t."""
+    pending: Callable[..., float] = _sum_of_norms
+    """pending(state, ring, now): W_t, the part of the width that is due to rounds that may still convert."""
+    term: Callable[..., float] = _norm
+    """term(state, c): the square of what a played action adds to W; c = ‖A_s‖² in V_s⁻¹."""
+    settle: Callable[..., None] = _nothing
+    """settle(state, ring, now): before a decision at `now`, and before what closes then is forgotten."""
+    estimate: Callable[..., None] = _ridge
+    """estimate(state): fill state.theta_hat."""
+
+
+ALGORITHMS: dict[str, Algorithm] = {}
+"""By tag."""
+
+
 def tag_of(policy: type) -> str:
     """The algorithm of a class: its own, or the nearest that it inherits."""
-    return next(parent.__name__ for parent in policy.__mro__ if parent.__name__ in _CHOICES)
+    return next(parent.__name__ for parent in policy.__mro__ if parent.__name__ in ALGORITHMS)
 
 
-def _tag(record_type: Any) -> str:
-    return str(next(iter(record_type.fields)))
+def _of(record_type: Any) -> Algorithm:
+    return ALGORITHMS[str(next(iter(record_type.fields)))]
 
 
-@overload(width, strict=False)  # the signatures may be annotated otherwise
+def choose(state: State, ring: Ring, actions: Array, draws: Array | None, scores: Array) -> int:
+    """The choice of the state's algorithm."""
+    raise TypeError(_COMPILED)
+
+
+def width(state: State, pending: float) -> float:
+    """The width of the state's algorithm."""
+    raise TypeError(_COMPILED)
+
+
+def pending(state: State, ring: Ring, now: int) -> float:
+    """W_t of the state's algorithm."""
+    raise TypeError(_COMPILED)
+
+
+def term(state: State, c: float) -> float:
+    """The square of an action's term in the state's algorithm's W."""
+    raise TypeError(_COMPILED)
+
+
+def settle(state: State, ring: Ring, now: int) -> None:
+    """What the state's algorithm does as time passes."""
+    raise TypeError(_COMPILED)
+
+
+def estimate(state: State) -> None:
+    """θ̂ of the state's algorithm."""
+    raise TypeError(_COMPILED)
+
+
+_COMPILED = "this is for compiled code"
+
+
+@overload(choose, strict=False)  # the signatures may be annotated otherwise
+def _choose(state: State, ring: Ring, actions: Array, draws: Array | None, scores: Array) -> Callable[..., int]:
+    return _of(state).choose
+
+
+@overload(width, strict=False)
 def _width(state: State, pending: float) -> Callable[..., float]:
-    return _WIDTHS[_tag(state)]
+    return _of(state).width
 
 
-@overload(choose, strict=False)
-def _choose(state: State, actions: Array, draws: Array | None, scores: Array) -> Callable[..., int]:
-    return _CHOICES[_tag(state)]
+@overload(pending, strict=False)
+def _pending(state: State, ring: Ring, now: int) -> Callable[..., float]:
+    return _of(state).pending
 
 
 @overload(term, strict=False)
 def _term(state: State, c: float) -> Callable[..., float]:
-    return _TERMS.get(_tag(state), _norm)
+    return _of(state).term
+
+
+@overload(settle, strict=False)
+def _settle(state: State, ring: Ring, now: int) -> Callable[..., None]:
+    return _of(state).settle
+
+
+@overload(estimate, strict=False)
+def _estimate(state: State) -> Callable[..., None]:
+    return _of(state).estimate
 
 
 @kernel
@@ -105,7 +155,7 @@ brief_admissible = brief(admissible.py_func)  # type: ignore[attr-defined]
 @kernel
 def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
     """A decision moves V and the window."""
-    c = absorb(state, action)
+    c = 0.0 if state.deferred else absorb(state, action)
     norm = term(state, c)  # buffered: frozen
     if state.exact:
         shrink_norms(state, ring, c)
@@ -124,10 +174,11 @@ def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | No
     """One decision: the index of the action that was chosen and recorded, or `RESIZE` where there is no room."""
     if stamp == UNSTAMPED:
         stamp = state.rounds + 1
+    settle(state, ring, stamp)
     expire(state, ring, stamp)
     if is_full(state, ring):
         return RESIZE
-    index = choose(state, actions, draws, scores)
+    index = choose(state, ring, actions, draws, scores)
     record(state, ring, actions[index], stamp)
     return index
 
@@ -167,10 +218,16 @@ def steps(
 def next_width(cell: Cell, ring: Ring, stamp: int) -> float:
     """The width as of a decision at `stamp`."""
     state = cell[0]
-    return float(width(state, pending_width_at(state, ring, stamp)))
+    return float(width(state, pending(state, ring, stamp)))
 
 
 @kernel
 def next_pending_width(cell: Cell, ring: Ring, stamp: int) -> float:
     """W as of a decision at `stamp`."""
-    return float(pending_width_at(cell[0], ring, stamp))
+    return float(pending(cell[0], ring, stamp))
+
+
+@kernel
+def next_estimate(cell: Cell) -> None:
+    """Fill in θ̂."""
+    estimate(cell[0])

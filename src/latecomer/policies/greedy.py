@@ -5,25 +5,26 @@ where arms are fixed.
 """
 
 from latecomer.core.ridge import estimate
-from latecomer.core.state import Array, State
+from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, inner_products
-from latecomer.policies.dispatch import is_choice_of, is_width_of
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm
 from latecomer.policies.learner import Learner
 from latecomer.policies.stamps import Clock, Span
 
 
-@is_width_of("Greedy")
 def none(state: State, pending: float) -> float:
     """No exploration, no width."""
     return 0.0
 
 
-@is_choice_of("Greedy")
-def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̂_t⟩."""
     estimate(state)
     inner_products(actions, state.theta_hat, scores)
     return first_best(scores)
+
+
+ALGORITHMS["Greedy"] = Algorithm(choose=choose, width=none)
 
 
 class Greedy(Learner):

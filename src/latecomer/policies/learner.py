@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numpy import ndarray
 
 from latecomer.arguments import positive, share, whole
-from latecomer.core.state import UNSTAMPED, Array
+from latecomer.core.state import UNSTAMPED, Array, Extras
 from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
 from latecomer.policies.action_sets import DOUBLE, action_set, checked_sets, explain_inadmissible
@@ -39,9 +39,12 @@ class Learner:
         window: Span,
         *,
         ridge: float,
+        tag: str | None = None,
         exact: bool = False,
         sampled: bool = False,
+        deferred: bool = False,
         numbers: dict[str, float] | None = None,
+        extras: Extras | None = None,
         options: dict[str, str] | None = None,
         randomness: Randomness | None = None,
         clock: Clock | None = None,
@@ -66,7 +69,14 @@ class Learner:
             raise InputError(f"clock must be a function that tells the time; got {clock!r}")
         self._parameters: dict[str, Any] = {**numbers, **(options or {})}
         self._memory = Memory(
-            tag_of(type(self)), self._dim, span=self._span, exact=exact, sampled=sampled, numbers=numbers
+            tag or tag_of(type(self)),
+            self._dim,
+            span=self._span,
+            exact=exact,
+            sampled=sampled,
+            deferred=deferred,
+            numbers=numbers,
+            extras=extras or {},
         )
 
     # ---- decisions ----

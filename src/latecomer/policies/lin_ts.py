@@ -7,27 +7,28 @@ argmax ⟨a, θ̃_t⟩.
 from latecomer.arguments import nonnegative
 from latecomer.core.draws import draw
 from latecomer.core.ridge import estimate
-from latecomer.core.state import Array, State
+from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, inner_products
-from latecomer.policies.dispatch import is_choice_of, is_width_of
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm
 from latecomer.policies.learner import Learner
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.stamps import Clock, Span
 
 
-@is_width_of("LinTS")
 def unit(state: State, pending: float) -> float:
     """β = 1, whatever is pending."""
     return 1.0
 
 
-@is_choice_of("LinTS")
-def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃_t⟩ with θ̃_t ~ N(θ̂_t, c²·V_t⁻¹)."""
     estimate(state)
     draw(state, state.exploration, draws)
     inner_products(actions, state.sample, scores)
     return first_best(scores)
+
+
+ALGORITHMS["LinTS"] = Algorithm(choose=choose, width=unit)
 
 
 class LinTS(Learner):

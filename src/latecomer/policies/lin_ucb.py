@@ -7,22 +7,20 @@ import math
 
 from latecomer.arguments import nonnegative, probability
 from latecomer.core.ridge import estimate
-from latecomer.core.state import Array, State
+from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
 from latecomer.core.width import radius
-from latecomer.policies.dispatch import is_choice_of, is_width_of, width
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.stamps import Clock, Span
 
 
-@is_width_of("LinUCB")
 def plain_radius(state: State, pending: float) -> float:
     """f_{t,δ}, Eq. 3, whatever is pending."""
     return radius(state.rounds + 1, state.B.shape[0], state.ridge, state.delta)
 
 
-@is_choice_of("LinUCB")
-def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̂_t⟩ + c·f_{t,δ}·‖a‖_{V_t⁻¹}."""
     reach = state.exploration * width(state, 0.0)
     estimate(state)
@@ -30,6 +28,9 @@ def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
     for k in range(actions.shape[0]):
         scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
     return first_best(scores)
+
+
+ALGORITHMS["LinUCB"] = Algorithm(choose=choose, width=plain_radius)
 
 
 class LinUCB(Learner):

@@ -8,13 +8,13 @@ import numpy.typing as npt
 from latecomer.core.blas import one_thread
 from latecomer.core.compile import entry
 from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, new_ring, new_state
-from latecomer.core.vectors import multiply
 from latecomer.core.window import brief_credit, is_sparse, resized, revoke, spanned_blocks, verdict
 from latecomer.policies.dispatch import (
     RESIZE,
     brief_admissible,
     brief_step,
     long_step,
+    next_estimate,
     next_pending_width,
     next_width,
     steps,
@@ -38,18 +38,11 @@ def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
 class Memory:
     """The record and the ring of one policy, growing and shrinking with what is open."""
 
-    def __init__(self, tag: str, dim: int, *, span: int, exact: bool, sampled: bool, numbers: dict[str, float]) -> None:
+    def __init__(self, tag: str, dim: int, *, span: int, **shape: Any) -> None:
         self.dim = dim
         self.span = span
-        self.state = new_state(tag, dim, span=span, exact=exact, sampled=sampled, numbers=numbers)
-        self._arguments: dict[str, Any] = {
-            "tag": tag,
-            "dim": dim,
-            "span": span,
-            "exact": exact,
-            "sampled": sampled,
-            "numbers": numbers,
-        }
+        self.state = new_state(tag, dim, span=span, **shape)
+        self._arguments: dict[str, Any] = {"tag": tag, "dim": dim, "span": span, **shape}
         self.ring = new_ring(dim)
         self.played: Array = self.state["played"][0]
         """The action of the latest `step`, which overwrites it."""
@@ -138,10 +131,9 @@ class Memory:
 
     @property
     def theta_hat(self) -> Array:
-        """V⁻¹B, Eq. 1."""
-        theta_hat = np.empty(self.dim)
-        multiply(self.state["V_inv"][0], self.state["B"][0], theta_hat)
-        return theta_hat
+        """V⁻¹B, Eq. 1, or what the algorithm has in its place."""
+        next_estimate(self.state)
+        return self.array("theta_hat")
 
     def width(self, stamp: int) -> float:
         """The algorithm's width as of a decision at `stamp`."""
@@ -184,7 +176,7 @@ class Memory:
             _fill(state[name], arrays[f"state/{name}"], name)
         for name in ring.dtype.names or ():
             _fill(ring[name], arrays[f"ring/{name}"], name)
-        for name in ("span", "exact", *self._arguments["numbers"]):
+        for name in ("span", "exact", "deferred", *self._arguments["numbers"]):
             if state[name] != self.state[name]:
                 raise ValueError(
                     f"{name} is {state[name].item()} in its arrays and {self.state[name].item()} in its header"

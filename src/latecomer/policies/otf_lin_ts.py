@@ -9,10 +9,10 @@ from typing import Literal
 from latecomer.arguments import nonnegative, one_of, probability
 from latecomer.core.draws import draw
 from latecomer.core.ridge import estimate
-from latecomer.core.state import Array, State
+from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, inner_products
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.dispatch import is_choice_of, is_width_of, width
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.stamps import Clock, Span
@@ -20,7 +20,6 @@ from latecomer.policies.stamps import Clock, Span
 BETAS = ("heuristic", "conservative", "confidence")
 
 
-@is_width_of("OTFLinTS")
 def beta(state: State, pending: float) -> float:
     """β_t: 1 + W/f (Algorithm 2), f + W (the text's remark, literally), or (f + W)² (the same, as a confidence set).
 
@@ -34,14 +33,16 @@ def beta(state: State, pending: float) -> float:
     return (f + pending) * (f + pending)
 
 
-@is_choice_of("OTFLinTS")
-def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃_t⟩ with θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹)."""
     spread = state.exploration * math.sqrt(width(state, pending_width(state)))
     estimate(state)
     draw(state, spread, draws)
     inner_products(actions, state.sample, scores)
     return first_best(scores)
+
+
+ALGORITHMS["OTFLinTS"] = Algorithm(choose=choose, width=beta)
 
 
 class OTFLinTS(Learner):

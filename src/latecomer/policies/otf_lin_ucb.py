@@ -8,22 +8,20 @@ from typing import Literal
 
 from latecomer.arguments import nonnegative, one_of, probability
 from latecomer.core.ridge import estimate
-from latecomer.core.state import Array, State
+from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.dispatch import is_choice_of, is_width_of, width
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.stamps import Clock, Span
 
 
-@is_width_of("OTFLinUCB")
 def alpha(state: State, pending: float) -> float:
     """α_t = 2f_{t,δ} + W_t, Theorem 1."""
     return 2.0 * radius(state.rounds + 1, state.B.shape[0], state.ridge, state.delta) + pending
 
 
-@is_choice_of("OTFLinUCB")
-def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """U_t(a) = ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹}, Eq. 4."""
     reach = state.exploration * width(state, pending_width(state))
     estimate(state)
@@ -31,6 +29,9 @@ def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
     for k in range(actions.shape[0]):
         scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
     return first_best(scores)
+
+
+ALGORITHMS["OTFLinUCB"] = Algorithm(choose=choose, width=alpha)
 
 
 class OTFLinUCB(Learner):

@@ -1,25 +1,26 @@
 """Uniform: every action alike. The yardstick below which a policy has learnt nothing."""
 
-from latecomer.core.state import Array, State
-from latecomer.policies.dispatch import is_choice_of, is_width_of
+from latecomer.core.state import Array, Ring, State
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm
 from latecomer.policies.learner import Learner
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.stamps import Clock, Span
 
 
-@is_width_of("Uniform")
 def none(state: State, pending: float) -> float:
     """It widens nothing."""
     return 0.0
 
 
-@is_choice_of("Uniform")
-def choose(state: State, actions: Array, draws: Array, scores: Array) -> int:
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """Each of the K actions with probability 1/K, which is also its score."""
     count = int(actions.shape[0])
     for k in range(count):
         scores[k] = 1.0 / count
     return min(int(draws[0] * count), count - 1)
+
+
+ALGORITHMS["Uniform"] = Algorithm(choose=choose, width=none)
 
 
 class Uniform(Learner):

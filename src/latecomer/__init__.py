@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from latecomer import delays
     from latecomer.policies.catalogue import load
     from latecomer.policies.greedy import Greedy
+    from latecomer.policies.imputed_lin_ts import ImputedLinTS
     from latecomer.policies.lin_ts import LinTS
     from latecomer.policies.lin_ucb import LinUCB
+    from latecomer.policies.logistic_lin_ts import LogisticLinTS
+    from latecomer.policies.matured_lin_ts import MaturedLinTS
+    from latecomer.policies.matured_lin_ucb import MaturedLinUCB
     from latecomer.policies.otf_lin_ts import OTFLinTS
     from latecomer.policies.otf_lin_ucb import OTFLinUCB
     from latecomer.policies.protocol import Policy
     from latecomer.policies.records import Decision, Verdict
     from latecomer.policies.uniform import Uniform
+    from latecomer.policies.waiting_lin_ts import WaitingLinTS
+    from latecomer.policies.waiting_lin_ucb import WaitingLinUCB
     from latecomer.simulation import actions
     from latecomer.simulation.result import Result
     from latecomer.simulation.simulate import simulate
@@ -29,14 +35,20 @@ __version__ = "0.1.0"
 _HOME = {
     "Decision": "latecomer.policies.records",
     "Greedy": "latecomer.policies.greedy",
+    "ImputedLinTS": "latecomer.policies.imputed_lin_ts",
     "LinTS": "latecomer.policies.lin_ts",
     "LinUCB": "latecomer.policies.lin_ucb",
+    "LogisticLinTS": "latecomer.policies.logistic_lin_ts",
+    "MaturedLinTS": "latecomer.policies.matured_lin_ts",
+    "MaturedLinUCB": "latecomer.policies.matured_lin_ucb",
     "OTFLinTS": "latecomer.policies.otf_lin_ts",
     "OTFLinUCB": "latecomer.policies.otf_lin_ucb",
     "Policy": "latecomer.policies.protocol",
     "Result": "latecomer.simulation.result",
     "Uniform": "latecomer.policies.uniform",
     "Verdict": "latecomer.policies.records",
+    "WaitingLinTS": "latecomer.policies.waiting_lin_ts",
+    "WaitingLinUCB": "latecomer.policies.waiting_lin_ucb",
     "World": "latecomer.simulation.world",
     "load": "latecomer.policies.catalogue",
     "simulate": "latecomer.simulation.simulate",
@@ -47,14 +59,20 @@ _MODULES = {"actions": "latecomer.simulation.actions", "delays": "latecomer.dela
 __all__ = [
     "Decision",
     "Greedy",
+    "ImputedLinTS",
     "LinTS",
     "LinUCB",
+    "LogisticLinTS",
+    "MaturedLinTS",
+    "MaturedLinUCB",
     "OTFLinTS",
     "OTFLinUCB",
     "Policy",
     "Result",
     "Uniform",
     "Verdict",
+    "WaitingLinTS",
+    "WaitingLinUCB",
     "World",
     "actions",
     "delays",

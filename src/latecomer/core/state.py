@@ -34,6 +34,7 @@ class State(Protocol):
     oldest: int
     head: int
     pending: int
+    credited: float
     now: int
     exact: int
     deferred: int
@@ -47,6 +48,13 @@ class State(Protocol):
     u: Array
     products: Array
     sums: Array
+
+    # of policies that keep them
+    matured: float
+    settled: float
+    imputed_count: float
+    moment: int
+    seed: np.uint64
 
     def __getattr__(self, name: str) -> Any:
         """The algorithm's own numbers and arrays."""
@@ -82,6 +90,7 @@ def state_dtype(
         ("oldest", np.int64),  # the oldest round that the ring holds
         ("head", np.int64),  # its slot
         ("pending", np.int64),  # how many of the rounds held have not converted
+        ("credited", np.float64),  # Σ of the values credited and not revoked
         ("now", np.int64),  # the stamp of the latest decision
         ("exact", np.int64),  # whether the norms follow V (exact) or are frozen at play (buffered)
         ("deferred", np.int64),  # whether V and B learn of a round when it closes, and not before
@@ -102,7 +111,7 @@ def state_dtype(
     return np.dtype(fields, align=True)
 
 
-SCRATCH = ("played", "scores", "theta_hat", "sample", "u", "products", "sums")
+SCRATCH = ("played", "scores", "theta_hat", "sample", "u", "products", "sums", "factor")
 
 
 @cache

@@ -15,6 +15,12 @@ def radius(t: int, dim: int, ridge: float, delta: float) -> float:
 
 
 @kernel
+def bernoulli_radius(state: State) -> float:
+    """r_t = √λ + ½√(2 ln(1/δ) + ln det(V_t)/λ^d): the noise of a value in [0, 1] is ½-sub-Gaussian."""
+    return math.sqrt(state.ridge) + 0.5 * math.sqrt(-2.0 * math.log(state.delta) + state.log_det)
+
+
+@kernel
 def pending_width(state: State) -> float:
     """W_t, the sum over the window of ‖A_s‖: in V_t⁻¹ when exact, in V_s⁻¹ when buffered."""
     return max(0.0, state.width_sum + state.width_lost)

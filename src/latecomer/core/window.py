@@ -127,6 +127,7 @@ def credit(cell: Cell, ring: Ring, round: int, value: float, now: int) -> int:
         ring[slot // LANES].credit[slot % LANES] = value
         ring[slot // LANES].arrival[slot % LANES] = max(now, state.now)
         state.pending -= 1
+        state.credited += value
     return answer
 
 
@@ -147,6 +148,7 @@ def revoke(cell: Cell, ring: Ring, round: int, now: int) -> int:
             if not state.deferred:
                 move_B(state, ring, slot, -value)
             ring[slot // LANES].credit[slot % LANES] = REVOKED
+            state.credited -= value
             return ACCEPTED
     return answer
 

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 POLICIES = {
     "OTFLinUCB": "latecomer.policies.otf_lin_ucb",
     "OTFLinTS": "latecomer.policies.otf_lin_ts",
+    "MaturedLinTS": "latecomer.policies.matured_lin_ts",
+    "MaturedLinUCB": "latecomer.policies.matured_lin_ucb",
+    "WaitingLinUCB": "latecomer.policies.waiting_lin_ucb",
+    "WaitingLinTS": "latecomer.policies.waiting_lin_ts",
+    "ImputedLinTS": "latecomer.policies.imputed_lin_ts",
+    "LogisticLinTS": "latecomer.policies.logistic_lin_ts",
     "LinUCB": "latecomer.policies.lin_ucb",
     "LinTS": "latecomer.policies.lin_ts",
     "Greedy": "latecomer.policies.greedy",

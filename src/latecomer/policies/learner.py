@@ -4,7 +4,7 @@ An algorithm is its `choose`; arguments, windows, draws and files are here. A po
 several threads at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import timedelta
 from os import PathLike
@@ -15,22 +15,29 @@ import numpy.typing as npt
 from numpy import ndarray
 
 from latecomer.arguments import positive, share, whole
-from latecomer.core.state import UNSTAMPED, Array, Extras
+from latecomer.core.state import UNSTAMPED, Extras
 from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
 from latecomer.policies.action_sets import DOUBLE, action_set, checked_sets, explain_inadmissible
 from latecomer.policies.catalogue import POLICIES
 from latecomer.policies.dispatch import INADMISSIBLE, tag_of
+from latecomer.policies.knowledge import Knowledge
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.records import NO_ROUND, Decision, Verdict, round_of
 from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, stamp_of, system_clock
 from latecomer.policies.storage import write
 
+
+def no_extras(dim: int, span: int, ridge: float) -> Extras:
+    """Most algorithms keep nothing besides V, B and the window."""
+    return {}
+
+
 _VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)  # by the kernels' numbers
 
 
-class Learner:
+class Learner(Knowledge):
     """A ridge estimate with a window of open rounds; a subclass gives it a way to choose."""
 
     def __init__(
@@ -44,7 +51,7 @@ class Learner:
         sampled: bool = False,
         deferred: bool = False,
         numbers: dict[str, float] | None = None,
-        extras: Extras | None = None,
+        extras: Callable[[int, int, float], Extras] = no_extras,
         options: dict[str, str] | None = None,
         randomness: Randomness | None = None,
         clock: Clock | None = None,
@@ -76,7 +83,7 @@ class Learner:
             sampled=sampled,
             deferred=deferred,
             numbers=numbers,
-            extras=extras or {},
+            extras=extras(self._dim, self._span, numbers["ridge"]),
         )
 
     # ---- decisions ----
@@ -204,77 +211,6 @@ class Learner:
 
     def _refuse_time(self, at: object) -> NoReturn:
         raise InputError(f"at is for windows in time, and this window is {self._span} rounds; got {at!r}: leave it out")
-
-    # ---- what it knows ----
-
-    @property
-    def dim(self) -> int:
-        """D."""
-        return self._dim
-
-    @property
-    def window(self) -> Span:
-        """M."""
-        return self._window
-
-    @property
-    def rounds(self) -> int:
-        """How many decisions it has made."""
-        return int(self._memory.number("rounds"))
-
-    @property
-    def pending(self) -> int:
-        """How many decisions would be credited if they converted now; in time, with the latest decision."""
-        return int(self._memory.number("pending"))
-
-    @property
-    def V(self) -> Array:
-        """V = λI + Σ A_s A_sᵀ, a copy."""
-        return self._memory.array("V")
-
-    @property
-    def V_inv(self) -> Array:
-        """V⁻¹, a copy."""
-        return self._memory.array("V_inv")
-
-    @property
-    def B(self) -> Array:
-        """B = Σ Ỹ_s A_s, a copy."""
-        return self._memory.array("B")
-
-    @property
-    def log_det(self) -> float:
-        """Ln det(V)/λ^d."""
-        return float(self._memory.number("log_det"))
-
-    @property
-    def theta_hat(self) -> Array:
-        """θ̂ = V⁻¹B, Eq. 1. It estimates τ_m·θ: how many conversions the window loses cannot be known from inside it."""
-        return self._memory.theta_hat
-
-    @property
-    def width(self) -> float:
-        """The algorithm's width (α_t or β_t) as of the next round; in time, as if it came with the latest one."""
-        return self._memory.width(self._next_stamp)
-
-    @property
-    def pending_width(self) -> float:
-        """W_t, the part of the width that is due to rounds that may still convert."""
-        return self._memory.pending_width(self._next_stamp)
-
-    def __repr__(self) -> str:
-        parameters = "".join(f", {name}={value!r}" for name, value in self._parameters.items())
-        return (
-            f"<{type(self).__name__}(dim={self._dim}, window={self._window!r}{parameters}) after {self.rounds} rounds>"
-        )
-
-    @property
-    def _now(self) -> int:
-        return int(self._memory.number("now"))
-
-    @property
-    def _next_stamp(self) -> int:
-        return self.rounds + 1 if self._in_rounds else self._now
 
     # ---- files and copies ----
 

@@ -181,12 +181,24 @@ class Memory:
                 raise ValueError(
                     f"{name} is {state[name].item()} in its arrays and {self.state[name].item()} in its header"
                 )
+        self._check_extras(state)
         head, held = state["head"].item(), state["rounds"].item() - state["oldest"].item() + 1
         if not (state["oldest"] >= 1 and held >= 0 and 0 <= head < len(ring) * LANES and 0 <= state["pending"] <= held):
             raise ValueError("its window does not fit together")
         if head % LANES + held > len(ring) * LANES:
             raise ValueError("its window holds more than it has room for")
         self.state, self.ring, self.played = state, ring, state["played"][0]
+
+    def _check_extras(self, state: npt.NDArray[Any]) -> None:
+        """What kernels walk by must lead nowhere else: pointers into the ring, edges, and a curve from 0 to 1."""
+        for name in self._arguments["extras"]:
+            values = state[name][0]
+            if name.endswith("_heads") and not ((state["oldest"] <= values) & (values <= state["rounds"] + 1)).all():
+                raise ValueError(f"{name} points outside of its window")
+            if name == "edges" and not np.array_equal(values, self.state[name][0]):
+                raise ValueError("its bins are not those of its window")
+            if name == "curve" and not (values[0] == 0 and values[-1] == 1 and (np.diff(values) >= 0).all()):
+                raise ValueError("its delay curve does not rise from 0 to 1")
 
     def _fields(self) -> list[str]:
         return [name for name in (self.state.dtype.names or ())[1:] if name not in SCRATCH]

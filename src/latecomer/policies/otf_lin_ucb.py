@@ -14,6 +14,7 @@ from latecomer.core.width import pending_width, radius
 from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.tight_width import TIGHT
 
 
 def alpha(state: State, pending: float) -> float:
@@ -49,7 +50,8 @@ class OTFLinUCB(Learner):
         δ: the confidence set holds at every round with probability at least 1 − 2δ.
     width
         "exact" sums ‖A_s‖ in V_t⁻¹ over the window, O(m·d) a round; "buffered" freezes each norm when its action is
-        played, O(1) a round and never smaller.
+        played, O(1) a round and never smaller; "tight" bounds what open rounds can still add to each action, O(K·m·d)
+        (see `latecomer.policies.tight_width`).
     exploration
         c, a multiplier of the bonus; 1 is the theorem.
     clock
@@ -71,7 +73,7 @@ class OTFLinUCB(Learner):
         *,
         ridge: float = 1.0,
         delta: float = 0.1,
-        width: Literal["exact", "buffered"] = "exact",
+        width: Literal["exact", "buffered", "tight"] = "exact",
         exploration: float = 1.0,
         clock: Clock | None = None,
     ) -> None:
@@ -79,7 +81,8 @@ class OTFLinUCB(Learner):
             dim,
             window,
             ridge=ridge,
-            exact=one_of("width", width, ("exact", "buffered")) == "exact",
+            tag=TIGHT if one_of("width", width, ("exact", "buffered", "tight")) == "tight" else None,
+            exact=width == "exact",
             numbers={"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)},
             options={"width": width},
             clock=clock,

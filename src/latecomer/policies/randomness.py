@@ -17,6 +17,7 @@ class Draw(Enum):
 
     NOTHING = "nothing"
     NORMAL = "one standard normal per dimension"
+    NORMAL_AND_ONE = "one standard normal per dimension, and one more"
     UNIFORM = "one uniform number in [0, 1)"
 
 
@@ -37,12 +38,15 @@ class Randomness:
 
     def draws_of_one(self, dim: int) -> Array:
         """One decision's draws, where it draws anything."""
-        return self.generator.standard_normal(dim) if self.draw is Draw.NORMAL else self.generator.random(1)
+        drawn: Array = self.draws(1, dim)[0]
+        return drawn
 
     def draws(self, decisions: int, dim: int) -> Array:
         """An array with one row per decision."""
         if self.draw is Draw.NORMAL:
             return self.generator.standard_normal((decisions, dim))
+        if self.draw is Draw.NORMAL_AND_ONE:
+            return self.generator.standard_normal((decisions, dim + 1))
         if self.draw is Draw.UNIFORM:
             return self.generator.random((decisions, 1))
         return np.empty((decisions, 0))

@@ -1,0 +1,95 @@
+"""The delay curve F_m(age): the share of in-window conversions that have arrived by that age.
+
+Conversions that have been seen are right-truncated: of a round of age g only delays below g can have been. With the
+window cut into bins, d_j = #{D in bin j} and n_j = #{D in bin j or below}, both over rounds whose age covers bin j, the
+reverse hazard q_j = P(D in bin j | D in bin j or below) is estimated by (prior + d_j)/(prior weight + n_j), and
+F_m(start of bin k) = Π_{j ≥ k} (1 − q_j) (Lynden-Bell; docs/notation.md). The prior is a uniform delay. F_m(m) = 1:
+what the window loses altogether cannot be known from inside it.
+
+Every round passes the end of every bin once, so the counts follow by moving one pointer per bin through the ring.
+"""
+
+import numpy as np
+
+from latecomer.core.compile import kernel
+from latecomer.core.state import LANES, Extras, Ring, State
+from latecomer.core.window import slot_of
+
+BINS = 32
+PRIOR = 4.0
+"""What the prior of a bin weighs, in conversions."""
+
+
+def bin_edges(span: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """0 = e_0 < e_1 < … ≤ span + 1: bin j is [e_j, e_{j+1}), narrow where delays are short."""
+    edges = np.zeros(BINS + 1, np.int64)
+    for j in range(1, BINS + 1):
+        wanted = int((span + 1) * (j / BINS) ** 3)
+        edges[j] = min(span + 1, max(wanted, edges[j - 1] + 1))
+    return edges
+
+
+def curve_extras(span: int) -> Extras:
+    """What a policy keeps to know the curve."""
+    edges = bin_edges(span)
+    return {
+        "edges": edges,
+        "bin_heads": np.ones(BINS, np.int64),  # the oldest round that has not passed the end of bin j
+        "below": np.zeros(BINS),  # n_j
+        "within": np.zeros(BINS),  # d_j
+        "curve": edges / (span + 1.0),  # F̂_m before e_j
+    }
+
+
+@kernel
+def _count_passing(state: State, ring: Ring, now: int) -> bool:
+    """Rounds whose age has come to cover a bin enter its counts; whether any did that converted."""
+    moved = False
+    for j in range(BINS):
+        end = state.edges[j + 1]
+        head = state.bin_heads[j]
+        while head <= state.rounds:
+            slot = slot_of(state, ring, head)
+            block, lane = ring[slot // LANES], slot % LANES
+            if now - block.stamp[lane] < end:
+                break
+            if block.credit[lane] >= 0.0 and block.arrival[lane] - block.stamp[lane] < end:
+                moved = True
+                state.below[j] += 1.0
+                if block.arrival[lane] - block.stamp[lane] >= state.edges[j]:
+                    state.within[j] += 1.0
+            head += 1
+        state.bin_heads[j] = head
+    return moved
+
+
+@kernel
+def _redraw_curve(state: State) -> None:
+    """F̂_m at every edge, from the counts."""
+    share = 1.0
+    state.curve[BINS] = 1.0
+    for step in range(BINS):
+        j = BINS - 1 - step
+        start, end = state.edges[j], state.edges[j + 1]
+        uniform = (end - start) / end
+        share *= 1.0 - (PRIOR * uniform + state.within[j]) / (PRIOR + state.below[j])
+        state.curve[j] = share
+
+
+@kernel
+def follow_curve(state: State, ring: Ring, now: int) -> None:
+    """Bring the counts and the curve up to `now`; before `expire`, so that what closes then has counted."""
+    if _count_passing(state, ring, now):
+        _redraw_curve(state)
+
+
+@kernel
+def maturity(state: State, age: int) -> float:
+    """F̂_m(age): the share of in-window conversions with a delay below `age`, linear inside a bin."""
+    if age >= state.edges[BINS]:
+        return 1.0
+    j = 0
+    while state.edges[j + 1] <= age:
+        j += 1
+    part = (age - state.edges[j]) / (state.edges[j + 1] - state.edges[j])
+    return float(state.curve[j] + part * (state.curve[j + 1] - state.curve[j]))

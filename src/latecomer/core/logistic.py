@@ -1,0 +1,124 @@
+"""Delayed logistic regression: P(in-window conversion) = μ(⟨a, β⟩ + β_0), μ(z) = 1/(1 + e^{−z}).
+
+A round of maturity F that has not converted has the loss −ln(1 − Fμ), one that has −ln μ. Closed rounds enter a
+quadratic (a Laplace step at the β of that moment) by its precision H and its linear part η; open ones are walked over
+in every round, in one step of Fisher scoring from the last β: O(m d²). The intercept β_0 is the last entry of β, with a
+constant feature 1: linear rates do not vanish where actions do.
+"""
+
+import math
+
+import numpy as np
+
+from latecomer.core.compile import kernel
+from latecomer.core.curve import curve_extras, follow_curve, maturity
+from latecomer.core.gram import backward, factorise, forward
+from latecomer.core.state import LANES, Array, Extras, Ring, State
+from latecomer.core.window import is_closed, slot_of
+
+LONGEST_STEP = 2.0
+"""A step of Fisher scoring that is longer is cut: far from the optimum the quadratic misleads."""
+
+
+def logistic_extras(dim: int, span: int, ridge: float) -> Extras:
+    """What a policy keeps for it."""
+    size = dim + 1
+    return {
+        **curve_extras(span),
+        "precision": np.eye(size) * ridge,  # H, its lower triangle
+        "linear": np.zeros(size),  # η: closed rounds and the prior are ½βᵀHβ − ηᵀβ
+        "beta": np.zeros(size),
+        "descent": np.zeros(size),  # room to work in
+        "gram": np.eye(size) * ridge,  # H and the open rounds, its lower triangle
+        "factor": np.zeros((size, size)),
+        "moment": np.zeros((), np.int64),  # the stamp of the decision at hand
+    }
+
+
+@kernel
+def _feature(state: State, ring: Ring, slot: int, i: int) -> float:
+    return float(ring[slot // LANES].action[i, slot % LANES]) if i < state.B.shape[0] else 1.0
+
+
+@kernel
+def _logit(state: State, ring: Ring, slot: int) -> float:
+    z = 0.0
+    for i in range(state.beta.shape[0]):
+        z += _feature(state, ring, slot, i) * state.beta[i]
+    return z
+
+
+@kernel
+def _add(state: State, ring: Ring, slot: int, weight: float, out: Array) -> None:
+    for i in range(out.shape[0]):
+        out[i] += weight * _feature(state, ring, slot, i)
+
+
+@kernel
+def _add_square(state: State, ring: Ring, slot: int, weight: float, out: Array) -> None:
+    for i in range(out.shape[0]):
+        weighted = weight * _feature(state, ring, slot, i)
+        for j in range(i + 1):
+            out[i, j] += weighted * _feature(state, ring, slot, j)
+
+
+@kernel
+def _mean(logit: float) -> float:
+    """μ."""
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+@kernel
+def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
+    """A round that closes at `now` becomes quadratic for good: H += μ(1−μ)AAᵀ, η += (μ(1−μ)⟨A, β⟩ + Y − μ)A."""
+    state.moment = now
+    follow_curve(state, ring, now)
+    for round in range(state.oldest, state.rounds + 1):
+        slot = slot_of(state, ring, round)
+        block, lane = ring[slot // LANES], slot % LANES
+        if not is_closed(state, block.stamp[lane], now):
+            break
+        logit = _logit(state, ring, slot)
+        chance = _mean(logit)
+        curvature = chance * (1.0 - chance)
+        value = block.credit[lane] if block.credit[lane] > 0.0 else 0.0
+        _add_square(state, ring, slot, curvature, state.precision)
+        _add(state, ring, slot, curvature * logit + value - chance, state.linear)
+
+
+@kernel
+def _add_open_round(state: State, ring: Ring, slot: int) -> None:
+    """The gradient (μ − Y − (1−Y)w)A with w = μ(1−F)/(1−Fμ), and Fisher's Fμ(1−μ)²/(1−Fμ)·AAᵀ."""
+    block, lane = ring[slot // LANES], slot % LANES
+    chance = _mean(_logit(state, ring, slot))
+    matured = maturity(state, state.moment - block.stamp[lane])
+    expected = chance * (1.0 - matured) / (1.0 - matured * chance)
+    if not math.isnan(block.credit[lane]):
+        expected = max(block.credit[lane], 0.0)  # a revoked conversion is none
+    information = matured * chance * (1.0 - chance) * (1.0 - chance) / (1.0 - matured * chance)
+    _add(state, ring, slot, expected - chance, state.descent)
+    _add_square(state, ring, slot, information, state.gram)
+
+
+@kernel
+def score_step(state: State, ring: Ring) -> None:
+    """β −= (Fisher information)⁻¹·gradient; leaves the factor of the information in state.factor."""
+    dim, descent = state.beta.shape[0], state.descent
+    for i in range(dim):
+        descent[i] = state.linear[i]
+        for j in range(i + 1):
+            state.gram[i, j] = state.precision[i, j]
+    for i in range(dim):
+        for j in range(dim):
+            descent[i] -= (state.precision[i, j] if j <= i else state.precision[j, i]) * state.beta[j]
+    for round in range(state.oldest, state.rounds + 1):
+        _add_open_round(state, ring, slot_of(state, ring, round))
+    factorise(state.gram, state.factor)
+    forward(state.factor, descent)
+    backward(state.factor, descent)
+    length = 0.0
+    for i in range(dim):
+        length += descent[i] * descent[i]
+    scale = min(1.0, LONGEST_STEP / math.sqrt(length)) if length > 0.0 else 1.0
+    for i in range(dim):
+        state.beta[i] += scale * descent[i]

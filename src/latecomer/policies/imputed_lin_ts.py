@@ -1,0 +1,84 @@
+"""ImputedLinTS: sampling what is still on its way along with θ. A heuristic, Bayesian in spirit.
+
+Each round, one sweep of Gibbs sampling, from where the last one ended: which open rounds will convert, given θ̃ and the
+delay law; the delay law, given all delays; and θ̃ ~ N(V⁻¹(B + Σ_open Z_sA_s), c²·v̂·V⁻¹), given those conversions. Plays
+argmax ⟨a, θ̃⟩. O(m·d) a round.
+"""
+
+import math
+
+from latecomer.arguments import nonnegative
+from latecomer.core.bits import reseed
+from latecomer.core.draws import draw
+from latecomer.core.imputation import imputation_extras, impute, keep_closing_delays, redraw_law
+from latecomer.core.state import Array, Ring, State
+from latecomer.core.vectors import first_best, inner_products, multiply
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
+from latecomer.policies.learner import Learner
+from latecomer.policies.matured_lin_ts import nothing_pending
+from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.stamps import Clock, Span
+
+
+def settle(state: State, ring: Ring, now: int) -> None:
+    """What closes has its delay for good."""
+    keep_closing_delays(state, ring, now)
+
+
+def variance(state: State, pending: float) -> float:
+    """v̂ = p̂(1 − p̂), p̂ = (conversions, imputed ones too, + 1)/(rounds + 2)."""
+    rate = min(0.9, (state.credited + state.imputed_count + 1.0) / (state.rounds + 2.0))
+    return float(rate * (1.0 - rate))
+
+
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̃⟩ after one sweep."""
+    dim = state.B.shape[0]
+    reseed(state, float(draws[dim]))
+    impute(state, ring)
+    redraw_law(state)
+    for i in range(dim):
+        state.imputed[i] += state.B[i]
+    multiply(state.V_inv, state.imputed, state.theta_hat)
+    draw(state, state.exploration * math.sqrt(width(state, 0.0)), draws)
+    for i in range(dim):
+        state.theta_tilde[i] = state.sample[i]
+    inner_products(actions, state.sample, scores)
+    return first_best(scores)
+
+
+ALGORITHMS["ImputedLinTS"] = Algorithm(choose=choose, width=variance, pending=nothing_pending, settle=settle)
+
+
+class ImputedLinTS(Learner):
+    """Posterior sampling over θ, the delay law and the conversions to come; parameters as in `MaturedLinTS`.
+
+    `theta_hat` is V⁻¹B, as if nothing more would come: what it imputes changes with every round.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> lc.ImputedLinTS(dim=2, window=100, seed=0).decide([[1.0, 0.0], [0.0, 1.0]]).round
+    1
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        exploration: float = 1.0,
+        seed: Seed = None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(
+            dim,
+            window,
+            ridge=ridge,
+            sampled=True,
+            numbers={"exploration": nonnegative("exploration", exploration)},
+            extras=imputation_extras,
+            randomness=Randomness(Draw.NORMAL_AND_ONE, seed),
+            clock=clock,
+        )

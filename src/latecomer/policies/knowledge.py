@@ -1,0 +1,89 @@
+"""What a policy knows, to be read from outside: every answer is a number or a copy."""
+
+from typing import Any
+
+from latecomer.core.state import Array
+from latecomer.policies.memory import Memory
+from latecomer.policies.stamps import Span
+
+
+class Knowledge:
+    """The readings of a policy's memory."""
+
+    _dim: int
+    _window: Span
+    _in_rounds: bool
+    _parameters: dict[str, Any]
+    _memory: Memory
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return self._dim
+
+    @property
+    def window(self) -> Span:
+        """M."""
+        return self._window
+
+    @property
+    def rounds(self) -> int:
+        """How many decisions it has made."""
+        return int(self._memory.number("rounds"))
+
+    @property
+    def pending(self) -> int:
+        """How many decisions would be credited if they converted now; in time, with the latest decision."""
+        return int(self._memory.number("pending"))
+
+    @property
+    def V(self) -> Array:
+        """V = λI + Σ A_s A_sᵀ, a copy."""
+        return self._memory.array("V")
+
+    @property
+    def V_inv(self) -> Array:
+        """V⁻¹, a copy."""
+        return self._memory.array("V_inv")
+
+    @property
+    def B(self) -> Array:
+        """B = Σ Ỹ_s A_s, a copy."""
+        return self._memory.array("B")
+
+    @property
+    def log_det(self) -> float:
+        """Ln det(V)/λ^d."""
+        return float(self._memory.number("log_det"))
+
+    @property
+    def theta_hat(self) -> Array:
+        """θ̂ = V⁻¹B, Eq. 1, or what the policy has in its place.
+
+        It estimates τ_m·θ: how many conversions the window loses cannot be known from inside it.
+        """
+        return self._memory.theta_hat
+
+    @property
+    def width(self) -> float:
+        """The algorithm's width (α_t or β_t) as of the next round; in time, as if it came with the latest one."""
+        return self._memory.width(self._next_stamp)
+
+    @property
+    def pending_width(self) -> float:
+        """W_t, the part of the width that is due to rounds that may still convert."""
+        return self._memory.pending_width(self._next_stamp)
+
+    def __repr__(self) -> str:
+        parameters = "".join(f", {name}={value!r}" for name, value in self._parameters.items())
+        return (
+            f"<{type(self).__name__}(dim={self._dim}, window={self._window!r}{parameters}) after {self.rounds} rounds>"
+        )
+
+    @property
+    def _now(self) -> int:
+        return int(self._memory.number("now"))
+
+    @property
+    def _next_stamp(self) -> int:
+        return self.rounds + 1 if self._in_rounds else self._now

@@ -1,0 +1,107 @@
+"""MaturedLinTS: an open round counts as far as its feedback has matured. A heuristic.
+
+E[Y_s by age g] = F_m(g)·τ_m⟨A_s, θ⟩, so with G = λI + Σ F̂_m(age_s) A_sA_sᵀ and θ̂ = G⁻¹B silence is no longer taken for
+an answer, and the source's sum over open rounds disappears. Samples θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays
+argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. The second term is as if every direction had b conversions that nobody has seen: for small
+counts a Gaussian is too sure. V counts a round as soon as it is played: what is on its way is not asked for twice.
+"""
+
+import math
+
+from latecomer.arguments import nonnegative
+from latecomer.core.gram import gram_draw, gram_estimate
+from latecomer.core.maturity import mature, maturity_extras, rate
+from latecomer.core.state import Array, Ring, State
+from latecomer.core.vectors import first_best, row_dot, squared_norms
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
+from latecomer.policies.learner import Learner
+from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.stamps import Clock, Span
+
+
+def spread(state: State, pending: float) -> float:
+    """v̂ = p̂(1 − p̂), a Bernoulli's variance at the mean rate."""
+    return rate(state) * (1.0 - rate(state))
+
+
+def nothing_pending(state: State, ring: Ring, now: int) -> float:
+    """The matured estimate is not biased by what is open, so there is nothing to widen for."""
+    return 0.0
+
+
+def settle(state: State, ring: Ring, now: int) -> None:
+    """Older rounds weigh more."""
+    mature(state, ring, now)
+
+
+def estimate(state: State) -> None:
+    """θ̂ = G⁻¹B."""
+    gram_estimate(state)
+
+
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹} with θ̃ ~ N(θ̂, c²·v̂·G⁻¹)."""
+    gram_estimate(state)
+    gram_draw(state, state.exploration * math.sqrt(width(state, 0.0)), draws)
+    squared_norms(state.V_inv, actions, scores)
+    for k in range(actions.shape[0]):
+        scores[k] = row_dot(actions, k, state.sample) + state.optimism * scores[k]
+    return first_best(scores)
+
+
+ALGORITHMS["MaturedLinTS"] = Algorithm(
+    choose=choose, width=spread, pending=nothing_pending, settle=settle, estimate=estimate
+)
+
+
+class MaturedLinTS(Learner):
+    """Posterior sampling that weighs every round by how much of its feedback should have come.
+
+    Parameters
+    ----------
+    dim
+        d, the number of features of an action.
+    window
+        m: how long a decision may wait for its conversion; rounds (an int) or time (a `timedelta`).
+    ridge
+        λ > 0.
+    exploration
+        c, a multiplier of the standard deviation.
+    optimism
+        b ≥ 0: conversions that every direction is given in advance.
+    seed
+        An int, or a NumPy generator; None takes fresh entropy.
+    clock
+        Where the window is a time: what tells the time when `at` is not given.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> policy = lc.MaturedLinTS(dim=2, window=100, seed=0)
+    >>> policy.decide([[1.0, 0.0], [0.0, 1.0]]).round
+    1
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        exploration: float = 1.0,
+        optimism: float = 0.0,
+        seed: Seed = None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(
+            dim,
+            window,
+            ridge=ridge,
+            numbers={
+                "exploration": nonnegative("exploration", exploration),
+                "optimism": nonnegative("optimism", optimism),
+            },
+            extras=maturity_extras,
+            randomness=Randomness(Draw.NORMAL, seed),
+            clock=clock,
+        )

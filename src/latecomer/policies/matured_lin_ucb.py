@@ -1,0 +1,68 @@
+"""MaturedLinUCB: optimism over the matured estimate (see `matured_lin_ts`). A heuristic.
+
+Plays argmax ⟨a, θ̂⟩ + c·√v̂·√(2 ln(1/δ) + ln det(V)/λ^d)·‖a‖_{G⁻¹} with θ̂ = G⁻¹B and v̂ = p̂(1 − p̂): the radius of a
+self-normalised bound with a plug-in variance, and with maturity in place of the sum over open rounds.
+"""
+
+import math
+
+from latecomer.arguments import nonnegative, probability
+from latecomer.core.gram import gram_estimate, gram_norms
+from latecomer.core.maturity import maturity_extras, rate
+from latecomer.core.state import Array, Ring, State
+from latecomer.core.vectors import first_best, row_dot
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
+from latecomer.policies.learner import Learner
+from latecomer.policies.matured_lin_ts import estimate, nothing_pending, settle
+from latecomer.policies.stamps import Clock, Span
+
+
+def radius(state: State, pending: float) -> float:
+    """√v̂·√(2 ln(1/δ) + ln det(V)/λ^d)."""
+    variance = rate(state) * (1.0 - rate(state))
+    return math.sqrt(variance * (-2.0 * math.log(state.delta) + state.log_det))
+
+
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̂⟩ + c·radius·‖a‖_{G⁻¹}."""
+    gram_estimate(state)
+    gram_norms(state, actions, scores)
+    reach = state.exploration * width(state, 0.0)
+    for k in range(actions.shape[0]):
+        scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
+    return first_best(scores)
+
+
+ALGORITHMS["MaturedLinUCB"] = Algorithm(
+    choose=choose, width=radius, pending=nothing_pending, settle=settle, estimate=estimate
+)
+
+
+class MaturedLinUCB(Learner):
+    """Optimism that weighs every round by how much of its feedback should have come; parameters as in `OTFLinUCB`.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> lc.MaturedLinUCB(dim=2, window=100).decide([[1.0, 0.0], [0.0, 1.0]]).index
+    0
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        delta: float = 0.1,
+        exploration: float = 1.0,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(
+            dim,
+            window,
+            ridge=ridge,
+            numbers={"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)},
+            extras=maturity_extras,
+            clock=clock,
+        )

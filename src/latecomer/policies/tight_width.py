@@ -1,0 +1,47 @@
+"""The tight width of OTFLinUCB: a theorem, beyond the source.
+
+An in-window conversion is Bernoulli(τ_m⟨A_s, θ⟩), so its noise is ½-sub-Gaussian and 2f becomes
+r_t = √λ + ½√(2 ln(1/δ) + ln det(V_t)/λ^d), with probability 1 − δ. Only rounds O that are open and have not converted
+can still add to B, and they only add:
+
+    U_t(a) = ⟨a, θ̂_t⟩ + c·(r_t‖a‖_{V⁻¹} + min(Σ_{s∈O} (aᵀV⁻¹A_s)₊, √|O|·‖a‖_{V⁻¹}))
+
+The source's regret proof goes through. O(K·m·d) a round.
+"""
+
+import math
+
+from latecomer.core.open_rounds import open_at, possible_gain
+from latecomer.core.ridge import estimate
+from latecomer.core.state import Array, Ring, State
+from latecomer.core.vectors import dot, first_best, multiply, row_dot
+from latecomer.core.width import bernoulli_radius
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm
+
+TIGHT = "OTFLinUCB, tight"
+"""The tag of a state with this width."""
+
+
+def reach(state: State, pending: float) -> float:
+    """r_t + √|O|, the most that ‖a‖_{V⁻¹} is multiplied by."""
+    return bernoulli_radius(state) + pending
+
+
+def root_of_open(state: State, ring: Ring, now: int) -> float:
+    """√|O|."""
+    return math.sqrt(open_at(state, ring, now))
+
+
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
+    """U_t(a), as above."""
+    radius, most = bernoulli_radius(state), math.sqrt(state.pending)
+    estimate(state)
+    for k in range(actions.shape[0]):
+        multiply(state.V_inv, actions[k], state.u)
+        norm = math.sqrt(dot(actions[k], state.u, state.B.shape[0]))
+        still_to_come = min(possible_gain(state, ring, state.u), most * norm)
+        scores[k] = row_dot(actions, k, state.theta_hat) + state.exploration * (radius * norm + still_to_come)
+    return first_best(scores)
+
+
+ALGORITHMS[TIGHT] = Algorithm(choose=choose, width=reach, pending=root_of_open)

@@ -1,0 +1,77 @@
+"""WaitingLinUCB: learn from a round when its window has closed, not before. A theorem; production systems do it.
+
+V and B sum over closed rounds alone, for which the answer is known: LinUCB with the radius
+r_t = √λ + ½√(2 ln(1/δ) + ln det(V_t)/λ^d), valid with probability 1 − δ. (Counting conversions as they arrive and
+silence only at the end of the window would be biased.)
+"""
+
+import math
+
+from latecomer.arguments import nonnegative, probability
+from latecomer.core.ridge import estimate
+from latecomer.core.settling import settle_closed
+from latecomer.core.state import Array, Ring, State
+from latecomer.core.vectors import first_best, row_dot, squared_norms
+from latecomer.core.width import bernoulli_radius
+from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
+from latecomer.policies.learner import Learner
+from latecomer.policies.stamps import Clock, Span
+
+
+def nothing_pending(state: State, ring: Ring, now: int) -> float:
+    """Open rounds are not counted at all."""
+    return 0.0
+
+
+def settle(state: State, ring: Ring, now: int) -> None:
+    """What closes at `now` enters V and B."""
+    settle_closed(state, ring, now)
+
+
+def radius(state: State, pending: float) -> float:
+    """r_t."""
+    return bernoulli_radius(state)
+
+
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̂⟩ + c·r_t·‖a‖_{V⁻¹}."""
+    estimate(state)
+    squared_norms(state.V_inv, actions, scores)
+    reach = state.exploration * width(state, 0.0)
+    for k in range(actions.shape[0]):
+        scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
+    return first_best(scores)
+
+
+ALGORITHMS["WaitingLinUCB"] = Algorithm(choose=choose, width=radius, pending=nothing_pending, settle=settle)
+
+
+class WaitingLinUCB(Learner):
+    """LinUCB on closed rounds alone; parameters as in `OTFLinUCB`. `V` and `B` are theirs.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> policy = lc.WaitingLinUCB(dim=2, window=100)
+    >>> policy.convert(policy.decide([[1.0, 0.0], [0.0, 1.0]])).name, policy.B.tolist()
+    ('ACCEPTED', [0.0, 0.0])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        delta: float = 0.1,
+        exploration: float = 1.0,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(
+            dim,
+            window,
+            ridge=ridge,
+            deferred=True,
+            numbers={"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)},
+            clock=clock,
+        )

@@ -19,6 +19,15 @@ def kernel(function: Kernel) -> Kernel:
     return cast(Kernel, compile_(function))
 
 
+def outlined(function: Kernel) -> Kernel:
+    """The same, but called rather than inlined: for long kernels whose arguments' types carry the dimension anyway.
+
+    Inlined into every entry point, and optimised with each anew, they would take most of the time to compile.
+    """
+    compile_ = numba.njit(cache=True, nogil=True, error_model="numpy")
+    return cast(Kernel, compile_(function))
+
+
 def brief(function: Kernel) -> Kernel:
     """The same for work that is over before Python's lock would have been given away and taken back."""
     compile_ = numba.njit(cache=True, nogil=False, error_model="numpy", forceinline=True)

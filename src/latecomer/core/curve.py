@@ -11,7 +11,7 @@ Every round passes the end of every bin once, so the counts follow by moving one
 
 import numpy as np
 
-from latecomer.core.compile import kernel
+from latecomer.core.compile import kernel, outlined
 from latecomer.core.state import LANES, Extras, Ring, State
 from latecomer.core.window import slot_of
 
@@ -76,7 +76,7 @@ def _redraw_curve(state: State) -> None:
         state.curve[j] = share
 
 
-@kernel
+@outlined
 def follow_curve(state: State, ring: Ring, now: int) -> None:
     """Bring the counts and the curve up to `now`; before `expire`, so that what closes then has counted."""
     if _count_passing(state, ring, now):

@@ -1,71 +1,70 @@
-"""A Gram matrix that grows and shrinks: factorised afresh where it is needed, G = LLᵀ, O(d³/6).
+"""A Gram matrix that grows and shrinks: factorised afresh where it is needed, G = UᵀU, O(d³/3).
 
-Weights that move up and down by sixteenths rule rank-one updates of a root out; a Cholesky factor costs less than they
-would up to some dozens of dimensions, and LAPACK makes it above.
+Weights that move up and down rule rank-one updates of a root out, and a Cholesky factor costs less than they would up
+to some dozens of dimensions. Rows of the upper triangle lie side by side, so that inner loops are vector ones.
 """
 
 import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel
+from latecomer.core.compile import kernel, outlined
 from latecomer.core.state import LANES, Array, Ring, State
-from latecomer.core.vectors import UNROLLED
 
 
 @kernel
 def add_outer(gram: Array, ring: Ring, slot: int, weight: float) -> None:
-    """G += weight·A_s A_sᵀ, for the round in that slot; the lower triangle alone."""
+    """G += weight·A_s A_sᵀ, for the round in that slot; the upper triangle alone."""
     action, lane = ring[slot // LANES].action, slot % LANES
     for i in range(gram.shape[0]):
         weighted = weight * action[i, lane]
-        for j in range(i + 1):
+        for j in range(i, gram.shape[0]):
             gram[i, j] += weighted * action[j, lane]
 
 
 @kernel
 def factorise(gram: Array, factor: Array) -> None:
-    """L, lower triangular, with LLᵀ = G; only the lower triangle of G is read."""
+    """U, upper triangular, with UᵀU = G; only the upper triangles are read and written."""
     dim = gram.shape[0]
-    if dim <= UNROLLED:
-        for i in range(dim):
-            for j in range(i):
-                rest = gram[i, j]
-                for k in range(j):
-                    rest -= factor[i, k] * factor[j, k]
-                factor[i, j] = rest / factor[j, j]
-            rest = gram[i, i]
-            for k in range(i):
-                rest -= factor[i, k] * factor[i, k]
-            factor[i, i] = math.sqrt(rest)
-    else:
-        factor[:, :] = np.linalg.cholesky(gram)  # LAPACK, too, reads the lower triangle alone
+    for i in range(dim):
+        for j in range(i, dim):
+            factor[i, j] = gram[i, j]
+    for k in range(dim):
+        factor[k, k] = math.sqrt(factor[k, k])
+        scale = 1.0 / factor[k, k]
+        for j in range(k + 1, dim):
+            factor[k, j] *= scale
+        for i in range(k + 1, dim):
+            above = factor[k, i]
+            for j in range(i, dim):
+                factor[i, j] -= above * factor[k, j]
 
 
 @kernel
 def forward(factor: Array, x: Array) -> None:
-    """X = L⁻¹x, in place."""
-    for i in range(x.shape[0]):
-        rest = x[i]
-        for k in range(i):
-            rest -= factor[i, k] * x[k]
-        x[i] = rest / factor[i, i]
+    """X = U⁻ᵀx, in place."""
+    dim = x.shape[0]
+    for k in range(dim):
+        x[k] /= factor[k, k]
+        for j in range(k + 1, dim):
+            x[j] -= factor[k, j] * x[k]
 
 
 @kernel
 def backward(factor: Array, x: Array) -> None:
-    """X = L⁻ᵀx, in place."""
+    """X = U⁻¹x, in place."""
     dim = x.shape[0]
     for step in range(dim):
-        i = dim - 1 - step
-        x[i] /= factor[i, i]
-        for k in range(i):
-            x[k] -= factor[i, k] * x[i]
+        k = dim - 1 - step
+        rest = x[k]
+        for j in range(k + 1, dim):
+            rest -= factor[k, j] * x[j]
+        x[k] = rest / factor[k, k]
 
 
-@kernel
+@outlined
 def gram_estimate(state: State) -> None:
-    """state.theta_hat = G⁻¹B, and state.factor = L."""
+    """state.theta_hat = G⁻¹B, and state.factor = U."""
     factorise(state.gram, state.factor)
     theta_hat = state.theta_hat
     for i in range(theta_hat.shape[0]):
@@ -76,7 +75,7 @@ def gram_estimate(state: State) -> None:
 
 @kernel
 def gram_draw(state: State, scale: float, normals: Array) -> None:
-    """state.sample = θ̂ + scale·L⁻ᵀz ~ N(θ̂, scale²·G⁻¹); after `gram_estimate`."""
+    """state.sample = θ̂ + scale·U⁻¹z ~ N(θ̂, scale²·G⁻¹); after `gram_estimate`."""
     sample = state.sample
     for i in range(sample.shape[0]):
         sample[i] = normals[i]
@@ -85,22 +84,22 @@ def gram_draw(state: State, scale: float, normals: Array) -> None:
         sample[i] = state.theta_hat[i] + scale * sample[i]
 
 
-@kernel
+@outlined
 def gram_norms(state: State, actions: Array, out: Array) -> None:
-    """out[k] = ‖a_k‖² in G⁻¹ = ‖L⁻¹a_k‖², all actions side by side; after `gram_estimate`."""
+    """out[k] = ‖a_k‖² in G⁻¹ = ‖U⁻ᵀa_k‖², all actions side by side; after `gram_estimate`."""
     dim, count = state.B.shape[0], actions.shape[0]
     halves = np.empty((dim, count))
+    for i in range(dim):
+        for k in range(count):
+            halves[i, k] = actions[k, i]
     for k in range(count):
         out[k] = 0.0
     for i in range(dim):
-        row = halves[i]
-        for k in range(count):
-            row[k] = actions[k, i]
-        for j in range(i):
-            known, entry = halves[j], state.factor[i, j]
-            for k in range(count):
-                row[k] -= entry * known[k]
         scale = 1.0 / state.factor[i, i]
         for k in range(count):
-            row[k] *= scale
-            out[k] += row[k] * row[k]
+            halves[i, k] *= scale
+            out[k] += halves[i, k] * halves[i, k]
+        for j in range(i + 1, dim):
+            entry = state.factor[i, j]
+            for k in range(count):
+                halves[j, k] -= entry * halves[i, k]

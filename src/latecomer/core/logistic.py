@@ -25,11 +25,11 @@ def logistic_extras(dim: int, span: int, ridge: float) -> Extras:
     size = dim + 1
     return {
         **curve_extras(span),
-        "precision": np.eye(size) * ridge,  # H, its lower triangle
+        "precision": np.eye(size) * ridge,  # H, its upper triangle
         "linear": np.zeros(size),  # η: closed rounds and the prior are ½βᵀHβ − ηᵀβ
         "beta": np.zeros(size),
         "descent": np.zeros(size),  # room to work in
-        "gram": np.eye(size) * ridge,  # H and the open rounds, its lower triangle
+        "gram": np.eye(size) * ridge,  # H and the open rounds, its upper triangle
         "factor": np.zeros((size, size)),
         "moment": np.zeros((), np.int64),  # the stamp of the decision at hand
     }
@@ -58,7 +58,7 @@ def _add(state: State, ring: Ring, slot: int, weight: float, out: Array) -> None
 def _add_square(state: State, ring: Ring, slot: int, weight: float, out: Array) -> None:
     for i in range(out.shape[0]):
         weighted = weight * _feature(state, ring, slot, i)
-        for j in range(i + 1):
+        for j in range(i, out.shape[0]):
             out[i, j] += weighted * _feature(state, ring, slot, j)
 
 
@@ -106,11 +106,11 @@ def score_step(state: State, ring: Ring) -> None:
     dim, descent = state.beta.shape[0], state.descent
     for i in range(dim):
         descent[i] = state.linear[i]
-        for j in range(i + 1):
+        for j in range(i, dim):
             state.gram[i, j] = state.precision[i, j]
     for i in range(dim):
         for j in range(dim):
-            descent[i] -= (state.precision[i, j] if j <= i else state.precision[j, i]) * state.beta[j]
+            descent[i] -= state.precision[min(i, j), max(i, j)] * state.beta[j]
     for round in range(state.oldest, state.rounds + 1):
         _add_open_round(state, ring, slot_of(state, ring, round))
     factorise(state.gram, state.factor)

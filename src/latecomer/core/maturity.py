@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel
+from latecomer.core.compile import kernel, outlined
 from latecomer.core.curve import curve_extras, follow_curve
 from latecomer.core.gram import add_outer
 from latecomer.core.state import LANES, Extras, Ring, State
@@ -22,14 +22,14 @@ def maturity_extras(dim: int, span: int, ridge: float) -> Extras:
     """What a policy keeps to weigh rounds by their maturity."""
     return {
         **curve_extras(span),
-        "gram": np.eye(dim) * ridge,  # G, its lower triangle
-        "factor": np.zeros((dim, dim)),  # L with LLᵀ = G
+        "gram": np.eye(dim) * ridge,  # G, its upper triangle
+        "factor": np.zeros((dim, dim)),  # U with UᵀU = G
         "matured": np.zeros(()),  # Σ F̂_m(age_s), in rounds
         "level_heads": np.ones(LEVELS, np.int64),  # the oldest round that has not reached level l
     }
 
 
-@kernel
+@outlined
 def _move_levels(state: State, ring: Ring, now: int) -> None:
     """A round counts one sixteenth more for every level (l + ½)/16 of F̂_m that its age has reached."""
     j = 0

@@ -1,6 +1,6 @@
 """LogisticLinTS: sampling with a logistic model of conversions, delayed. A heuristic (Laplace's approximation).
 
-P(in-window conversion) = 1/(1 + exp(−⟨a, β⟩ − β_0)); an open round that has not converted counts as far as it has matured
+P(in-window conversion) = 1/(1 + exp(−⟨a, β⟩ − β_0)); an open round that has not converted counts as far as it matured
 (see `core.logistic`). Samples β̃ ~ N(β̂, c²·H⁻¹) and plays argmax ⟨a, β̃⟩. O(m·d² + d³) a round.
 """
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from latecomer.policies.otf_lin_ts import OTFLinTS
     from latecomer.policies.otf_lin_ucb import OTFLinUCB
     from latecomer.policies.protocol import Policy
+    from latecomer.policies.recommended import recommended
     from latecomer.policies.records import Decision, Verdict
     from latecomer.policies.uniform import Uniform
     from latecomer.policies.waiting_lin_ts import WaitingLinTS
@@ -51,6 +52,7 @@ _HOME = {
     "WaitingLinUCB": "latecomer.policies.waiting_lin_ucb",
     "World": "latecomer.simulation.world",
     "load": "latecomer.policies.catalogue",
+    "recommended": "latecomer.policies.recommended",
     "simulate": "latecomer.simulation.simulate",
 }
 
@@ -78,6 +80,7 @@ __all__ = [
     "delays",
     "errors",
     "load",
+    "recommended",
     "simulate",
 ]
 

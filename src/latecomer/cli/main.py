@@ -6,6 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 from latecomer import __version__
+from latecomer.cli.arena import arena
 from latecomer.cli.reproduce import reproduce
 from latecomer.cli.simulate import simulate
 from latecomer.errors import InputError, LatecomerError
@@ -40,6 +41,7 @@ app = typer.Typer(
 Examples:
   latecomer reproduce --quick --out report
   latecomer simulate examples/simulate.toml --runs 20
+  latecomer arena --runs 20
 
 `latecomer VERB --help` says more on each.
 """,
@@ -64,3 +66,4 @@ def latecomer(
 # A verb's file is light: what is heavy, its function imports when it is called.
 app.command(short_help="Run the paper's experiments into one report.")(reproduce)
 app.command(short_help="Play an experiment of your own, described in a file.")(simulate)
+app.command(short_help="Compare every policy in every world.")(arena)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from latecomer.delays.criteo_law import Criteo
     from latecomer.delays.criteo_report import CriteoDelays, CriteoReport, Skipped
     from latecomer.delays.density import log10_density
+    from latecomer.delays.drift import Drift
     from latecomer.delays.empirical import Empirical
     from latecomer.delays.fixed import Fixed, Never
     from latecomer.delays.geometric import Geometric
@@ -25,6 +26,7 @@ _HOME = {
     "Criteo": "latecomer.delays.criteo_law",
     "CriteoDelays": "latecomer.delays.criteo_report",
     "CriteoReport": "latecomer.delays.criteo_report",
+    "Drift": "latecomer.delays.drift",
     "Empirical": "latecomer.delays.empirical",
     "Fixed": "latecomer.delays.fixed",
     "Geometric": "latecomer.delays.geometric",
@@ -43,6 +45,7 @@ __all__ = [
     "CriteoDelays",
     "CriteoReport",
     "DelayLaw",
+    "Drift",
     "Empirical",
     "Fixed",
     "Geometric",

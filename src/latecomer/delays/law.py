@@ -85,9 +85,17 @@ class Law(ABC):
         return shares if shares.ndim else float(shares)
 
 
-def draw(law: DelayLaw, rng: np.random.Generator, size: int) -> Delays:
-    """Delays of any law, a user's own too, made certain: `size` whole numbers from 0 to `NEVER`."""
-    delays = np.asarray(law.sample(rng, size))
+@runtime_checkable
+class ChangingLaw(Protocol):
+    """A law that is not the same in every round."""
+
+    def sample_from(self, rng: np.random.Generator, first: int, size: int) -> Delays:
+        """The delays of rounds first, first + 1, …, counted from 0."""
+
+
+def draw(law: DelayLaw, rng: np.random.Generator, size: int, first: int = 0) -> Delays:
+    """Delays of any law, a user's own too, made certain: `size` whole numbers from 0 to `NEVER`, from round `first`."""
+    delays = np.asarray(law.sample_from(rng, first, size) if isinstance(law, ChangingLaw) else law.sample(rng, size))
     if delays.shape != (size,) or delays.dtype.kind not in "iu":
         raise InputError(
             f"sample of {law!r} must return {size} whole numbers of rounds; got shape {delays.shape}, "

@@ -15,12 +15,12 @@ from difflib import get_close_matches
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from latecomer import delays
-from latecomer.arguments import one_of, whole
+from latecomer.arguments import one_of, positive, whole
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.experiments.released import ReleasedTS, ReleasedUCB
@@ -37,6 +37,9 @@ ACTIONS: Makers[actions.ActionLaw] = {
     "uniform": actions.Uniform,
     "sphere": actions.Sphere,
     "fixed": actions.Fixed,
+    "axes": actions.Axes,
+    "drawn": actions.Drawn,
+    "passing": actions.Passing,
 }
 DELAYS: Makers[delays.DelayLaw] = {
     "geometric": delays.Geometric,
@@ -47,6 +50,7 @@ DELAYS: Makers[delays.DelayLaw] = {
     "mixture": delays.Mixture,
     "empirical": delays.Empirical,
     "criteo": delays.Criteo,
+    "drift": delays.Drift,
 }
 POLICIES: Makers[Learner] = {
     **{name: catalogue.policy_class(name) for name in catalogue.POLICIES},
@@ -75,17 +79,24 @@ class Description:
 def read(path: str | PathLike[str]) -> Description:
     """The experiment that a file describes; every error names the file and the key."""
     try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; check the path") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} must be UTF-8 text; byte {error.start} is not: save it as UTF-8") from None
-    except ValueError as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from None
+    values = read_toml(text, path)
     try:
         return described(values)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def read_toml(text: str, path: str | PathLike[str]) -> dict[str, Any]:
+    """The tables of a file's text."""
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path} is not valid TOML: {error}") from None
 
 
 def described(values: Mapping[str, object]) -> Description:
@@ -93,7 +104,7 @@ def described(values: Mapping[str, object]) -> Description:
     _check_keys(values, "", of="a description", needed=("horizon", "world", "policies"), optional=("runs", "seed"))
     least = {"horizon": 1, "runs": 1, "seed": 0}
     numbers = {name: whole(name, values[name], least=least[name]) for name in least if name in values}
-    world = _world(values["world"])
+    world = described_world(values["world"])
     tables = _table(values["policies"], "policies")
     if not tables:
         raise InputError("policies must hold at least one table, [policies.NAME]; got none")
@@ -101,25 +112,32 @@ def described(values: Mapping[str, object]) -> Description:
     return Description(world, policies, **numbers)
 
 
-def _world(value: object) -> World:
+def described_world(value: object) -> World:
+    """The world of a table."""
     table = _table(value, "world")
-    _check_keys(table, "world", of="a world", needed=("theta", "actions", "delays"))
+    _check_keys(table, "world", of="a world", needed=("theta", "actions", "delays"), optional=("reward", "intercept"))
     theta = _theta(table["theta"], "world.theta")
     offer = _offer(table["actions"], "world.actions")
     delay = _law(table["delays"], "world.delays", DELAYS)
     with _located("world", table):
-        return World(theta=theta, actions=offer, delays=delay)
+        more: dict[str, Any] = {name: table[name] for name in ("reward", "intercept") if name in table}
+        return World(theta=theta, actions=offer, delays=delay, **more)
 
 
 def _theta(value: object, path: str) -> Array:
-    """A list, or {dim, value = "uniform"}: all entries the same, of norm 1."""
+    """A list; or {dim, value = "uniform"}, all entries the same, or "ramp", 1 to d; of norm 1 where none is given."""
     if isinstance(value, list):
         return np.array(_numbers(value, path), np.float64)
     table = _table(value, path, otherwise="a list of numbers, or {dim = 5, value = 'uniform'}")
-    _check_keys(table, path, of="theta", needed=("dim", "value"))
+    _check_keys(table, path, of="theta", needed=("dim", "value"), optional=("norm",))
     dim = whole(f"{path}.dim", table["dim"], least=1)
-    one_of(f"{path}.value", table["value"], ("uniform",))
-    return np.full(dim, dim**-0.5)
+    norm = positive(f"{path}.norm", table.get("norm", 1.0))
+    entries = (
+        np.ones(dim)
+        if one_of(f"{path}.value", table["value"], ("uniform", "ramp")) == "uniform"
+        else np.arange(1.0, dim + 1.0)
+    )
+    return np.asarray(entries * (norm / np.linalg.norm(entries)))
 
 
 def _offer(value: object, path: str) -> actions.ActionLaw:
@@ -196,8 +214,14 @@ def _laws(value: object, path: str) -> list[delays.DelayLaw]:
     return [_law(entry, f"{path}[{i}]", DELAYS) for i, entry in enumerate(_list(value, path, "tables"))]
 
 
+def _delay_law(value: object, path: str) -> delays.DelayLaw:
+    return _law(value, path, DELAYS)
+
+
 _READERS: dict[str, Callable[[object, str], object]] = {
+    "after": _delay_law,
     "arms": _rows,
+    "before": _delay_law,
     "delays": _numbers,
     "laws": _laws,
     "weights": _numbers,

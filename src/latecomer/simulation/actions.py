@@ -13,7 +13,7 @@ length of θ. Any object with that method will do:
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,14 @@ class ActionLaw(Protocol):
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """A (rounds, K, d) array."""
+
+
+@runtime_checkable
+class ChangingActions(Protocol):
+    """A law that is not the same in every round."""
+
+    def sample_from(self, rng: np.random.Generator, first: int, rounds: int, theta: Array) -> Array:
+        """A (rounds, K, d) array for rounds first, first + 1, …, counted from 0."""
 
 
 def _normalised(actions: Array) -> Array:
@@ -108,3 +116,58 @@ class Fixed:
         """The arms, without a copy for each round."""
         arms = np.asarray(self.arms, np.float64)
         return np.broadcast_to(arms, (rounds, *arms.shape))
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The d unit vectors in every round: arms that tell nothing of each other."""
+
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:  # noqa: ARG002 - a law's signature
+        """The arms, without a copy for each round."""
+        return np.broadcast_to(np.eye(len(theta)), (rounds, len(theta), len(theta)))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """K arms of [0,1]^d, normalised, drawn once: the same in every round and every run."""
+
+    count: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole("count", self.count, least=1)
+        whole("seed", self.seed, least=0)
+
+    def arms(self, dim: int) -> Array:
+        """All of them, a (K, d) array."""
+        return np.asarray(_normalised(np.random.default_rng(self.seed).random((1, self.count, dim)))[0])
+
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:  # noqa: ARG002 - a law's signature
+        """The arms, without a copy for each round."""
+        return np.broadcast_to(self.arms(len(theta)), (rounds, self.count, len(theta)))
+
+
+@dataclass(frozen=True)
+class Passing:
+    """Arms that appear and vanish: of `count` drawn arms a stretch of `shown` is offered, one further every `stay`."""
+
+    count: int
+    shown: int
+    stay: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole("stay", self.stay, least=1)
+        if whole("shown", self.shown, least=1) > whole("count", self.count, least=1):
+            raise InputError(f"shown must be at most count, {self.count}; got {self.shown}")
+        whole("seed", self.seed, least=0)
+
+    def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
+        """The first rounds."""
+        return self.sample_from(rng, 0, rounds, theta)
+
+    def sample_from(self, rng: np.random.Generator, first: int, rounds: int, theta: Array) -> Array:  # noqa: ARG002
+        """Rounds first, first + 1, …, counted from 0."""
+        gone = (first + np.arange(rounds)) // self.stay
+        offered = (gone[:, None] + np.arange(self.shown)) % self.count
+        return np.asarray(Drawn(self.count, self.seed).arms(len(theta))[offered])

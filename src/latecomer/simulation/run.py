@@ -32,12 +32,12 @@ class Episode:
         blocks = range(0, horizon, BLOCK)
         rewards, delays = stream(seed, run, REWARDS), stream(seed, run, DELAYS)
         self.uniforms: Array = np.concatenate([rewards.random(BLOCK) for _ in blocks])[:horizon]
-        self.delays = np.concatenate([draw(world.delays, delays, BLOCK) for _ in blocks])[:horizon]
+        self.delays = np.concatenate([draw(world.delays, delays, BLOCK, first) for first in blocks])[:horizon]
         self._actions = stream(seed, run, ACTIONS)
 
     def block(self, first: int) -> Block:
         """Rounds first, first + 1, …; blocks come in order."""
-        block = self.world.block(self._actions, BLOCK)
+        block = self.world.block(self._actions, BLOCK, first)
         rest = self.horizon - first
         return Block(block.sets[:rest], block.means[:rest], block.best[:rest])
 

@@ -1,16 +1,19 @@
 """A world: θ, what it offers, and how late its conversions are."""
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from latecomer.arguments import number, one_of
 from latecomer.core.compile import kernel
 from latecomer.core.state import Array
 from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
 from latecomer.policies.dispatch import NORM_LIMIT
-from latecomer.simulation.actions import ActionLaw
+from latecomer.simulation.actions import ActionLaw, ChangingActions
 
 BLOCK = 1024
 """Rounds drawn at once. Part of what a seed means: another size is another world."""
@@ -19,17 +22,19 @@ _ROUNDING = 1e-9
 
 
 @kernel
-def weigh(sets: Array, theta: Array, means: Array, best: Array) -> int:
-    """Fill in ⟨a, θ⟩ and the best of each round; −1, or the first action that is too long or has no probability."""
+def weigh(sets: Array, theta: Array, intercept: float, logistic: bool, means: Array, best: Array) -> int:
+    """Fill in the mean rewards and the best of each round; −1, or the first action too long or without probability."""
     count, dim = int(sets.shape[1]), int(sets.shape[2])
     for r in range(sets.shape[0]):
         highest = 0.0
         for k in range(count):
-            mean, square = 0.0, 0.0
+            mean, square = intercept, 0.0
             for i in range(dim):
                 entry = sets[r, k, i]
                 mean += entry * theta[i]
                 square += entry * entry
+            if logistic:
+                mean = 1.0 / (1.0 + math.exp(-mean))
             means[r, k] = mean
             if not (square <= NORM_LIMIT * NORM_LIMIT and -_ROUNDING <= mean <= 1.0 + _ROUNDING):
                 return r * count + k
@@ -45,13 +50,13 @@ class Block:
     sets: Array
     """(rounds, K, d)"""
     means: Array
-    """(rounds, K), ⟨a, θ⟩"""
+    """(rounds, K), the probabilities of a conversion"""
     best: Array
     """(rounds,), the best mean"""
 
 
 class World:
-    """Rewards are Bernoulli of mean ⟨a, θ⟩, and come `delays` later.
+    """Rewards are Bernoulli of mean ⟨a, θ⟩ + intercept, and come `delays` later.
 
     Parameters
     ----------
@@ -61,15 +66,30 @@ class World:
         An action law, such as `lc.actions.Binary(10)`.
     delays
         A delay law, such as `lc.delays.Geometric(mean=100)`.
+    reward
+        "linear"; or "logistic", where the mean is 1/(1 + exp(−⟨a, θ⟩ − intercept)) and no linear policy is right.
+    intercept
+        Added to every ⟨a, θ⟩.
     """
 
-    def __init__(self, *, theta: npt.ArrayLike, actions: ActionLaw, delays: DelayLaw) -> None:
+    def __init__(
+        self,
+        *,
+        theta: npt.ArrayLike,
+        actions: ActionLaw,
+        delays: DelayLaw,
+        reward: Literal["linear", "logistic"] = "linear",
+        intercept: float = 0.0,
+    ) -> None:
         try:
             self.theta: Array = np.array(theta, np.float64)
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"theta must be a vector of finite numbers; got {theta!r}") from None
         self.actions = actions
         self.delays = delays
+        one_of("reward", reward, ("linear", "logistic"))
+        self.reward: Literal["linear", "logistic"] = reward
+        self.intercept = number("intercept", intercept, "a finite number")
         if self.theta.ndim != 1 or not self.theta.size or not np.isfinite(self.theta).all():
             raise InputError(f"theta must be a vector of finite numbers; got {theta!r}")
         for name, law in (("actions", actions), ("delays", delays)):
@@ -87,9 +107,12 @@ class World:
     def __repr__(self) -> str:
         return f"World(theta={self.theta.tolist()}, actions={self.actions!r}, delays={self.delays!r})"
 
-    def block(self, rng: np.random.Generator, rounds: int) -> Block:
-        """Draw what so many rounds offer, and check that every mean is a probability."""
-        sets = np.asarray(self.actions.sample(rng, rounds, self.theta), np.float64)
+    def block(self, rng: np.random.Generator, rounds: int, first: int = 0) -> Block:
+        """Draw what rounds first, first + 1, … offer (from 0), and check that every mean is a probability."""
+        if isinstance(self.actions, ChangingActions):
+            sets = np.asarray(self.actions.sample_from(rng, first, rounds, self.theta), np.float64)
+        else:
+            sets = np.asarray(self.actions.sample(rng, rounds, self.theta), np.float64)
         if sets.ndim != 3 or sets.shape[0] != rounds or sets.shape[1] < 1 or sets.shape[2] != self.dim:
             raise InputError(
                 f"actions must be drawn as a ({rounds}, K, {self.dim}) array, since theta has {self.dim} entries; "
@@ -97,7 +120,7 @@ class World:
             )
         sets = np.require(sets, requirements=["C", "A", "W"])
         means, best = np.empty(sets.shape[:2]), np.empty(rounds)
-        fault = weigh(sets, self.theta, means, best)
+        fault = weigh(sets, self.theta, self.intercept, self.reward == "logistic", means, best)
         if fault >= 0:
             raise self._explain(sets.reshape(-1, self.dim)[fault], float(means.ravel()[fault]))
         return Block(sets, means, best)

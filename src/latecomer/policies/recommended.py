@@ -1,0 +1,31 @@
+"""The policy we tell people to use, as the arena chose it (docs/arena.md). A heuristic, and it needs no tuning."""
+
+from latecomer.policies.matured_lin_ts import MaturedLinTS
+from latecomer.policies.randomness import Seed
+from latecomer.policies.stamps import Clock, Span
+
+RIDGE, EXPLORATION, OPTIMISM = 3.0, 0.5, 1.5
+
+
+def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | None = None) -> MaturedLinTS:
+    """`MaturedLinTS` with the constants that did best over all worlds of the arena together.
+
+    Parameters
+    ----------
+    dim
+        d, the number of features of an action.
+    window
+        m: how long a decision may wait for its conversion; rounds (an int) or time (a `timedelta`).
+    seed
+        An int, or a NumPy generator; None takes fresh entropy.
+    clock
+        Where the window is a time: what tells the time when `at` is not given.
+
+    Examples
+    --------
+    >>> import latecomer as lc
+    >>> policy = lc.recommended(dim=2, window=100, seed=0)
+    >>> policy.convert(policy.decide([[1.0, 0.0], [0.0, 1.0]])).name
+    'ACCEPTED'
+    """
+    return MaturedLinTS(dim, window, ridge=RIDGE, exploration=EXPLORATION, optimism=OPTIMISM, seed=seed, clock=clock)

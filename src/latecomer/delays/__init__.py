@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from latecomer.delays.criteo import read_criteo
     from latecomer.delays.criteo_law import Criteo
     from latecomer.delays.criteo_report import CriteoDelays, CriteoReport, Skipped
+    from latecomer.delays.curve import DelayCurve
     from latecomer.delays.density import log10_density
     from latecomer.delays.empirical import Empirical
+    from latecomer.delays.estimate import DelayEstimate
     from latecomer.delays.fixed import Fixed, Never
     from latecomer.delays.geometric import Geometric
     from latecomer.delays.log_normal import LogNormal
@@ -25,6 +27,8 @@ _HOME = {
     "Criteo": "latecomer.delays.criteo_law",
     "CriteoDelays": "latecomer.delays.criteo_report",
     "CriteoReport": "latecomer.delays.criteo_report",
+    "DelayCurve": "latecomer.delays.curve",
+    "DelayEstimate": "latecomer.delays.estimate",
     "Empirical": "latecomer.delays.empirical",
     "Fixed": "latecomer.delays.fixed",
     "Geometric": "latecomer.delays.geometric",
@@ -42,6 +46,8 @@ __all__ = [
     "Criteo",
     "CriteoDelays",
     "CriteoReport",
+    "DelayCurve",
+    "DelayEstimate",
     "DelayLaw",
     "Empirical",
     "Fixed",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from latecomer.delays.law import NEVER, DelayLaw, draw
 
 if TYPE_CHECKING:
+    from latecomer.delays.conversion_log import ConversionLog, read_conversions
     from latecomer.delays.criteo import read_criteo
     from latecomer.delays.criteo_law import Criteo
     from latecomer.delays.criteo_report import CriteoDelays, CriteoReport, Skipped
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from latecomer.delays.pareto import Pareto
 
 _HOME = {
+    "ConversionLog": "latecomer.delays.conversion_log",
     "Criteo": "latecomer.delays.criteo_law",
     "CriteoDelays": "latecomer.delays.criteo_report",
     "CriteoReport": "latecomer.delays.criteo_report",
@@ -38,11 +40,13 @@ _HOME = {
     "Pareto": "latecomer.delays.pareto",
     "Skipped": "latecomer.delays.criteo_report",
     "log10_density": "latecomer.delays.density",
+    "read_conversions": "latecomer.delays.conversion_log",
     "read_criteo": "latecomer.delays.criteo",
 }
 
 __all__ = [
     "NEVER",
+    "ConversionLog",
     "Criteo",
     "CriteoDelays",
     "CriteoReport",
@@ -59,6 +63,7 @@ __all__ = [
     "Skipped",
     "draw",
     "log10_density",
+    "read_conversions",
     "read_criteo",
 ]
 

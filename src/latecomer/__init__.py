@@ -10,6 +10,7 @@ from latecomer import errors
 
 if TYPE_CHECKING:
     from latecomer import delays
+    from latecomer.experiments.window_advice import advise_window
     from latecomer.policies.catalogue import load
     from latecomer.policies.greedy import Greedy
     from latecomer.policies.lin_ts import LinTS
@@ -38,6 +39,7 @@ _HOME = {
     "Uniform": "latecomer.policies.uniform",
     "Verdict": "latecomer.policies.records",
     "World": "latecomer.simulation.world",
+    "advise_window": "latecomer.experiments.window_advice",
     "load": "latecomer.policies.catalogue",
     "simulate": "latecomer.simulation.simulate",
 }
@@ -57,6 +59,7 @@ __all__ = [
     "Verdict",
     "World",
     "actions",
+    "advise_window",
     "delays",
     "errors",
     "load",

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 from latecomer import __version__
 from latecomer.cli.reproduce import reproduce
 from latecomer.cli.simulate import simulate
+from latecomer.cli.window import window
 from latecomer.errors import InputError, LatecomerError
 
 USAGE, FAILURE, INTERRUPTED = 2, 1, 130
@@ -40,6 +41,7 @@ app = typer.Typer(
 Examples:
   latecomer reproduce --quick --out report
   latecomer simulate examples/simulate.toml --runs 20
+  latecomer window conversions.parquet --out advice
 
 `latecomer VERB --help` says more on each.
 """,
@@ -64,3 +66,4 @@ def latecomer(
 # A verb's file is light: what is heavy, its function imports when it is called.
 app.command(short_help="Run the paper's experiments into one report.")(reproduce)
 app.command(short_help="Play an experiment of your own, described in a file.")(simulate)
+app.command(short_help="Compare windows on your own delays, and recommend one.")(window)

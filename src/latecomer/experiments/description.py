@@ -88,6 +88,17 @@ def read(path: str | PathLike[str]) -> Description:
         raise InputError(f"{path}: {error}") from None
 
 
+def read_law(text: str, *, name: str) -> delays.DelayLaw:
+    """A delay law from the inside of a TOML table, such as `law = "geometric", mean = 100`."""
+    try:
+        table = tomllib.loads(f"law = {{ {text.strip().removeprefix('{').removesuffix('}')} }}")["law"]
+    except ValueError as error:
+        raise InputError(
+            f"{name} must be a table such as 'law = \"geometric\", mean = 100'; got {text!r}: {error}"
+        ) from None
+    return _law(table, name, DELAYS)
+
+
 def described(values: Mapping[str, object]) -> Description:
     """The experiment of a file's contents."""
     _check_keys(values, "", of="a description", needed=("horizon", "world", "policies"), optional=("runs", "seed"))

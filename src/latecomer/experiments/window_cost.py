@@ -1,0 +1,117 @@
+"""What a window costs: by theory, by simulation at the rate of the traffic, and in memory."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from latecomer.core.state import LANES, Array, block_dtype
+from latecomer.experiments.window_grid import HOUR
+from latecomer.experiments.window_source import KnownDelays
+from latecomer.policies.learner import Learner
+from latecomer.policies.otf_lin_ts import OTFLinTS
+from latecomer.policies.uniform import Uniform
+from latecomer.simulation import actions
+from latecomer.simulation.simulate import Engine, simulate
+from latecomer.simulation.world import World
+from latecomer.theory.bounds import upper_bound
+
+UNIFORM = "uniform play"
+_ROUNDS_IN_ALL = 1_000_000
+
+
+def advised_policy(dim: int, window: int, *, conversion_rate: float) -> Learner:
+    """The policy whose windows are compared: OTFLinTS, its standard deviation that of a conversion.
+
+    As stated it explores as if rewards had variance 1, which at a few conversions in a hundred drowns the windows.
+    """
+    return OTFLinTS(dim, window, exploration=math.sqrt(conversion_rate * (1.0 - conversion_rate)))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The service that the window is for, and how long to simulate it."""
+
+    horizon: float
+    """Seconds over which regret is counted."""
+    dim: int
+    arms: int
+    rounds: int
+    """At most so many rounds a run."""
+    runs: int | None
+    """None for as many as a million rounds hold, 10 at least and 100 at most."""
+    seed: int
+
+    def decisions(self, rate: float) -> int:
+        """T, at so many decisions an hour."""
+        return max(1, round(rate * self.horizon / HOUR))
+
+    def simulated_rounds(self, rate: float) -> int:
+        """Rounds of a run."""
+        return min(self.rounds, self.decisions(rate))
+
+    def simulated_runs(self, rate: float) -> int:
+        """Independent runs."""
+        return self.runs or max(10, min(100, _ROUNDS_IN_ALL // self.simulated_rounds(rate)))
+
+    def decisions_per_round(self, rate: float) -> float:
+        """How many decisions a simulated round stands for: 1, unless that would be too many rounds."""
+        return max(1.0, self.decisions(rate) / self.rounds)
+
+
+def bound(known: KnownDelays, setting: Setting, window: float) -> float:
+    """Theorem 2 with F_M(m) for τ_m: what is unknown, τ_M, is the same factor for every window."""
+    share = known.at(window)[0]
+    return upper_bound(
+        setting.decisions(known.rate), dim=setting.dim, window=math.floor(known.rate * window / HOUR), tau=share
+    )
+
+
+def pending_bytes(known: KnownDelays, setting: Setting, window: float) -> float:
+    """Memory for the decisions that may still convert."""
+    return known.rate * window / HOUR * block_dtype(setting.dim).itemsize / LANES
+
+
+def world_of(known: KnownDelays, setting: Setting) -> World:
+    """Contexts in [0, 1]^d, normalised; θ ∝ (1, …, d), such that an average action converts at the known rate."""
+    offer = actions.Uniform(setting.arms)
+    slope = np.arange(1.0, setting.dim + 1.0)
+    average = float(offer.sample(np.random.default_rng(0), 1024, slope).mean(axis=(0, 1)) @ slope)
+    theta = slope * min(known.conversion_rate / average, 1.0 / float(np.linalg.norm(slope)))
+    rounds_an_hour = known.rate / setting.decisions_per_round(known.rate)
+    return World(theta=theta, actions=offer, delays=known.in_rounds(rounds_an_hour))
+
+
+def simulated(
+    known: KnownDelays,
+    setting: Setting,
+    windows: Sequence[float],
+    *,
+    engine: Engine | None = None,
+    progress: bool | None = None,
+) -> tuple[Array, Array]:
+    """(windows, runs) and (runs,): conversions lost over the horizon with each window, and by playing at random.
+
+    Every window meets the same actions, rewards and delays in run i.
+    """
+    each = setting.decisions_per_round(known.rate)
+    spans = [math.floor(known.rate / each * window / HOUR) for window in windows]
+    policies: dict[str, Learner] = {
+        f"{position}": advised_policy(setting.dim, span, conversion_rate=known.conversion_rate)
+        for position, span in enumerate(spans)
+    }
+    policies[UNIFORM] = Uniform(setting.dim, 0)
+    result = simulate(
+        world_of(known, setting),
+        policies,
+        horizon=setting.simulated_rounds(known.rate),
+        runs=setting.simulated_runs(known.rate),
+        seed=setting.seed,
+        engine=engine,
+        progress=progress,
+    )
+    if not result.is_complete:
+        raise KeyboardInterrupt
+    finals = np.stack([result.final(f"{position}") for position in range(len(spans))])
+    return finals * each, result.final(UNIFORM) * each

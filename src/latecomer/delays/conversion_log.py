@@ -113,7 +113,7 @@ def read_conversions(
         ends = grid(longest, marks)
         cells = _cells(rows, ends, until)
     return ConversionLog(
-        curve=_curve(cells, ends, prior),
+        curve=_curve(cells, ends, prior=prior, longest_left_out=longest == facts["longest"]),
         decisions=facts["decisions"],
         converted=facts["conversions"],
         first=facts["first"],
@@ -173,9 +173,16 @@ def _cells(rows: pl.LazyFrame, ends: Floats, until: float) -> dict[str, Delays]:
     return {name: counted[name].to_numpy().astype(np.int64) for name in counted.columns}
 
 
-def _curve(cells: dict[str, Delays], ends: Floats, prior: float) -> DelayCurve:
+def _curve(cells: dict[str, Delays], ends: Floats, *, prior: float, longest_left_out: bool) -> DelayCurve:
+    """Where the longest delay sets M, it is left out: given M, all others are like any delay within M, and it is not.
+
+    Where thirty conversions were watched for as long, it would lower the whole curve by a thirtieth.
+    """
     delay, watched, count = cells["delay"], cells["watched"], cells["len"]
     seen = (delay >= 0) & (delay < watched)
     events = np.bincount(delay[seen], weights=count[seen], minlength=len(ends)).astype(np.int64)
     limits = np.bincount(watched[seen], weights=count[seen], minlength=len(ends) + 1).astype(np.int64)
+    if longest_left_out:
+        events[-1] -= 1
+        limits[-1] -= 1
     return DelayCurve(ends, events, np.cumsum(events) - np.cumsum(limits)[:-1], prior)

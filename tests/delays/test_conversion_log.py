@@ -90,6 +90,17 @@ def test_other_separators_and_order(separator: str, small: pl.DataFrame, expecte
     np.testing.assert_allclose(read_conversions(path).curve.cdf, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf"], ids=["plain", "bom"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("quote", [b"", b'"'], ids=["bare", "quoted"])
+def test_dialects_of_csv(before: bytes, end: bytes, quote: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log[1]*.csv"  # no pattern, a name
+    cells = [(b"decided_at", b"converted_at"), *((b"%d" % s, b"%d" % (s + 1 + s % 60)) for s in range(500))]
+    path.write_bytes(before + end.join(b",".join(quote + cell + quote for cell in row) for row in cells))
+    log = read_conversions(path)
+    assert (log.decisions, log.converted, log.curve.ends[-1]) == (500, 500, 60.0)
+
+
 def test_minutes_and_days_are_times_too(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("decided_at,converted_at\n" + "2026-01-05,2026-01-05T12:30\n" * 40)
@@ -187,6 +198,7 @@ HEADER = "decided_at,converted_at\n"
         (HEADER + "1,2\n2,\n", "must hold at least 30 conversions up to the end of watching; got 1 in 2 rows"),
         (HEADER + "1700000000000,1700000001000\n", "must have decided_at in seconds; got 1.7e.12.*divide milliseconds"),
         (HEADER + "7,7\n" * 40, "every conversion came at once"),
+        (HEADER + "7,8\n7,8,9\n", "is damaged: found more fields"),
     ],
 )
 def test_logs_that_are_refused(content: str, message: str, tmp_path: Path) -> None:

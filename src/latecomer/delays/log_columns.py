@@ -94,11 +94,13 @@ def _table(path: Path) -> pl.LazyFrame:
     if not head:
         raise FileError(f"{path} is empty: it must have the columns {', '.join(NEEDED)}")
     if head.startswith(_PARQUET):
-        return pl.scan_parquet(path)
+        return pl.scan_parquet(path, glob=False)
     if head.startswith(_GZIP):
         raise FileError(f"{path} is gzipped, and cannot be streamed: unpack it first, or write it as Parquet")
     separator = max(",\t;", key=head.decode("utf-8", errors="replace").count)
-    return pl.scan_csv(path, separator=separator, infer_schema=False, encoding="utf8-lossy", null_values=list(_NO_TIME))
+    return pl.scan_csv(
+        path, separator=separator, infer_schema=False, encoding="utf8-lossy", null_values=list(_NO_TIME), glob=False
+    )
 
 
 def _given(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

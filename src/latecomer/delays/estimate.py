@@ -11,7 +11,7 @@ by the decision's tick. Neither changes when time passes, but for the ring's old
 """
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ class DelayEstimate:
     array([2, 1, 1, 1])
     >>> estimate.cdf().round(3)
     array([0.363, 0.581, 0.792, 1.   ])
-    >>> float(estimate.maturity(2).round(3))
+    >>> round(estimate.maturity(2), 3)
     0.792
 
     A clock: stamps in seconds, a week in ticks of a quarter of an hour.
@@ -119,13 +119,18 @@ class DelayEstimate:
         """F_m at every delay from 0 to m ticks; the last is 1."""
         return self.curve().cdf
 
-    def maturity(self, age: npt.ArrayLike) -> Floats:
+    @overload
+    def maturity(self, age: float) -> float: ...
+    @overload
+    def maturity(self, age: npt.NDArray[Any] | list[int] | list[float]) -> Floats: ...
+    def maturity(self, age: npt.ArrayLike) -> float | Floats:
         """F_m(age): of the conversions that come within the window, the share that has come by an age."""
         ticks = np.floor_divide(np.asarray(age, np.float64), self.unit)
         if np.isnan(ticks).any():
             raise InputError(f"age must be a number, or an array of numbers; got {age!r}")
         shares = self.cdf()[np.clip(ticks, 0, len(self._delays) - 1).astype(np.int64)]
-        return np.where(ticks < 0, 0.0, shares)
+        matured = np.where(ticks < 0, 0.0, shares)
+        return matured if matured.ndim else float(matured)
 
     def band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
         """The lower and the upper end of a credible interval of F_m at every delay from 0 to m ticks."""

@@ -12,7 +12,7 @@ from latecomer.arguments import positive, share, whole
 from latecomer.core.state import Array
 from latecomer.delays import DelayLaw
 from latecomer.errors import InputError
-from latecomer.experiments.window_cost import Setting, bound, pending_bytes, simulated
+from latecomer.experiments.window_cost import Setting, bound, pending_bytes, scale, simulated
 from latecomer.experiments.window_grid import HOUR, spoken, windows
 from latecomer.experiments.window_source import KnownDelays, from_law, from_log
 from latecomer.experiments.window_words import notes, reason
@@ -164,6 +164,7 @@ def _advice(known: KnownDelays, setting: Setting, compared: Array, regrets: Arra
             }
         )
     table = pl.DataFrame(rows)
+    scaled = scale(known, setting)
     chosen, theory = shortest_of_the_best(regrets), int(np.argmin(table["bound"].to_numpy()))
     facts = {
         "delays": known.told,
@@ -172,7 +173,8 @@ def _advice(known: KnownDelays, setting: Setting, compared: Array, regrets: Arra
         "longest_seconds": known.longest,
         "horizon_seconds": setting.horizon,
         "decisions": setting.decisions(known.rate),
-        "decisions_per_round": setting.decisions_per_round(known.rate),
+        "decisions_per_round": scaled.each,
+        "pooled": scaled.pooled,
         "regret_of_uniform_play": float(uniform.mean()),
         "dim": setting.dim,
         "arms": setting.arms,

@@ -19,6 +19,7 @@ from latecomer.theory.bounds import upper_bound
 
 UNIFORM = "uniform play"
 _ROUNDS_IN_ALL = 1_000_000
+_MOST = 0.25
 
 
 def advised_policy(dim: int, window: int, *, conversion_rate: float) -> Learner:
@@ -47,17 +48,40 @@ class Setting:
         """T, at so many decisions an hour."""
         return max(1, round(rate * self.horizon / HOUR))
 
-    def simulated_rounds(self, rate: float) -> int:
-        """Rounds of a run."""
-        return min(self.rounds, self.decisions(rate))
 
-    def simulated_runs(self, rate: float) -> int:
-        """Independent runs."""
-        return self.runs or max(10, min(100, _ROUNDS_IN_ALL // self.simulated_rounds(rate)))
+@dataclass(frozen=True)
+class Scale:
+    """How the service is simulated in a bounded number of rounds.
 
-    def decisions_per_round(self, rate: float) -> float:
-        """How many decisions a simulated round stands for: 1, unless that would be too many rounds."""
-        return max(1.0, self.decisions(rate) / self.rounds)
+    Where there are too many decisions, a round stands for several: its one action converts as often as all of them
+    would, as long as that is no more than a quarter of the time. What a round teaches is then what they would teach.
+    """
+
+    rounds: int
+    """Of a run."""
+    runs: int
+    each: float
+    """How many decisions a round stands for, and"""
+    pooled: float
+    """as often as how many of them its action converts."""
+    rounds_an_hour: float
+    conversion_rate: float
+    """Of a round."""
+
+
+def scale(known: KnownDelays, setting: Setting) -> Scale:
+    """As close to the service as `setting.rounds` allow."""
+    rounds = min(setting.rounds, setting.decisions(known.rate))
+    each = setting.decisions(known.rate) / rounds
+    pooled = max(1.0, min(each, _MOST / known.conversion_rate))
+    return Scale(
+        rounds=rounds,
+        runs=setting.runs or max(10, min(100, _ROUNDS_IN_ALL // rounds)),
+        each=each,
+        pooled=pooled,
+        rounds_an_hour=known.rate / each,
+        conversion_rate=pooled * known.conversion_rate,
+    )
 
 
 def bound(known: KnownDelays, setting: Setting, window: float) -> float:
@@ -74,13 +98,13 @@ def pending_bytes(known: KnownDelays, setting: Setting, window: float) -> float:
 
 
 def world_of(known: KnownDelays, setting: Setting) -> World:
-    """Contexts in [0, 1]^d, normalised; θ ∝ (1, …, d), such that an average action converts at the known rate."""
+    """Contexts in [0, 1]^d, normalised; θ ∝ (1, …, d), such that an average action converts as often as it should."""
+    scaled = scale(known, setting)
     offer = actions.Uniform(setting.arms)
     slope = np.arange(1.0, setting.dim + 1.0)
     average = float(offer.sample(np.random.default_rng(0), 1024, slope).mean(axis=(0, 1)) @ slope)
-    theta = slope * min(known.conversion_rate / average, 1.0 / float(np.linalg.norm(slope)))
-    rounds_an_hour = known.rate / setting.decisions_per_round(known.rate)
-    return World(theta=theta, actions=offer, delays=known.in_rounds(rounds_an_hour))
+    theta = slope * min(scaled.conversion_rate / average, 1.0 / float(np.linalg.norm(slope)))
+    return World(theta=theta, actions=offer, delays=known.in_rounds(scaled.rounds_an_hour))
 
 
 def simulated(
@@ -95,23 +119,22 @@ def simulated(
 
     Every window meets the same actions, rewards and delays in run i.
     """
-    each = setting.decisions_per_round(known.rate)
-    spans = [math.floor(known.rate / each * window / HOUR) for window in windows]
-    policies: dict[str, Learner] = {
-        f"{position}": advised_policy(setting.dim, span, conversion_rate=known.conversion_rate)
-        for position, span in enumerate(spans)
-    }
-    policies[UNIFORM] = Uniform(setting.dim, 0)
+    scaled = scale(known, setting)
+    policies: dict[str, Learner] = {UNIFORM: Uniform(setting.dim, 0)}
+    for window in windows:
+        span = math.floor(scaled.rounds_an_hour * window / HOUR)
+        policies[f"{window}"] = advised_policy(setting.dim, span, conversion_rate=scaled.conversion_rate)
     result = simulate(
         world_of(known, setting),
         policies,
-        horizon=setting.simulated_rounds(known.rate),
-        runs=setting.simulated_runs(known.rate),
+        horizon=scaled.rounds,
+        runs=scaled.runs,
         seed=setting.seed,
         engine=engine,
         progress=progress,
     )
     if not result.is_complete:
         raise KeyboardInterrupt
-    finals = np.stack([result.final(f"{position}") for position in range(len(spans))])
-    return finals * each, result.final(UNIFORM) * each
+    finals = np.stack([result.final(f"{window}") for window in windows])
+    lost = scaled.each / scaled.pooled  # conversions that one of the simulated ones stands for
+    return finals * lost, result.final(UNIFORM) * lost

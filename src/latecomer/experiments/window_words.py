@@ -77,10 +77,7 @@ def notes(rows: Sequence[Row], *, chosen: int, facts: Mapping[str, Any]) -> list
         "known from conversions: later ones, and those that never come, leave no trace."
     ]
     if facts["decisions_per_round"] > 1.0:
-        said.append(
-            f"A simulated round stands for {amount(facts['decisions_per_round'])} decisions: what waiting costs is to "
-            "scale, what noise costs is overstated, which favours windows that keep more. More rounds come closer."
-        )
+        said.append(f"A simulated round stands for {amount(facts['decisions_per_round'])} decisions. {_pooled(facts)}")
     if chosen + 1 == len(rows):
         said.append(f"The longest window was best; one longer than {longest} may be better still.")
     if row["high"] - row["low"] > 0.1:
@@ -90,3 +87,13 @@ def notes(rows: Sequence[Row], *, chosen: int, facts: Mapping[str, Any]) -> list
             "No window beat playing at random: within the horizon, too few conversions come in time to learn from."
         )
     return said
+
+
+def _pooled(facts: Mapping[str, Any]) -> str:
+    close = "Regret is then good for comparing windows, and some tenths off by itself; more rounds come closer."
+    if facts["pooled"] == facts["decisions_per_round"]:
+        return f"It converts as often as all of them would. {close}"
+    return (
+        f"It converts as often as {amount(facts['pooled'])} of them would; where that is far fewer, learning is slower "
+        f"than in life, which favours windows that keep more. {close}"
+    )

@@ -70,7 +70,7 @@ class DelayCurve:
     def band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
         """The posterior's central quantiles of F_M, bin by bin, from independent draws; the same seed, the same band.
 
-        At each age the truth is inside with about the probability `level`, less where only a few conversions came
+        At each age the truth is inside with about the probability `level`, less where under five conversions come
         later; that it is inside at all ages at once is less likely. The mean is always inside.
         """
         tail = (1.0 - probability("level", level)) / 2.0

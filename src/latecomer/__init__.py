@@ -10,6 +10,7 @@ from latecomer import errors
 
 if TYPE_CHECKING:
     from latecomer import delays
+    from latecomer.experiments.window_advice import advise_window
     from latecomer.policies.catalogue import load
     from latecomer.policies.greedy import Greedy
     from latecomer.policies.imputed_lin_ts import ImputedLinTS
@@ -51,6 +52,7 @@ _HOME = {
     "WaitingLinTS": "latecomer.policies.waiting_lin_ts",
     "WaitingLinUCB": "latecomer.policies.waiting_lin_ucb",
     "World": "latecomer.simulation.world",
+    "advise_window": "latecomer.experiments.window_advice",
     "load": "latecomer.policies.catalogue",
     "recommended": "latecomer.policies.recommended",
     "simulate": "latecomer.simulation.simulate",
@@ -77,6 +79,7 @@ __all__ = [
     "WaitingLinUCB",
     "World",
     "actions",
+    "advise_window",
     "delays",
     "errors",
     "load",

@@ -13,6 +13,10 @@ class ClockError(InputError):
     """A time lies further back than a whole window. Nothing has changed."""
 
 
+class NotIdentifiableError(LatecomerError):
+    """What was asked for cannot be known from what was seen, however much of it there is."""
+
+
 class FileError(LatecomerError):
     """A file cannot be read: a saved policy, or a log of delays."""
 

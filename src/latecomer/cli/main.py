@@ -9,6 +9,7 @@ from latecomer import __version__
 from latecomer.cli.arena import arena
 from latecomer.cli.reproduce import reproduce
 from latecomer.cli.simulate import simulate
+from latecomer.cli.window import window
 from latecomer.errors import InputError, LatecomerError
 
 USAGE, FAILURE, INTERRUPTED = 2, 1, 130
@@ -42,6 +43,7 @@ Examples:
   latecomer reproduce --quick --out report
   latecomer simulate examples/simulate.toml --runs 20
   latecomer arena --runs 20
+  latecomer window conversions.parquet --out advice
 
 `latecomer VERB --help` says more on each.
 """,
@@ -67,3 +69,4 @@ def latecomer(
 app.command(short_help="Run the paper's experiments into one report.")(reproduce)
 app.command(short_help="Play an experiment of your own, described in a file.")(simulate)
 app.command(short_help="Compare every policy in every world.")(arena)
+app.command(short_help="Compare windows on your own delays, and recommend one.")(window)

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 from latecomer.delays.law import NEVER, DelayLaw, draw
 
 if TYPE_CHECKING:
+    from latecomer.delays.conversion_log import ConversionLog, read_conversions
     from latecomer.delays.criteo import read_criteo
     from latecomer.delays.criteo_law import Criteo
     from latecomer.delays.criteo_report import CriteoDelays, CriteoReport, Skipped
+    from latecomer.delays.curve import DelayCurve
     from latecomer.delays.density import log10_density
     from latecomer.delays.drift import Drift
     from latecomer.delays.empirical import Empirical
+    from latecomer.delays.estimate import DelayEstimate
     from latecomer.delays.fixed import Fixed, Never
     from latecomer.delays.geometric import Geometric
     from latecomer.delays.log_normal import LogNormal
@@ -23,9 +26,12 @@ if TYPE_CHECKING:
     from latecomer.delays.pareto import Pareto
 
 _HOME = {
+    "ConversionLog": "latecomer.delays.conversion_log",
     "Criteo": "latecomer.delays.criteo_law",
     "CriteoDelays": "latecomer.delays.criteo_report",
     "CriteoReport": "latecomer.delays.criteo_report",
+    "DelayCurve": "latecomer.delays.curve",
+    "DelayEstimate": "latecomer.delays.estimate",
     "Drift": "latecomer.delays.drift",
     "Empirical": "latecomer.delays.empirical",
     "Fixed": "latecomer.delays.fixed",
@@ -36,14 +42,18 @@ _HOME = {
     "Pareto": "latecomer.delays.pareto",
     "Skipped": "latecomer.delays.criteo_report",
     "log10_density": "latecomer.delays.density",
+    "read_conversions": "latecomer.delays.conversion_log",
     "read_criteo": "latecomer.delays.criteo",
 }
 
 __all__ = [
     "NEVER",
+    "ConversionLog",
     "Criteo",
     "CriteoDelays",
     "CriteoReport",
+    "DelayCurve",
+    "DelayEstimate",
     "DelayLaw",
     "Drift",
     "Empirical",
@@ -56,6 +66,7 @@ __all__ = [
     "Skipped",
     "draw",
     "log10_density",
+    "read_conversions",
     "read_criteo",
 ]
 

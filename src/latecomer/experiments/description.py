@@ -5,13 +5,9 @@ message gets its full key. So a new law needs one line, and a new parameter none
 """
 
 import inspect
-import json
-import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -24,6 +20,7 @@ from latecomer.arguments import one_of, positive, whole
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.experiments.released import ReleasedTS, ReleasedUCB
+from latecomer.experiments.tables import check_keys, choice, full_key, list_of, located, table_of
 from latecomer.policies import catalogue
 from latecomer.policies.learner import Learner
 from latecomer.simulation import actions
@@ -99,27 +96,38 @@ def read_toml(text: str, path: str | PathLike[str]) -> dict[str, Any]:
         raise InputError(f"{path} is not valid TOML: {error}") from None
 
 
+def read_law(text: str, *, name: str) -> delays.DelayLaw:
+    """A delay law from the inside of a TOML table, such as `law = "geometric", mean = 100`."""
+    try:
+        table = tomllib.loads(f"law = {{ {text.strip().removeprefix('{').removesuffix('}')} }}")["law"]
+    except ValueError as error:
+        raise InputError(
+            f"{name} must be a table such as 'law = \"geometric\", mean = 100'; got {text!r}: {error}"
+        ) from None
+    return _law(table, name, DELAYS)
+
+
 def described(values: Mapping[str, object]) -> Description:
     """The experiment of a file's contents."""
-    _check_keys(values, "", of="a description", needed=("horizon", "world", "policies"), optional=("runs", "seed"))
+    check_keys(values, "", of="a description", needed=("horizon", "world", "policies"), optional=("runs", "seed"))
     least = {"horizon": 1, "runs": 1, "seed": 0}
     numbers = {name: whole(name, values[name], least=least[name]) for name in least if name in values}
     world = described_world(values["world"])
-    tables = _table(values["policies"], "policies")
+    tables = table_of(values["policies"], "policies")
     if not tables:
         raise InputError("policies must hold at least one table, [policies.NAME]; got none")
-    policies = {name: _policy(table, _key("policies", name), world.dim) for name, table in tables.items()}
+    policies = {name: _policy(table, full_key("policies", name), world.dim) for name, table in tables.items()}
     return Description(world, policies, **numbers)
 
 
 def described_world(value: object) -> World:
     """The world of a table."""
-    table = _table(value, "world")
-    _check_keys(table, "world", of="a world", needed=("theta", "actions", "delays"), optional=("reward", "intercept"))
+    table = table_of(value, "world")
+    check_keys(table, "world", of="a world", needed=("theta", "actions", "delays"), optional=("reward", "intercept"))
     theta = _theta(table["theta"], "world.theta")
     offer = _offer(table["actions"], "world.actions")
     delay = _law(table["delays"], "world.delays", DELAYS)
-    with _located("world", table):
+    with located("world", table):
         more: dict[str, Any] = {name: table[name] for name in ("reward", "intercept") if name in table}
         return World(theta=theta, actions=offer, delays=delay, **more)
 
@@ -128,8 +136,8 @@ def _theta(value: object, path: str) -> Array:
     """A list; or {dim, value = "uniform"}, all entries the same, or "ramp", 1 to d; of norm 1 where none is given."""
     if isinstance(value, list):
         return np.array(_numbers(value, path), np.float64)
-    table = _table(value, path, otherwise="a list of numbers, or {dim = 5, value = 'uniform'}")
-    _check_keys(table, path, of="theta", needed=("dim", "value"), optional=("norm",))
+    table = table_of(value, path, otherwise="a list of numbers, or {dim = 5, value = 'uniform'}")
+    check_keys(table, path, of="theta", needed=("dim", "value"), optional=("norm",))
     dim = whole(f"{path}.dim", table["dim"], least=1)
     norm = positive(f"{path}.norm", table.get("norm", 1.0))
     entries = (
@@ -146,8 +154,8 @@ def _offer(value: object, path: str) -> actions.ActionLaw:
 
 
 def _policy(value: object, path: str, dim: int) -> Learner:
-    table = _table(value, path)
-    name = _choice(table, path, "policy", POLICIES)
+    table = table_of(value, path)
+    name = choice(table, path, "policy", POLICIES)
     for parameter, why in ELSEWHERE.items():
         if parameter in table:
             raise InputError(f"{path}.{parameter} must be left out: {why}")
@@ -155,8 +163,8 @@ def _policy(value: object, path: str, dim: int) -> Learner:
 
 
 def _law(value: object, path: str, laws: Makers[Made]) -> Made:
-    table = _table(value, path, otherwise="a table such as {law = 'fixed', …}")
-    name = _choice(table, path, "law", laws)
+    table = table_of(value, path, otherwise="a table such as {law = 'fixed', …}")
+    name = choice(table, path, "law", laws)
     return _made(laws[name], table, path, chosen_by="law", of=f"the {name} law")
 
 
@@ -164,11 +172,11 @@ def _made(make: Callable[..., Made], table: Mapping[str, object], path: str, *, 
     """Call a constructor with what the table holds besides the key that chose it."""
     parameters = [each for each in inspect.signature(make).parameters.values() if each.name not in ELSEWHERE]
     needed = [each.name for each in parameters if each.default is each.empty]
-    _check_keys(table, path, of=of, needed=[chosen_by, *needed], optional=[each.name for each in parameters])
+    check_keys(table, path, of=of, needed=[chosen_by, *needed], optional=[each.name for each in parameters])
     arguments = {
         name: _READERS.get(name, _scalar)(value, f"{path}.{name}") for name, value in table.items() if name != chosen_by
     }
-    with _located(path, table):
+    with located(path, table):
         return make(**arguments)
 
 
@@ -194,7 +202,7 @@ def _rounds(value: object, path: str) -> object:
 
 def _numbers(value: object, path: str) -> list[float]:
     numbers: list[float] = []
-    for i, entry in enumerate(_list(value, path, "numbers")):
+    for i, entry in enumerate(list_of(value, path, "numbers")):
         number = _scalar(entry, f"{path}[{i}]")
         if not isinstance(number, int | float):
             raise InputError(f"{path}[{i}] must be a number; got {entry!r}")
@@ -203,7 +211,7 @@ def _numbers(value: object, path: str) -> list[float]:
 
 
 def _rows(value: object, path: str) -> list[list[float]]:
-    rows = [_numbers(row, f"{path}[{i}]") for i, row in enumerate(_list(value, path, "rows, each a list of numbers"))]
+    rows = [_numbers(row, f"{path}[{i}]") for i, row in enumerate(list_of(value, path, "rows, each a list of numbers"))]
     for i, row in enumerate(rows):
         if not row or len(row) != len(rows[0]):
             raise InputError(f"{path}[{i}] must have a number for each dimension, as other rows have; got {row!r}")
@@ -211,7 +219,7 @@ def _rows(value: object, path: str) -> list[list[float]]:
 
 
 def _laws(value: object, path: str) -> list[delays.DelayLaw]:
-    return [_law(entry, f"{path}[{i}]", DELAYS) for i, entry in enumerate(_list(value, path, "tables"))]
+    return [_law(entry, f"{path}[{i}]", DELAYS) for i, entry in enumerate(list_of(value, path, "tables"))]
 
 
 def _delay_law(value: object, path: str) -> delays.DelayLaw:
@@ -228,63 +236,3 @@ _READERS: dict[str, Callable[[object, str], object]] = {
     "window": _rounds,
 }
 """By parameter, for one name means one thing in every law and policy; the others are numbers and words."""
-
-
-# ---- keys ----
-
-
-def _key(path: str, name: str) -> str:
-    """The full key, quoted where TOML would have it so."""
-    name = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
-    return f"{path}.{name}" if path else name
-
-
-def _table(value: object, path: str, *, otherwise: str = "") -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise InputError(f"{path} must be {otherwise or f'a table, [{path}]'}; got {value!r}")
-    return value
-
-
-def _list(value: object, path: str, of: str) -> list[object]:
-    if not isinstance(value, list) or not value:
-        raise InputError(f"{path} must be a list of {of}; got {value!r}")
-    return value
-
-
-def _check_keys(
-    table: Mapping[str, object], path: str, *, of: str, needed: Collection[str], optional: Collection[str] = ()
-) -> None:
-    known = dict.fromkeys((*needed, *optional))
-    for name in table:
-        if name not in known:
-            keys = ", ".join(map(repr, known))
-            raise InputError(f"{_key(path, name)} is not a key of {of}, which has {keys}{_nearest(name, known)}")
-    for name in needed:
-        if name not in table:
-            raise InputError(f"{_key(path, name)} is missing: {of} needs it")
-
-
-def _choice(table: Mapping[str, object], path: str, name: str, choices: Collection[str]) -> str:
-    """The word that says what the table is."""
-    rule, value = f"one of {', '.join(map(repr, choices))}", table.get(name)
-    if value is None:
-        raise InputError(f"{_key(path, name)} is missing: it must be {rule}")
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{_key(path, name)} must be {rule}; got {value!r}{_nearest(value, choices)}")
-    return value
-
-
-def _nearest(word: object, choices: Collection[str]) -> str:
-    folded = {choice.casefold(): choice for choice in choices}
-    close = get_close_matches(str(word).casefold(), folded, n=1)
-    return f"; did you mean {folded[close[0]]!r}?" if close else ""
-
-
-@contextmanager
-def _located(path: str, names: Collection[str]) -> Iterator[None]:
-    """A constructor names its own argument first: here that becomes the full key."""
-    try:
-        yield
-    except InputError as error:
-        first = re.match(r"\w*", str(error))
-        raise InputError(f"{path}{'.' if first and first[0] in names else ': '}{error}") from None

@@ -1,0 +1,159 @@
+"""`latecomer window LOG`: windows compared, and one recommended."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from latecomer.errors import InputError
+
+if TYPE_CHECKING:
+    from latecomer.delays import DelayLaw
+    from latecomer.experiments.window_advice import WindowAdvice
+
+_DAY = 86_400.0
+
+
+def window(
+    log: Annotated[
+        Path | None,
+        typer.Argument(metavar="[LOG]", help="Parquet or CSV: decided_at, converted_at.", show_default=False),
+    ] = None,
+    law: Annotated[str | None, typer.Option(metavar="TABLE", help="In place of a log, a delay law, as TOML.")] = None,
+    unit: Annotated[float, typer.Option(metavar="SECONDS", help="What the law counts its delays in.")] = 1.0,
+    rate: Annotated[float | None, typer.Option(metavar="N", help="Decisions an hour; the log's by default.")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When the log's watching ended: seconds, or ISO 8601.")
+    ] = None,
+    longest: Annotated[float | None, typer.Option(metavar="DAYS", help="The longest window to think of.")] = None,
+    days: Annotated[float, typer.Option(metavar="N", help="How long a time regret is counted over.")] = 30.0,
+    conversion_rate: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Of decisions, that convert; the log's, or 0.05, by default.")
+    ] = None,
+    dim: Annotated[int, typer.Option(metavar="N", min=1, help="Features of an action.")] = 5,
+    arms: Annotated[int, typer.Option(metavar="N", min=2, help="Actions to choose from.")] = 10,
+    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="Rounds to simulate a run, at most.")] = 100_000,
+    runs: Annotated[
+        int | None, typer.Option(metavar="N", min=2, help="Independent runs; 10 to 100, as rounds allow, by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed gives the same advice.")] = 0,
+    jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; all cores by default.")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path("window-result"),
+) -> None:
+    """Compare windows on your own delays, and recommend one.
+
+    From a log of conversions, or from a delay law and a rate: what each window keeps, what it costs in regret by theory
+    and by simulation at that rate, and the memory for what is pending. A row of the log without converted_at is a
+    decision that has not converted; where every row has, --rate must say how many decisions there are.
+
+    OUT receives windows.csv and windows.parquet (the table), curve.csv (the delay curve), advice.json and window.png.
+
+    \b
+    Example:
+      latecomer window conversions.parquet --out advice
+
+    \b
+    Without a log:
+      latecomer window --law 'law = "lognormal", median = 3600, sigma = 1.5' --rate 1000
+    """  # noqa: D301 - \b keeps the lines below it as they are
+    from latecomer.cli.folder import writable  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.experiments.window_advice import advise_window  # noqa: PLC0415
+
+    source = _source(log, law)
+    folder = writable(out)
+    advice = advise_window(
+        source,
+        rate=rate,
+        until=_moment(until),
+        unit=_span("--unit", unit),
+        longest=None if longest is None else _span("--longest", longest * _DAY),
+        horizon=_span("--days", days * _DAY),
+        conversion_rate=conversion_rate,
+        dim=dim,
+        arms=arms,
+        rounds=rounds,
+        runs=runs,
+        seed=seed,
+        jobs=jobs,
+    )
+    paths = _write(advice, folder)
+    _show(advice)
+    typer.echo(f"wrote {', '.join(map(str, paths))}")
+
+
+def _source(log: Path | None, law: str | None) -> "Path | DelayLaw":
+    if log is not None and law is None:
+        return log
+    if log is None and law is not None:
+        from latecomer.experiments.description import read_law  # noqa: PLC0415
+
+        return read_law(law, name="--law")
+    raise InputError("window needs a log, or --law with --rate: one of the two")
+
+
+def _span(name: str, seconds: float) -> timedelta:
+    if not 1e-6 <= seconds <= 36_500.0 * _DAY:
+        raise InputError(f"{name} must be above 0 and at most a hundred years; got {seconds:g} seconds")
+    return timedelta(seconds=seconds)
+
+
+def _moment(text: str | None) -> datetime | float | None:
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--until must be seconds, or ISO 8601 such as 2026-02-01T00:00:00Z; got {text!r}") from None
+
+
+def _write(advice: "WindowAdvice", folder: Path) -> list[Path]:
+    from latecomer.cli.folder import replacing  # noqa: PLC0415
+    from latecomer.experiments.window_plot import window_figure  # noqa: PLC0415 - brings matplotlib
+
+    writers: dict[str, Callable[[Path], object]] = {
+        "windows.csv": advice.table.write_csv,
+        "windows.parquet": advice.table.write_parquet,
+        "curve.csv": advice.curve.write_csv,
+        "advice.json": lambda path: path.write_text(json.dumps(advice.to_dict(), indent=2, ensure_ascii=False) + "\n"),
+        "window.png": lambda path: window_figure(advice).savefig(path, format="png"),
+    }
+    for name, write in writers.items():
+        with replacing(folder / name) as path:
+            write(path)
+    return [folder / name for name in writers]
+
+
+def _show(advice: "WindowAdvice") -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from latecomer.experiments.window_grid import spoken  # noqa: PLC0415
+    from latecomer.experiments.window_words import amount, bytes_of  # noqa: PLC0415
+
+    chosen = advice.recommended.total_seconds()
+    table = Table(title=advice.facts["delays"], title_justify="left")
+    for heading in ("window", "keeps", "90 % band", "regret", "± s.e.", "bound", "memory"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in advice.table.iter_rows(named=True):
+        table.add_row(
+            row["window"],
+            f"{row['share']:.1%}",
+            "-" if row["low"] == row["high"] else f"{row['low']:.1%} to {row['high']:.1%}",
+            amount(row["regret"]),
+            amount(row["standard_error"]),
+            f"{row['bound']:.2g}",
+            bytes_of(row["memory_bytes"]),
+            style="bold" if row["seconds"] == chosen else None,
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"Recommended: {spoken(chosen)}", style="bold", highlight=False)
+    for sentence in (advice.reason, *advice.notes):
+        console.print(sentence, highlight=False, markup=False)

@@ -1,0 +1,107 @@
+"""What is known of the delays: from a log of conversions, or from a law."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from os import PathLike
+
+import numpy as np
+
+from latecomer.arguments import positive
+from latecomer.delays import DelayLaw, Empirical
+from latecomer.delays.conversion_log import ConversionLog, grid, read_conversions
+from latecomer.delays.law import NEVER, Floats
+from latecomer.errors import InputError
+from latecomer.experiments.window_grid import HOUR, LADDER, spoken
+
+USUAL_CONVERSION_RATE = 0.05
+_ENOUGH = 0.99
+
+
+@dataclass(frozen=True, eq=False)
+class KnownDelays:
+    """The delay curve and the traffic."""
+
+    ends: Floats
+    """Ages in seconds, the last being M."""
+    share: Floats
+    """F_M at each, and"""
+    low: Floats
+    """the lower and"""
+    high: Floats
+    """the upper end of its 90 % band."""
+    rate: float
+    """Decisions an hour."""
+    conversion_rate: float
+    """The share of decisions that convert within M."""
+    told: str
+    """Where this is from, in words."""
+
+    @property
+    def longest(self) -> float:
+        """M, in seconds."""
+        return float(self.ends[-1])
+
+    def at(self, window: float) -> tuple[float, float, float]:
+        """The share that a window keeps, and its band."""
+        place = min(int(np.searchsorted(self.ends, window)), len(self.ends) - 1)
+        return float(self.share[place]), float(self.low[place]), float(self.high[place])
+
+    def in_rounds(self, rounds_an_hour: float) -> Empirical:
+        """The law of the delay in rounds, each bin standing at its middle."""
+        middles = self.ends - np.diff(self.ends, prepend=0.0) / 2.0
+        rounds = np.minimum(np.floor(middles * rounds_an_hour / HOUR), NEVER).astype(np.int64)
+        return Empirical(rounds, np.diff(self.share, prepend=0.0))
+
+
+def from_log(
+    path: str | PathLike[str],
+    *,
+    until: float | None,
+    longest: timedelta | None,
+    rate: float | None,
+    conversion_rate: float | None,
+) -> KnownDelays:
+    """Read a log; what it does not tell must be given."""
+    log = read_conversions(
+        path, until=until, longest=longest.total_seconds() if longest is not None else None, marks=LADDER
+    )
+    low, high = log.curve.band(0.9)
+    rate = _rate(log) if rate is None else rate
+    if conversion_rate is None:
+        conversion_rate = USUAL_CONVERSION_RATE if log.only_positives else log.conversion_rate
+    told = (
+        f"{log.converted:,} conversions of {log.decisions:,} decisions over {spoken(log.until - log.first)}"
+        if not log.only_positives
+        else f"{log.converted:,} conversions over {spoken(log.until - log.first)}"
+    )
+    return KnownDelays(log.curve.ends, log.curve.cdf, low, high, rate, conversion_rate, told)
+
+
+def _rate(log: ConversionLog) -> float:
+    if log.only_positives:
+        raise InputError(
+            "rate must be given, in decisions an hour, where every row of the log has converted: conversions do not "
+            "tell how many decisions had none"
+        )
+    return log.decisions / (log.until - log.first) * HOUR
+
+
+def from_law(
+    law: DelayLaw, *, unit: timedelta, longest: timedelta | None, rate: float | None, conversion_rate: float | None
+) -> KnownDelays:
+    """A law is certain: its band has no width."""
+    if rate is None:
+        raise InputError("rate must be given with a law, in decisions an hour")
+    second = positive("unit, in seconds,", unit.total_seconds())
+    ladder = np.asarray(law.cdf(np.floor(LADDER / second)))
+    if not ladder[-1] > 0.0:
+        raise InputError(f"{law!r} must let some conversions come within {spoken(LADDER[-1])}; check its unit, {unit}")
+    enough = LADDER[np.argmax(ladder >= _ENOUGH * ladder[-1])]
+    last = positive("longest, in seconds,", longest.total_seconds()) if longest is not None else float(enough)
+    ends = grid(last, LADDER)
+    known = np.asarray(law.cdf(np.floor(ends / second)))
+    if not known[-1] > 0.0:
+        raise InputError(f"longest must let some conversions come; within {spoken(last)}, {law!r} has none")
+    share = known / known[-1]
+    given = USUAL_CONVERSION_RATE if conversion_rate is None else conversion_rate
+    return KnownDelays(ends, share, share, share, rate, given, repr(law))

@@ -1,0 +1,222 @@
+"""Which window: every number of the table from its source, and a choice that can be explained."""
+
+import json
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import latecomer as lc
+from latecomer.errors import InputError
+from latecomer.experiments.window_advice import WindowAdvice, advise_window, shortest_of_the_best
+from latecomer.experiments.window_cost import Setting, advised_policy, scale, simulated, world_of
+from latecomer.experiments.window_grid import LADDER, spoken, windows
+from latecomer.experiments.window_source import from_law
+from latecomer.theory import upper_bound
+
+DAY = 86_400.0
+LAW = lc.delays.LogNormal(median=1800, sigma=1.0)
+SMALL: dict[str, Any] = {"dim": 2, "rounds": 3000, "runs": 4, "horizon": timedelta(days=5)}
+
+
+@pytest.fixture(scope="module")
+def advice() -> WindowAdvice:
+    return advise_window(LAW, rate=100, conversion_rate=0.2, **SMALL)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    decided = np.sort(rng.uniform(0.0, 10 * DAY, 20_000))
+    converted = decided + LAW.sample(rng, 20_000)
+    seen = (rng.random(20_000) < 0.2) & (converted <= 10 * DAY)
+    table = pl.DataFrame({"decided_at": decided, "converted_at": np.where(seen, converted, np.nan)})
+    table.write_parquet(tmp_path / "log.parquet")
+    return tmp_path / "log.parquet"
+
+
+def test_what_a_window_keeps_is_what_the_law_says(advice: WindowAdvice) -> None:
+    longest = advice.facts["longest_seconds"]
+    expected = [LAW.cdf(min(seconds, longest)) / LAW.cdf(longest) for seconds in advice.table["seconds"]]
+    np.testing.assert_allclose(advice.table["share"], expected, rtol=1e-12)
+    assert advice.table["share"][-1] == 1.0
+    assert LAW.cdf(longest) >= 0.99 * LAW.cdf(365 * DAY)
+    assert (advice.table["share"] >= 0.01).all()
+
+
+def test_theory_is_theorem_2_with_the_share_for_tau(advice: WindowAdvice) -> None:
+    for seconds, share, bound in advice.table.select("seconds", "share", "bound").iter_rows():
+        window = math.floor(100 * seconds / 3600)
+        assert bound == upper_bound(12_000, dim=2, window=window, tau=share)
+    by_theory = advice.table["seconds"][int(advice.table["bound"].arg_min() or 0)]
+    assert advice.by_theory == timedelta(seconds=by_theory)
+
+
+def test_memory_is_what_a_pending_decision_takes(advice: WindowAdvice) -> None:
+    expected = 100 * advice.table["seconds"].to_numpy() / 3600 * (8 * 2 + 24)
+    np.testing.assert_allclose(advice.table["memory_bytes"], expected, atol=0.5)
+
+
+def test_regret_is_that_of_simulate(advice: WindowAdvice) -> None:
+    """The same world and policies through the public interface.
+
+    A round stands for four decisions, of which one in five converts: a quarter is the most, 1.25 times as often.
+    """
+    known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=100, conversion_rate=0.2)
+    setting = Setting(horizon=5 * DAY, dim=2, arms=10, rounds=3000, runs=4, seed=0)
+    assert advice.facts["decisions_per_round"] == 4.0
+    assert advice.facts["pooled"] == 1.25
+    spans = {f"{seconds}": math.floor(100 / 4 * seconds / 3600) for seconds in advice.table["seconds"]}
+    policies = {name: advised_policy(2, span) for name, span in spans.items()}
+    result = lc.simulate(world_of(known, setting), policies, horizon=3000, runs=4, seed=0)
+    expected = [4.0 / 1.25 * result.final(name).mean() for name in policies]
+    np.testing.assert_allclose(advice.table["regret"], expected, rtol=1e-12)
+
+
+def test_the_simulated_world_has_the_delays_and_the_conversion_rate() -> None:
+    known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=1200, conversion_rate=0.1)
+    world = world_of(known, Setting(horizon=DAY, dim=5, arms=10, rounds=10**6, runs=2, seed=0))
+    assert float(world.block(np.random.default_rng(1), 5000).means.mean()) == pytest.approx(0.1, rel=0.02)
+    for minutes in (4, 30, 120):  # 20 decisions a minute
+        assert world.delays.cdf(20 * minutes) == pytest.approx(LAW.cdf(60 * minutes), abs=0.02)
+
+
+def test_the_same_seed_gives_the_same_advice_whatever_the_threads(advice: WindowAdvice) -> None:
+    again = advise_window(LAW, rate=100, conversion_rate=0.2, jobs=1, **SMALL)
+    assert_frame_equal(again.table, advice.table, check_exact=True)
+    assert again.reason == advice.reason
+
+
+def test_a_law_may_count_in_another_unit() -> None:
+    law = lc.delays.Geometric(30)
+    found = advise_window(law, rate=100, unit=timedelta(minutes=1), conversion_rate=0.2, **SMALL)
+    minutes = np.floor(found.table["seconds"].to_numpy() / 60)
+    np.testing.assert_allclose(found.table["share"], law.cdf(minutes) / law.cdf(minutes[-1]), rtol=1e-12)
+
+
+# ---- logs ----
+
+
+def test_a_log_tells_the_delays_the_rate_and_the_conversions(log: Path) -> None:
+    found = advise_window(log, **SMALL)
+    assert found.facts["decisions_an_hour"] == pytest.approx(2000 / 24, rel=0.01)
+    assert found.facts["conversion_rate"] == pytest.approx(0.2, rel=0.05)
+    truth = np.array([LAW.cdf(min(s, found.facts["longest_seconds"])) for s in found.table["seconds"]])
+    truth /= LAW.cdf(found.facts["longest_seconds"])
+    np.testing.assert_allclose(found.table["share"], truth, atol=0.02)
+    assert ((found.table["low"] <= found.table["share"]) & (found.table["share"] <= found.table["high"])).all()
+    assert "conversions of 20,000 decisions over 10 d" in found.facts["delays"]
+
+
+def test_a_log_of_conversions_alone_needs_the_rate(log: Path, tmp_path: Path) -> None:
+    pl.read_parquet(log).fill_nan(None).drop_nulls().write_csv(tmp_path / "positives.csv")
+    with pytest.raises(InputError, match="rate must be given, in decisions an hour, where every row of the log has"):
+        advise_window(tmp_path / "positives.csv", **SMALL)
+    end = datetime.fromtimestamp(10 * DAY, UTC)
+    every = advise_window(log, rate=500, until=end, conversion_rate=0.2, **SMALL)
+    positives = advise_window(tmp_path / "positives.csv", rate=500, until=end, conversion_rate=0.2, **SMALL)
+    assert_frame_equal(every.table, positives.table)
+    assert positives.facts["decisions_an_hour"] == 500
+
+
+def test_longest_cuts_the_windows(log: Path) -> None:
+    found = advise_window(log, longest=timedelta(hours=2), **SMALL)
+    assert found.table["window"][-1] == "2 h"
+    assert found.table["share"][-1] == 1.0
+
+
+def test_the_scale() -> None:
+    setting = Setting(horizon=DAY, dim=2, arms=10, rounds=100_000, runs=None, seed=0)
+    for rate, rounds, runs, each, pooled in [
+        (10, 240, 100, 1.0, 1.0),
+        (2000, 48_000, 20, 1.0, 1.0),
+        (10_000, 100_000, 10, 2.4, 2.4),
+        (40_000, 100_000, 10, 9.6, 5.0),
+    ]:
+        known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=rate, conversion_rate=0.05)
+        found = scale(known, setting)
+        assert (found.rounds, found.runs, found.each) == (rounds, runs, each)
+        assert found.pooled == pytest.approx(pooled)
+        assert found.conversion_rate == pytest.approx(0.05 * pooled)
+
+
+def test_pooled_rounds_are_close_to_every_decision_by_itself() -> None:
+    """Five decisions a round: regret is within a third of the full simulation's; without pooling it is twice that."""
+    known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=500, conversion_rate=0.05)
+    compared = [900.0, 7200.0, 4 * 3600.0]
+    full = Setting(horizon=5 * DAY, dim=2, arms=10, rounds=60_000, runs=20, seed=0)
+    every, _ = simulated(known, full, compared)
+    pooled, _ = simulated(known, replace(full, rounds=12_000, runs=50), compared)
+    np.testing.assert_allclose(pooled.mean(axis=1), every.mean(axis=1), rtol=0.33)
+
+
+# ---- the choice ----
+
+
+def test_the_shortest_that_is_as_good_as_the_best() -> None:
+    rng = np.random.default_rng(0)
+    luck = rng.normal(0.0, 50.0, 20)  # the same in every window, so that it does not matter
+    means = np.array([500.0, 300.0, 201.0, 200.0, 250.0])
+    assert shortest_of_the_best(means[:, None] + luck + rng.normal(0.0, 1e-3, (5, 20))) == 2
+    assert shortest_of_the_best(np.array([[1.0, 2.0], [0.5, 0.6]])) == 1
+
+
+def test_what_is_recommended_is_worth_it(advice: WindowAdvice) -> None:
+    chosen = advice.table.filter(pl.col("seconds") == advice.recommended.total_seconds())
+    assert chosen["regret"][0] < advice.facts["regret_of_uniform_play"]
+    assert chosen["regret"][0] < advice.table["regret"][0]
+
+
+def test_the_reason_has_the_numbers_of_the_table(advice: WindowAdvice) -> None:
+    row = advice.table.filter(pl.col("seconds") == advice.recommended.total_seconds()).row(0, named=True)
+    assert advice.reason.startswith(f"{row['window']} keeps {row['share']:.1%} of the conversions that come within")
+    assert "playing at random loses" in advice.reason
+    assert any("cannot be known from conversions" in note for note in advice.notes)
+    assert any("stands for 4 decisions" in note for note in advice.notes)
+
+
+def test_plain_data(advice: WindowAdvice) -> None:
+    data = json.loads(json.dumps(advice.to_dict()))
+    assert data["recommended_seconds"] == advice.recommended.total_seconds()
+    assert len(data["windows"]) == advice.table.height
+
+
+# ---- the grid ----
+
+
+def test_windows_are_named_ones_and_the_longest() -> None:
+    ends = np.unique(np.append(LADDER[LADDER < 40 * DAY], 29.9 * DAY))
+    ends = ends[ends <= 29.9 * DAY]
+    compared = windows(ends, np.linspace(0.0, 1.0, len(ends)))
+    assert [spoken(seconds) for seconds in compared[-3:]] == ["7 d", "14 d", "30 d"]
+    ends = np.append(LADDER[LADDER < 5 * DAY], 5 * DAY)
+    assert [spoken(seconds) for seconds in windows(ends, np.ones(len(ends)))[-2:]] == ["4 d", "5 d"]
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments", "message"),
+    [
+        (LAW, {}, "rate must be given with a law, in decisions an hour"),
+        (LAW, {"rate": 0}, "rate must be above 0"),
+        (LAW, {"rate": 1, "until": 5.0}, "until is for logs"),
+        (LAW, {"rate": 1, "horizon": 30}, "horizon must be a timedelta above 0"),
+        (LAW, {"rate": 1, "unit": timedelta(0)}, "unit must be a timedelta above 0"),
+        (LAW, {"rate": 1, "conversion_rate": 2}, r"conversion_rate must be in \[0, 1\]"),
+        (LAW, {"rate": 1, "conversion_rate": 0}, "conversion_rate must be above 0"),
+        (LAW, {"rate": 1, "runs": 1}, "runs must be at least 2"),
+        (lc.delays.Never(), {"rate": 1}, r"Never\(\) must let some conversions come within 365 d"),
+        (lc.delays.Fixed(100), {"rate": 1, "longest": timedelta(seconds=9)}, "longest must let some conversions come"),
+        (lc.delays.Fixed, {"rate": 1}, "source must be the path of a log, or a delay law"),
+        (7, {"rate": 1}, "source must be the path of a log, or a delay law"),
+        ("no/such/log.csv", {}, "no/such/log.csv cannot be read: No such file or directory; check the path"),
+    ],
+)
+def test_what_is_refused(source: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        advise_window(source, **arguments)

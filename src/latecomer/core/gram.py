@@ -63,19 +63,24 @@ def backward(factor: Array, x: Array) -> None:
 
 
 @outlined
+def gram_solve(state: State) -> None:
+    """state.theta_hat becomes G⁻¹ times what it was, and state.factor U."""
+    factorise(state.gram, state.factor)
+    forward(state.factor, state.theta_hat)
+    backward(state.factor, state.theta_hat)
+
+
+@kernel
 def gram_estimate(state: State) -> None:
     """state.theta_hat = G⁻¹B, and state.factor = U."""
-    factorise(state.gram, state.factor)
-    theta_hat = state.theta_hat
-    for i in range(theta_hat.shape[0]):
-        theta_hat[i] = state.B[i]
-    forward(state.factor, theta_hat)
-    backward(state.factor, theta_hat)
+    for i in range(state.B.shape[0]):
+        state.theta_hat[i] = state.B[i]
+    gram_solve(state)
 
 
 @kernel
 def gram_draw(state: State, scale: float, normals: Array) -> None:
-    """state.sample = θ̂ + scale·U⁻¹z ~ N(θ̂, scale²·G⁻¹); after `gram_estimate`."""
+    """state.sample = θ̂ + scale·U⁻¹z ~ N(θ̂, scale²·G⁻¹); after `gram_solve`."""
     sample = state.sample
     for i in range(sample.shape[0]):
         sample[i] = normals[i]
@@ -86,7 +91,7 @@ def gram_draw(state: State, scale: float, normals: Array) -> None:
 
 @outlined
 def gram_norms(state: State, actions: Array, out: Array) -> None:
-    """out[k] = ‖a_k‖² in G⁻¹ = ‖U⁻ᵀa_k‖², all actions side by side; after `gram_estimate`."""
+    """out[k] = ‖a_k‖² in G⁻¹ = ‖U⁻ᵀa_k‖², all actions side by side; after `gram_solve`."""
     dim, count = state.B.shape[0], actions.shape[0]
     halves = np.empty((dim, count))
     for i in range(dim):

@@ -52,6 +52,8 @@ class State(Protocol):
     # of policies that keep them
     matured: float
     settled: float
+    offered_square: float
+    offered_spread: float
     imputed_count: float
     moment: int
     seed: np.uint64

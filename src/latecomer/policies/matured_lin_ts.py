@@ -2,21 +2,31 @@
 
 E[Y_s by age g] = F_m(g)·τ_m⟨A_s, θ⟩, so with G = λI + Σ F̂_m(age_s) A_sA_sᵀ and θ̂ = G⁻¹B silence is no longer taken for
 an answer, and the source's sum over open rounds disappears. Samples θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays
-argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. The second term is as if every direction had b conversions that nobody has seen: for small
-counts a Gaussian is too sure. V counts a round as soon as it is played: what is on its way is not asked for twice.
+argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Three refinements, all off by default, make up what `recommended` plays:
+
+- `optimism`, b: as if every direction had b conversions that nobody has seen, since for small counts a Gaussian is too
+  sure. V counts a round as soon as it is played: what is on its way is not asked for twice.
+- `prior`, w: θ̂ is shrunk not to 0 but to where the mean action converts at w times the mean rate.
+- `thrift`: where contexts vary from round to round they explore for us, and c and b are cut by up to that share.
 """
 
 import math
 
-from latecomer.arguments import nonnegative
-from latecomer.core.gram import gram_draw, gram_estimate
+from latecomer.arguments import nonnegative, share
+from latecomer.core.gram import gram_draw
 from latecomer.core.maturity import mature, maturity_extras, rate
-from latecomer.core.state import Array, Ring, State
+from latecomer.core.offers import diversity, note_offer, offer_extras, shrunk_estimate
+from latecomer.core.state import Array, Extras, Ring, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
 from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.stamps import Clock, Span
+
+
+def extras(dim: int, span: int, ridge: float) -> Extras:
+    """The matured Gram matrix, and what was on offer."""
+    return {**maturity_extras(dim, span, ridge), **offer_extras(dim)}
 
 
 def spread(state: State, pending: float) -> float:
@@ -35,17 +45,19 @@ def settle(state: State, ring: Ring, now: int) -> None:
 
 
 def estimate(state: State) -> None:
-    """θ̂ = G⁻¹B."""
-    gram_estimate(state)
+    """θ̂ = G⁻¹(B + λθ_0)."""
+    shrunk_estimate(state)
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹} with θ̃ ~ N(θ̂, c²·v̂·G⁻¹)."""
-    gram_estimate(state)
-    gram_draw(state, state.exploration * math.sqrt(width(state, 0.0)), draws)
+    note_offer(state, actions)
+    shrunk_estimate(state)
+    zeal = 1.0 - state.thrift * diversity(state)
+    gram_draw(state, zeal * state.exploration * math.sqrt(width(state, 0.0)), draws)
     squared_norms(state.V_inv, actions, scores)
     for k in range(actions.shape[0]):
-        scores[k] = row_dot(actions, k, state.sample) + state.optimism * scores[k]
+        scores[k] = row_dot(actions, k, state.sample) + zeal * state.optimism * scores[k]
     return first_best(scores)
 
 
@@ -69,6 +81,10 @@ class MaturedLinTS(Learner):
         c, a multiplier of the standard deviation.
     optimism
         b ≥ 0: conversions that every direction is given in advance.
+    prior
+        w ≥ 0: the share of the mean rate that the mean action is taken to have before there is evidence.
+    thrift
+        In [0, 1]: the share of exploration that is saved where contexts vary.
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock
@@ -90,6 +106,8 @@ class MaturedLinTS(Learner):
         ridge: float = 1.0,
         exploration: float = 1.0,
         optimism: float = 0.0,
+        prior: float = 0.0,
+        thrift: float = 0.0,
         seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
@@ -100,8 +118,10 @@ class MaturedLinTS(Learner):
             numbers={
                 "exploration": nonnegative("exploration", exploration),
                 "optimism": nonnegative("optimism", optimism),
+                "prior": nonnegative("prior", prior),
+                "thrift": share("thrift", thrift),
             },
-            extras=maturity_extras,
+            extras=extras,
             randomness=Randomness(Draw.NORMAL, seed),
             clock=clock,
         )

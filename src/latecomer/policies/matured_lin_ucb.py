@@ -13,7 +13,7 @@ from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, row_dot
 from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
-from latecomer.policies.matured_lin_ts import estimate, nothing_pending, settle
+from latecomer.policies.matured_lin_ts import nothing_pending, settle
 from latecomer.policies.stamps import Clock, Span
 
 
@@ -21,6 +21,11 @@ def radius(state: State, pending: float) -> float:
     """√v̂·√(2 ln(1/δ) + ln det(V)/λ^d)."""
     variance = rate(state) * (1.0 - rate(state))
     return math.sqrt(variance * (-2.0 * math.log(state.delta) + state.log_det))
+
+
+def estimate(state: State) -> None:
+    """θ̂ = G⁻¹B."""
+    gram_estimate(state)
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:

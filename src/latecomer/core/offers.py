@@ -1,0 +1,71 @@
+"""What is on offer, round after round: a common direction to shrink to, and how much exploring contexts do for us."""
+
+import math
+
+import numpy as np
+
+from latecomer.core.compile import kernel
+from latecomer.core.gram import gram_solve
+from latecomer.core.maturity import rate
+from latecomer.core.state import Array, Extras, State
+
+
+def offer_extras(dim: int) -> Extras:
+    """What a policy keeps of the action sets that it was offered."""
+    return {
+        "offered": np.zeros(dim),  # Σ over rounds of ā_t, the mean action on offer
+        "offered_square": np.zeros(()),  # Σ ‖ā_t‖²
+        "offered_spread": np.zeros(()),  # Σ of the mean ‖a − ā_t‖², over K − 1
+    }
+
+
+@kernel
+def note_offer(state: State, actions: Array) -> None:
+    """Another set is on offer."""
+    count = actions.shape[0]
+    mean_square, square = 0.0, 0.0
+    for i in range(state.offered.shape[0]):
+        total = 0.0
+        for k in range(count):
+            total += actions[k, i]
+            square += actions[k, i] * actions[k, i]
+        mean = total / count
+        state.offered[i] += mean
+        mean_square += mean * mean
+    state.offered_square += mean_square
+    if count > 1:
+        state.offered_spread += max(0.0, square / count - mean_square) / (count - 1)
+
+
+@kernel
+def _square_of_sum(state: State) -> float:
+    square = 0.0
+    for i in range(state.offered.shape[0]):
+        square += state.offered[i] * state.offered[i]
+    return square
+
+
+@kernel
+def diversity(state: State) -> float:
+    """From 0, where every round offers the same actions, to 1, where it draws them anew; after `note_offer`.
+
+    It is the variance of ā_t over rounds, relative to what it would be for K independent draws: a Kth of the variance
+    within a set.
+    """
+    between = state.offered_square - _square_of_sum(state) / (state.rounds + 1.0)
+    return float(min(1.0, max(0.0, between / state.offered_spread))) if state.offered_spread > 0.0 else 0.0
+
+
+@kernel
+def shrunk_estimate(state: State) -> None:
+    """state.theta_hat = G⁻¹(B + λθ_0), θ_0 = w·p̂·ā/‖ā‖²: under θ_0 the mean action ā converts at w times the mean rate.
+
+    ‖θ_0‖ is kept to w·p̂·√d: where actions point everywhere there is no common direction.
+    """
+    dim, square = state.B.shape[0], _square_of_sum(state)
+    scale = 0.0
+    if square > 0.0:
+        scale = state.prior * rate(state) * min((state.rounds + 1.0) / square, math.sqrt(dim / square))
+    for i in range(dim):
+        state.theta_hat[i] = state.B[i] + state.ridge * scale * state.offered[i]
+    gram_solve(state)

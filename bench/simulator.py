@@ -16,6 +16,7 @@ from timing import Block, interleaved, micro
 
 import latecomer as lc
 from latecomer.experiments import paper
+from latecomer.policies.learner import Learner
 from latecomer.simulation.simulate import simulate
 
 DIM, WINDOW, HORIZON = 5, 500, 1024
@@ -24,6 +25,7 @@ NUMPY_ROUNDS, REPEATS = 300, 40
 
 def rows() -> Iterator[Row]:
     yield from _rounds()
+    yield from _beyond()
     yield _two_cores()
     yield _figure_1()
     yield from _reproduce()
@@ -33,7 +35,7 @@ def _world() -> lc.World:
     return lc.World(theta=paper.theta(), actions=lc.actions.Binary(10), delays=lc.delays.Geometric(mean=100))
 
 
-def _simulate(policy: lc.OTFLinUCB, horizon: int) -> None:
+def _simulate(policy: Learner, horizon: int) -> None:
     simulate(_world(), {"policy": policy}, horizon=horizon, runs=1, jobs=1, progress=False)
 
 
@@ -67,6 +69,30 @@ def _rounds() -> Iterator[Row]:
         must_reach="<= 6 times",
         verdict=verdict(widths <= 6),
         detail=f"without the world: exact {widths * kernel * 1e9:.0f} ns, buffered {kernel * 1e9:.0f} ns",
+    )
+
+
+def _beyond() -> Iterator[Row]:
+    """The policies beyond the source, in the same world."""
+    policies: dict[str, Learner] = {
+        "recommended": lc.recommended(DIM, WINDOW),
+        "OTFLinUCB, tight": lc.OTFLinUCB(DIM, WINDOW, width="tight"),
+        "WaitingLinUCB": lc.WaitingLinUCB(DIM, WINDOW),
+        "WaitingLinTS": lc.WaitingLinTS(DIM, WINDOW),
+        "MaturedLinUCB": lc.MaturedLinUCB(DIM, WINDOW),
+        "ImputedLinTS": lc.ImputedLinTS(DIM, WINDOW),
+        "LogisticLinTS": lc.LogisticLinTS(DIM, WINDOW),
+    }
+    sides = {name: (partial(_simulate, policy, 4 * HORIZON), 4 * HORIZON) for name, policy in policies.items()}
+    for block, _ in sides.values():
+        block()
+    times = interleaved(sides, repeats=10)
+    yield Row(
+        work=f"simulated round of recommended, d={DIM}, K=10, m={WINDOW}",
+        measured=micro(times["recommended"]),
+        must_reach="<= 10 µs on one core",
+        verdict=verdict(times["recommended"] <= 1e-5),
+        detail="; ".join(f"{name} {micro(times[name])}" for name in policies),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Ring = npt.NDArray[Any]
 Cell = npt.NDArray[Any]
 """An array of one state record."""

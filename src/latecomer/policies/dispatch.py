@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from numba.extending import overload
 
 from latecomer.core.compile import brief, kernel
 from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
-from latecomer.core.state import UNSTAMPED, Array, Cell, Ring, State
+from latecomer.core.state import UNSTAMPED, Array, Cell, Integers, Ring, State
 from latecomer.core.vectors import squared_length
 from latecomer.core.width import pending_width_at, renew_norms, shrink_norms
 from latecomer.core.window import expire, held, is_full, is_sparse, push, spanned_blocks
@@ -25,7 +24,6 @@ NORM_LIMIT = 1.0 + 1e-6
 
 RESIZE, INADMISSIBLE = -1, -2
 
-Integers = npt.NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 _WIDTHS: dict[str, Callable[..., float]] = {}
 _CHOICES: dict[str, Callable[..., int]] = {}
@@ -157,6 +155,16 @@ def steps(
     for i in range(sets.shape[0]):
         indices[i] = play(cell[0], ring, sets[i], stamps[i], draws[i], scores)
         values[i] = scores[indices[i]]
+
+
+@kernel
+def records(cell: Cell, ring: Ring, actions: Array, stamps: Integers) -> None:
+    """Decisions that were made before, each recorded as `play` recorded it; the ring has room for all of them."""
+    state = cell[0]
+    for i in range(actions.shape[0]):
+        stamp = state.rounds + 1 if stamps[i] == UNSTAMPED else stamps[i]
+        expire(state, ring, stamp)
+        record(state, ring, actions[i], stamp)
 
 
 @kernel

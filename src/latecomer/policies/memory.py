@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from latecomer.core.blas import one_thread
 from latecomer.core.compile import entry
-from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, new_ring, new_state
+from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, Integers, new_ring, new_state
 from latecomer.core.vectors import multiply
-from latecomer.core.window import brief_credit, is_sparse, resized, revoke, spanned_blocks, verdict
+from latecomer.core.window import brief_credit, credit_each, is_sparse, resized, revoke, spanned_blocks, verdict
 from latecomer.policies.dispatch import (
     RESIZE,
     brief_admissible,
@@ -17,11 +17,15 @@ from latecomer.policies.dispatch import (
     long_step,
     next_pending_width,
     next_width,
+    records,
     steps,
 )
 
 _LARGE = 100_000
 """K·d² from which a BLAS would start threads of its own, and others should not wait."""
+
+_BLOCK = 16_384
+"""Decisions recorded before room is made anew: expiry may free it."""
 
 
 def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
@@ -67,6 +71,12 @@ class Memory:
         """Another one for the same algorithm, as it was before its first round."""
         return Memory(**self._arguments)
 
+    def copied(self) -> "Memory":
+        """Another one that has seen the same."""
+        twin = self.emptied()
+        twin.state, twin.ring = self.state.copy(), self.ring.copy()
+        return twin
+
     # ---- events ----
 
     def ready(self, actions: Array, draws: Array | None) -> Array:
@@ -98,12 +108,24 @@ class Memory:
             self._admits = entry(brief_admissible, actions)
         return self._admits(actions)  # type: ignore[no-any-return]
 
-    def play_many(self, sets: Array, stamps: npt.NDArray[np.int64], draws: Array) -> tuple[list[int], list[float]]:
+    def play_many(self, sets: Array, stamps: Integers, draws: Array) -> tuple[list[int], list[float]]:
         """The indices and scores of as many decisions; the actions are admissible."""
         self.fit(len(sets))
         indices, values = np.empty(len(sets), np.int64), np.empty(len(sets))
         one_thread(steps)(self.state, self.ring, sets, stamps, draws, indices, values)
         return indices.tolist(), values.tolist()
+
+    def record_many(self, actions: Array, stamps: Integers) -> None:
+        """Decisions that were made before, in their order; the actions are admissible."""
+        for low in range(0, len(actions), _BLOCK):
+            self.fit(min(_BLOCK, len(actions) - low))
+            one_thread(records)(self.state, self.ring, actions[low : low + _BLOCK], stamps[low : low + _BLOCK])
+
+    def credit_many(self, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
+        """The verdicts by their numbers, and how long the accepted ones took."""
+        answers, delays = np.empty(len(rounds), np.int64), np.zeros(len(rounds), np.int64)
+        credit_each(self.state, self.ring, rounds, values, stamps, answers, delays)
+        return answers, delays
 
     def ready_credit(self) -> Any:
         """Find the machine code of `credit`, and return it."""

@@ -1,0 +1,354 @@
+"""The desk: every bandit of one file, each decision and conversion in its log before anyone relies on it.
+
+Calls that change something answer at once, with a ticket; `durable` (asyncio) or `wait` (threads) returns when the
+ticket is on disk. An answer must not leave before that.
+"""
+
+import os
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self
+
+import apsw
+import numpy.typing as npt
+
+from latecomer.errors import ConflictError, DamagedFileError, StoreError, UnknownBanditError
+from latecomer.policies.action_sets import action_set
+from latecomer.service import events
+from latecomer.service.bandit import Bandit
+from latecomer.service.births import checked_name, is_same, learner_of, new_birth, warm_up
+from latecomer.service.clock import DeskClock, Machine, ThisMachine
+from latecomer.service.log import DESK, connect, make, unreadable
+from latecomer.service.messages import Answer, Conversion, Health, Info, Revocation, Spec, Stats, Verdict
+from latecomer.service.owner import Owner
+from latecomer.service.pruning import pruning, removing, strangers
+from latecomer.service.recovery import bandit_of, births, latest_stamp
+from latecomer.service.requests import body_digest, checked_ids, read_back, request_digest
+from latecomer.service.snapshots import freeze, writing
+from latecomer.service.spans import duration
+from latecomer.service.writer import Batch, Chore, Heads, OnCommit, Writer
+
+Ticket = Batch
+_DAY = 86_400_000_000
+
+
+class Desk:
+    """Opened by `Desk.open`; one owner at a time; safe to call from several threads."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        reader: apsw.Connection,
+        owner: Owner,
+        *,
+        clock: Machine,
+        every: int,
+        keep: int | None,
+    ) -> None:
+        heads: Heads = {}
+        found, self._free = births(connection, heads)
+        self._bandits = {birth.name: bandit_of(connection, birth, heads) for birth in found.values()}
+        self._clock = _clock(connection, clock, latest_stamp(list(self._bandits.values())))
+        self._every, self._retention = every, keep
+        self._connection, self._reader, self._owner = connection, reader, owner
+        self._lock = RLock()
+        self._writer = Writer(connection, self._lock, heads)
+        self._closed = False
+        self.durable, self.wait = self._writer.durable, self._writer.wait
+        for bandit in self._bandits.values():
+            warm_up(bandit.learner)
+        for number in strangers(reader, set(found)):
+            self._writer.cut(lambda connection, number=number: removing(connection, number))  # type: ignore[misc]
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Machine | None = None,
+        snapshot_every: int = 100_000,
+        retention: str | None = "7d",
+    ) -> Self:
+        """Open a log, made if need be, and recover what it holds.
+
+        Parameters
+        ----------
+        path
+            The SQLite file.
+        clock
+            What tells the time; this machine without it.
+        snapshot_every
+            Events between two snapshots of a bandit; more where very many decisions are open.
+        retention
+            How long after its window a decision stays in the log, as "7d"; None keeps everything.
+        """
+        keep = None if retention is None else duration(retention, name="retention") // duration("1s") * 1_000_000
+        real = Path(os.path.realpath(path))
+        owner = Owner(real)
+        try:
+            _made_once(real, owner)
+            connection = connect(real, write=True)
+            reader = connect(real, write=False)
+            return cls(connection, reader, owner, clock=clock or ThisMachine(), every=snapshot_every, keep=keep)
+        except apsw.Error as error:
+            owner.release()
+            raise unreadable(real, error) from error
+        except BaseException:
+            owner.release()
+            raise
+
+    # ---- bandits ----
+
+    def create(self, name: str, spec: Spec, *, heir_of: list[tuple[str, int]] | None = None) -> tuple[Info, bool]:
+        """Make a bandit; (what it is, whether it is new). Durable when it returns; compiles, so call it in a thread."""
+        warm_up(learner_of(spec, seed=0))
+        with self._lock:
+            self._check_open()
+            known = self._bandits.get(checked_name(name))
+            if known is not None:
+                if not is_same(known.birth.spec, spec):
+                    raise ConflictError(
+                        f"bandit {name!r} exists with another specification: delete it first, or choose another name"
+                    )
+                return known.info, False
+            birth = new_birth(self._free, name, spec, stamp=self._clock.now(), heir_of=heir_of)
+            self._free += 1
+            bandit = self._bandits[name] = Bandit(birth, birth.learner())
+            text = birth.encoded()
+            self._writer.append(
+                DESK, events.pack_created(events.CREATED, len(text)) + text, count=1, rounds=0, stamp=birth.stamp
+            )
+            begun = bytes([events.BEGUN]) + bytes.fromhex(birth.epoch)
+            ticket = self._append(bandit, begun, 1, birth.stamp)
+        self.wait(ticket)
+        return bandit.info, True
+
+    def delete(self, name: str) -> None:
+        """Forget a bandit and all its decisions. Durable when it returns."""
+        with self._lock:
+            bandit = self._bandit(name)
+            self._check_open()
+            del self._bandits[name]
+            data = bytes([events.DELETED]) + bandit.number.to_bytes(4, "little")
+            ticket = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
+            self._writer.cut(lambda connection: removing(connection, bandit.number))
+        self.wait(ticket)
+
+    def bandits(self) -> list[Info]:
+        """Every bandit, by name."""
+        with self._lock:
+            return [self._bandits[name].info for name in sorted(self._bandits)]
+
+    def info(self, name: str) -> Info:
+        """What a bandit is."""
+        return self._bandit(name).info
+
+    def stats(self, name: str) -> Stats:
+        """What a bandit knows."""
+        with self._lock:
+            return self._bandit(name).stats()
+
+    def _bandit(self, name: str) -> Bandit:
+        try:
+            return self._bandits[name]
+        except (KeyError, TypeError):
+            raise UnknownBanditError(f"there is no bandit {name!r}: create it first") from None
+
+    # ---- events ----
+
+    def decide(
+        self,
+        name: str,
+        actions: npt.ArrayLike,
+        ids: Sequence[str] | None = None,
+        *,
+        request_id: str | None = None,
+        body: bytes | None = None,
+    ) -> tuple[Answer, Ticket]:
+        """Choose one of the actions: the answer, and the ticket to wait for before it leaves.
+
+        Parameters
+        ----------
+        name
+            The bandit.
+        actions
+            A (K, d) array-like, finite, of norms at most 1.
+        ids
+            A text for each action; the chosen one's is in the answer.
+        request_id
+            The same id and body get the same answer, as long as the log keeps it.
+        body
+            16 bytes that stand for the body; computed from actions and ids without it.
+        """
+        with self._lock:
+            bandit = self._bandit(name)
+            array = action_set(actions, bandit.dim)
+            checked_ids(ids, len(array))
+            digests = b""
+            if request_id is not None:
+                digests = request_digest(request_id) + (body or body_digest(array, ids))
+                known = self._answered(bandit, digests, request_id)
+                if known is not None:
+                    return known
+            self._check_open()
+            now = self._clock.now()
+            answer, data = bandit.decide(array, ids, now=now, digests=digests)
+            ticket = self._append(bandit, data, 1, now)
+            if digests:
+                request = digests[: events.DIGEST]
+                bandit.recent[request] = (answer, digests[events.DIGEST :], ticket)
+                ticket.asked.append((bandit.recent, request))
+            return answer, ticket
+
+    def _answered(self, bandit: Bandit, digests: bytes, request_id: str) -> tuple[Answer, Ticket] | None:
+        request, body = digests[: events.DIGEST], digests[events.DIGEST :]
+        round_ = bandit.requests.get(request)
+        if round_ is None:
+            return None
+        if request in bandit.recent:
+            answer, before, ticket = bandit.recent[request]
+        else:
+            found = read_back(self._reader, bandit, round_)
+            if found is None:
+                del bandit.requests[request]
+                return None
+            (answer, before), ticket = found, _on_disk()
+        if before != body:
+            raise ConflictError(
+                f"request_id {request_id!r} was used with another body: take a new id for a new request"
+            )
+        return answer, ticket
+
+    def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[list[Verdict], Ticket]:
+        """Report conversions: a verdict for each, and the ticket to wait for before they leave."""
+        with self._lock:
+            bandit = self._bandit(name)
+            self._check_open()
+            now = self._clock.now()
+            verdicts, data = bandit.convert(conversions, now)
+            return verdicts, self._append(bandit, data, len(verdicts), now)
+
+    def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[list[Verdict], Ticket]:
+        """Take conversions back: a verdict for each, and the ticket to wait for before they leave."""
+        with self._lock:
+            bandit = self._bandit(name)
+            self._check_open()
+            now = self._clock.now()
+            verdicts, data = bandit.revoke(revocations, now)
+            return verdicts, self._append(bandit, data, len(verdicts), now)
+
+    def _append(self, bandit: Bandit, data: bytes, count: int, now: int) -> Ticket:
+        if not data:
+            return _on_disk()
+        ticket = self._writer.append(bandit.number, data, count=count, rounds=bandit.rounds, stamp=now)
+        if bandit.unsaved >= self._every or now - bandit.saved_at > _DAY:
+            self._save(bandit)
+        return ticket
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the desk is closed: open it again")
+        if self._writer.failure:
+            raise StoreError(self._writer.failure)
+
+    # ---- snapshots ----
+
+    def _save(self, bandit: Bandit) -> None:
+        """Freeze the bandit between two rows, and have it written behind them."""
+        held = bandit.learner.pending // 4
+        if bandit.saving or (not self._closed and bandit.unsaved < held):
+            return
+        bandit.forget_requests()
+        frozen, now = freeze(bandit), self._clock.now()
+        bandit.unsaved, bandit.saved_at, bandit.saving = 0, now, True
+
+        def begin(connection: apsw.Connection) -> Chore:
+            seq, anchor = self._writer.heads[bandit.number]
+            chores = writing(connection, frozen, seq=seq, anchor=anchor)
+            if self._retention is None:
+                return chain(chores, _saved(bandit))
+            return chain(chores, pruning(connection, bandit, now=now, retention=self._retention), _saved(bandit))
+
+        self._writer.cut(begin)
+
+    # ---- the whole ----
+
+    @property
+    def health(self) -> Health:
+        """How it is: whether changes are taken, and what has been committed since it was opened."""
+        writer = self._writer
+        return Health(
+            failure=writer.failure,
+            snapshot_failure=writer.chore_failure,
+            commits=writer.commits,
+            events=writer.events,
+            bytes=writer.bytes,
+            commit_seconds=writer.seconds,
+            clock_offset=self._clock.ahead(),
+        )
+
+    @property
+    def on_commit(self) -> OnCommit | None:
+        """Called by the writer's thread after each commit with its events, bytes and seconds."""
+        return self._writer.on_commit
+
+    @on_commit.setter
+    def on_commit(self, function: OnCommit | None) -> None:
+        self._writer.on_commit = function
+
+    def close(self) -> None:
+        """Write what is left, take snapshots, and let the file go."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            for bandit in self._bandits.values():
+                if bandit.unsaved and not self._writer.failure:
+                    self._save(bandit)
+        self._writer.stop()
+        self._reader.close()
+        self._connection.close()
+        self._owner.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _made_once(path: Path, owner: Owner) -> None:
+    """A log is made where there is none; one that has become empty is not taken for a new one."""
+    if path.exists() and path.stat().st_size:
+        owner.note_made()
+        return
+    if path.exists() and owner.has_made:
+        raise DamagedFileError(
+            f"{path} is empty, and was a log before: restore it from a copy, or remove it to begin anew"
+        )
+    make(path)
+    owner.note_made()
+
+
+def _on_disk() -> Ticket:
+    """A ticket for what is there already."""
+    ticket = Batch()
+    ticket.done = True
+    return ticket
+
+
+def _saved(bandit: Bandit) -> Chore:
+    bandit.saving = False
+    yield
+
+
+def _clock(connection: apsw.Connection, machine: Machine, latest: int) -> DeskClock:
+    """Time as the file knows it, and the file's knowledge renewed."""
+    settings: dict[str, Any] = dict(connection.execute("SELECT name, value FROM setting"))
+    clock = DeskClock(machine, latest=latest, boot=settings.get("boot", ""), offset=int(settings.get("offset", 0)))
+    with connection:
+        for name, value in (("boot", clock.boot), ("offset", str(clock.offset))):
+            connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+    return clock

@@ -1,0 +1,53 @@
+"""What may be forgotten: rows behind the older snapshot whose window has closed, and whose retention has passed."""
+
+from collections.abc import Iterator
+
+import apsw
+
+from latecomer.service.bandit import Bandit
+from latecomer.service.log import key_of, seq_of
+from latecomer.service.snapshots import discarding, keys
+
+_AT_ONCE = 256
+_LAST = 2**40 - 1
+
+
+def pruning(connection: apsw.Connection, bandit: Bandit, *, now: int, retention: int) -> Iterator[None]:
+    """Delete rows, a few at a time, oldest first."""
+    stamp = now - retention - (0 if bandit.in_rounds else bandit.span)
+    rounds = bandit.rounds - bandit.span if bandit.in_rounds else bandit.rounds + 1
+    snapshots = keys(connection, bandit.number)
+    if not snapshots:
+        return
+    query = "SELECT key, rounds FROM log WHERE key BETWEEN ? AND ? AND stamp < ? AND rounds < ? ORDER BY key LIMIT ?"
+    span = (key_of(bandit.number, 1), snapshots[0] - 1)
+    while doomed := list(connection.execute(query, (*span, stamp, rounds, _AT_ONCE))):
+        connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ?", (doomed[0][0], doomed[-1][0]))
+        bandit.forgotten = doomed[-1][1]
+        yield
+
+
+def removing(connection: apsw.Connection, number: int) -> Iterator[None]:
+    """Everything that is left of a deleted bandit."""
+    yield from discarding(connection, number, keys(connection, number))
+    span = (key_of(number, 0), key_of(number, _LAST))
+    while doomed := list(
+        connection.execute("SELECT key FROM log WHERE key BETWEEN ? AND ? LIMIT ?", (*span, _AT_ONCE))
+    ):
+        connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ?", (doomed[0][0], doomed[-1][0]))
+        yield
+
+
+def strangers(connection: apsw.Connection, alive: set[int]) -> list[int]:
+    """Chains of bandits that were deleted, and not yet removed."""
+    found, key = [], key_of(1, 0)
+    query = (
+        "SELECT min(key) FROM (SELECT min(key) AS key FROM log WHERE key >= ? "
+        "UNION ALL SELECT min(key) FROM part WHERE key >= ?)"
+    )
+    while (key := next(iter(connection.execute(query, (key, key))))[0]) is not None:
+        number = (key - seq_of(key)) >> 40
+        if number not in alive:
+            found.append(number)
+        key = key_of(number + 1, 0)
+    return found

@@ -10,6 +10,8 @@ from latecomer import errors
 
 if TYPE_CHECKING:
     from latecomer import delays
+    from latecomer.client.asynchronous import AsyncClient
+    from latecomer.client.sync import Client
     from latecomer.policies.catalogue import load
     from latecomer.policies.greedy import Greedy
     from latecomer.policies.lin_ts import LinTS
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from latecomer.policies.protocol import Policy
     from latecomer.policies.records import Decision, Verdict
     from latecomer.policies.uniform import Uniform
+    from latecomer.service.embedded import open
     from latecomer.simulation import actions
     from latecomer.simulation.result import Result
     from latecomer.simulation.simulate import simulate
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AsyncClient": "latecomer.client.asynchronous",
+    "Client": "latecomer.client.sync",
     "Decision": "latecomer.policies.records",
     "Greedy": "latecomer.policies.greedy",
     "LinTS": "latecomer.policies.lin_ts",
@@ -39,12 +44,15 @@ _HOME = {
     "Verdict": "latecomer.policies.records",
     "World": "latecomer.simulation.world",
     "load": "latecomer.policies.catalogue",
+    "open": "latecomer.service.embedded",
     "simulate": "latecomer.simulation.simulate",
 }
 
 _MODULES = {"actions": "latecomer.simulation.actions", "delays": "latecomer.delays"}
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Decision",
     "Greedy",
     "LinTS",
@@ -60,6 +68,7 @@ __all__ = [
     "delays",
     "errors",
     "load",
+    "open",
     "simulate",
 ]
 

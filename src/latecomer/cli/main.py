@@ -6,7 +6,9 @@ import typer
 from typer.core import TyperGroup
 
 from latecomer import __version__
+from latecomer.cli.keys import app as keys
 from latecomer.cli.reproduce import reproduce
+from latecomer.cli.serve import serve
 from latecomer.cli.simulate import simulate
 from latecomer.errors import InputError, LatecomerError
 
@@ -40,6 +42,7 @@ app = typer.Typer(
 Examples:
   latecomer reproduce --quick --out report
   latecomer simulate examples/simulate.toml --runs 20
+  latecomer serve --store shop.db
 
 `latecomer VERB --help` says more on each.
 """,
@@ -64,3 +67,5 @@ def latecomer(
 # A verb's file is light: what is heavy, its function imports when it is called.
 app.command(short_help="Run the paper's experiments into one report.")(reproduce)
 app.command(short_help="Play an experiment of your own, described in a file.")(simulate)
+app.command(short_help="Serve decisions over HTTP, durably.")(serve)
+app.add_typer(keys, name="keys")

@@ -1,0 +1,50 @@
+"""What every route needs, in one place."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from litestar.response.base import ASGIResponse
+from msgspec import Struct
+
+from latecomer.service.config import Settings
+from latecomer.service.http.bodies import JSON, Intake
+from latecomer.service.http.door import Door
+from latecomer.service.http.errors import MALFORMED, Refusal, malformed
+from latecomer.service.logs import Log
+from latecomer.service.metrics import Metrics
+
+if TYPE_CHECKING:
+    from latecomer.service.desk import Desk
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Reception(Struct, frozen=True, kw_only=True):
+    """The desk, and what stands between it and the network."""
+
+    desk: "Desk"
+    settings: Settings
+    door: Door
+    intake: Intake
+    metrics: Metrics
+    log: Log
+
+    async def json(self, request: Any, decoder: "msgspec.json.Decoder[Any]") -> Any:
+        """The body, which has to be JSON of the decoder's type."""
+        body, kind = await self.intake.read(request.scope, request.receive)
+        if kind != JSON:
+            raise Refusal(415, "Content-Type must be application/json here")
+        return decoded(body, decoder)
+
+
+def decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    """The body as the decoder's type, or a refusal that names the place."""
+    try:
+        return decoder.decode(body)
+    except MALFORMED as error:
+        raise malformed(error) from None
+
+
+def answer(content: object, status: int = 200) -> ASGIResponse:
+    """The content as JSON."""
+    return ASGIResponse(body=_encode(content), status_code=status, media_type="application/json")

@@ -4,6 +4,7 @@ Names load when they are first used, so that `import latecomer` takes no time; t
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from latecomer import errors
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from latecomer.policies.protocol import Policy
     from latecomer.policies.records import Decision, Verdict
     from latecomer.policies.uniform import Uniform
-    from latecomer.service.embedded import open
+    from latecomer.service.embedded import open  # noqa: A004 - lc.open, as gzip.open
     from latecomer.simulation import actions
     from latecomer.simulation.result import Result
     from latecomer.simulation.simulate import simulate
@@ -77,11 +78,22 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         value: object = import_module(_MODULES[name])
     elif name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+        value = getattr(_module(name), name)
     else:
         raise AttributeError(f"module 'latecomer' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _module(name: str) -> ModuleType:
+    try:
+        return import_module(_HOME[name])
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("latecomer"):
+            raise
+        raise errors.MissingPackageError(
+            f"latecomer.{name} needs the package {error.name}: pip install 'latecomer[service]'", name=error.name
+        ) from error
 
 
 def __dir__() -> list[str]:

@@ -43,3 +43,7 @@ class ConflictError(LatecomerError):
 
 class ServiceError(LatecomerError):
     """A server did not answer, or refused: no connection, no key, a limit."""
+
+
+class MissingPackageError(LatecomerError, ImportError):
+    """A package of an optional extra is not installed."""

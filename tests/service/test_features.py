@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from latecomer.errors import InputError
 from latecomer.service.features import hashed
 
-CONTEXT = {"hour": "noon", "age": 0.5, "member": True}
+CONTEXT: dict[str, Any] = {"hour": "noon", "age": 0.5, "member": True}
 ACTIONS: list[dict[str, Any]] = [{"colour": "red", "price": 0.25}, {"tags": ["new", "süß"], "price": -1, "note": None}]
 
 
 def test_the_hash_never_changes() -> None:
     """These numbers may never be edited: bandits in production have learnt with them."""
-    pinned = [
+    pinned: Any = [
         [-0.49143609346716094, -0.552865605150556, 0.12285902336679023, -0.24571804673358047, 0.6142951168339511],
         [-0.565685424949238, 0.0, -0.565685424949238, -0.4242640687119285, 0.4242640687119285],
     ]
@@ -40,7 +40,7 @@ def test_a_context_changes_what_distinguishes_actions() -> None:
 
 
 def test_order_does_not_matter() -> None:
-    there, back = hashed(CONTEXT, ACTIONS, 5), hashed(dict(reversed(CONTEXT.items())), ACTIONS, 5)
+    there, back = hashed(CONTEXT, ACTIONS, 5), hashed(dict(reversed(list(CONTEXT.items()))), ACTIONS, 5)
     np.testing.assert_array_equal(there, back)
 
 

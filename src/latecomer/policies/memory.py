@@ -71,12 +71,6 @@ class Memory:
         """Another one for the same algorithm, as it was before its first round."""
         return Memory(**self._arguments)
 
-    def copied(self) -> "Memory":
-        """Another one that has seen the same."""
-        twin = self.emptied()
-        twin.state, twin.ring = self.state.copy(), self.ring.copy()
-        return twin
-
     # ---- events ----
 
     def ready(self, actions: Array, draws: Array | None) -> Array:

@@ -4,8 +4,6 @@ Stamps are int64 microseconds since 1970, or `UNSTAMPED` where the window is in 
 order: a log's stamps never run backwards.
 """
 
-from copy import copy, deepcopy
-
 import numpy as np
 
 from latecomer.core.state import UNSTAMPED, Array, Integers
@@ -68,9 +66,8 @@ def credit(learner: Learner, rounds: Integers, values: Array, stamps: Integers) 
 
     A stamp before the latest decision counts as that one's.
     """
-    return learner._memory.credit_many(
-        rounds, values, np.full(len(rounds), UNSTAMPED) if learner._in_rounds else stamps
-    )
+    stamps = np.full(len(rounds), UNSTAMPED) if learner._in_rounds else stamps
+    return learner._memory.credit_many(rounds, values, stamps)
 
 
 def revoke(learner: Learner, round: int, stamp: int) -> int:
@@ -81,12 +78,3 @@ def revoke(learner: Learner, round: int, stamp: int) -> int:
 def drift(learner: Learner) -> tuple[float, int]:
     """How far V·V⁻¹ was from I at the last check, and how often V⁻¹ was computed afresh."""
     return float(learner._memory.number("residual")), int(learner._memory.number("refactorisations"))
-
-
-def twin(learner: Learner) -> Learner:
-    """A copy that goes its own way: another thread may write it to a file meanwhile."""
-    other = copy(learner)
-    other._memory = learner._memory.copied()
-    other._randomness = copy(learner._randomness)
-    other._randomness.generator = deepcopy(learner._randomness.generator)
-    return other

@@ -6,32 +6,33 @@ ticket is on disk. An answer must not leave before that.
 
 import os
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import Self
 
 import apsw
 import numpy.typing as npt
+from numpy import ndarray
 
-from latecomer.errors import ConflictError, DamagedFileError, StoreError, UnknownBanditError
-from latecomer.policies.action_sets import action_set
+from latecomer.core.state import Array
+from latecomer.errors import ConflictError, StoreError, UnknownBanditError
+from latecomer.policies.action_sets import DOUBLE, action_set
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import checked_name, is_same, learner_of, new_birth, warm_up
-from latecomer.service.clock import DeskClock, Machine, ThisMachine
-from latecomer.service.log import DESK, connect, make, unreadable
+from latecomer.service.clock import Machine, ThisMachine
+from latecomer.service.files import clock_of, made_once
+from latecomer.service.keeping import DAY, Keeper
+from latecomer.service.log import DESK, connect, unreadable
 from latecomer.service.messages import Answer, Conversion, Health, Info, Revocation, Spec, Stats, Verdict
 from latecomer.service.owner import Owner
-from latecomer.service.pruning import pruning, removing, strangers
-from latecomer.service.recovery import bandit_of, births, latest_stamp
-from latecomer.service.requests import body_digest, checked_ids, read_back, request_digest
-from latecomer.service.snapshots import freeze, writing
+from latecomer.service.pruning import removing, strangers
+from latecomer.service.recovery import bandit_of, births
+from latecomer.service.requests import answered, body_digest, checked_ids, request_digest
 from latecomer.service.spans import duration
-from latecomer.service.writer import Batch, Chore, Heads, OnCommit, Writer
+from latecomer.service.writer import Batch, Heads, OnCommit, Writer, on_disk
 
 Ticket = Batch
-_DAY = 86_400_000_000
 
 
 class Desk:
@@ -50,14 +51,16 @@ class Desk:
         heads: Heads = {}
         found, self._free = births(connection, heads)
         self._bandits = {birth.name: bandit_of(connection, birth, heads) for birth in found.values()}
-        self._clock = _clock(connection, clock, latest_stamp(list(self._bandits.values())))
-        self._every, self._retention = every, keep
+        latest = max((bandit.stamp for bandit in self._bandits.values()), default=0)
+        self._clock = clock_of(connection, clock, latest)
         self._connection, self._reader, self._owner = connection, reader, owner
         self._lock = RLock()
         self._writer = Writer(connection, self._lock, heads)
+        self._keeper = Keeper(self._writer, every=every, retention=keep)
         self._closed = False
         self.durable, self.wait = self._writer.durable, self._writer.wait
         for bandit in self._bandits.values():
+            bandit.saved_at = self._clock.now()
             warm_up(bandit.learner)
         for number in strangers(reader, set(found)):
             self._writer.cut(lambda connection, number=number: removing(connection, number))  # type: ignore[misc]
@@ -88,7 +91,7 @@ class Desk:
         real = Path(os.path.realpath(path))
         owner = Owner(real)
         try:
-            _made_once(real, owner)
+            made_once(real, owner)
             connection = connect(real, write=True)
             reader = connect(real, write=False)
             return cls(connection, reader, owner, clock=clock or ThisMachine(), every=snapshot_every, keep=keep)
@@ -184,12 +187,13 @@ class Desk:
         """
         with self._lock:
             bandit = self._bandit(name)
-            array = action_set(actions, bandit.dim)
-            checked_ids(ids, len(array))
+            array = _array(actions, bandit.dim)
+            if ids is not None:
+                checked_ids(ids, len(array))
             digests = b""
             if request_id is not None:
                 digests = request_digest(request_id) + (body or body_digest(array, ids))
-                known = self._answered(bandit, digests, request_id)
+                known = answered(self._reader, bandit, digests, request_id)
                 if known is not None:
                     return known
             self._check_open()
@@ -201,25 +205,6 @@ class Desk:
                 bandit.recent[request] = (answer, digests[events.DIGEST :], ticket)
                 ticket.asked.append((bandit.recent, request))
             return answer, ticket
-
-    def _answered(self, bandit: Bandit, digests: bytes, request_id: str) -> tuple[Answer, Ticket] | None:
-        request, body = digests[: events.DIGEST], digests[events.DIGEST :]
-        round_ = bandit.requests.get(request)
-        if round_ is None:
-            return None
-        if request in bandit.recent:
-            answer, before, ticket = bandit.recent[request]
-        else:
-            found = read_back(self._reader, bandit, round_)
-            if found is None:
-                del bandit.requests[request]
-                return None
-            (answer, before), ticket = found, _on_disk()
-        if before != body:
-            raise ConflictError(
-                f"request_id {request_id!r} was used with another body: take a new id for a new request"
-            )
-        return answer, ticket
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[list[Verdict], Ticket]:
         """Report conversions: a verdict for each, and the ticket to wait for before they leave."""
@@ -241,10 +226,10 @@ class Desk:
 
     def _append(self, bandit: Bandit, data: bytes, count: int, now: int) -> Ticket:
         if not data:
-            return _on_disk()
+            return on_disk()
         ticket = self._writer.append(bandit.number, data, count=count, rounds=bandit.rounds, stamp=now)
-        if bandit.unsaved >= self._every or now - bandit.saved_at > _DAY:
-            self._save(bandit)
+        if bandit.unsaved >= self._keeper.every or now - bandit.saved_at > DAY:
+            self._keeper.save(bandit, now)
         return ticket
 
     def _check_open(self) -> None:
@@ -252,26 +237,6 @@ class Desk:
             raise StoreError("the desk is closed: open it again")
         if self._writer.failure:
             raise StoreError(self._writer.failure)
-
-    # ---- snapshots ----
-
-    def _save(self, bandit: Bandit) -> None:
-        """Freeze the bandit between two rows, and have it written behind them."""
-        held = bandit.learner.pending // 4
-        if bandit.saving or (not self._closed and bandit.unsaved < held):
-            return
-        bandit.forget_requests()
-        frozen, now = freeze(bandit), self._clock.now()
-        bandit.unsaved, bandit.saved_at, bandit.saving = 0, now, True
-
-        def begin(connection: apsw.Connection) -> Chore:
-            seq, anchor = self._writer.heads[bandit.number]
-            chores = writing(connection, frozen, seq=seq, anchor=anchor)
-            if self._retention is None:
-                return chain(chores, _saved(bandit))
-            return chain(chores, pruning(connection, bandit, now=now, retention=self._retention), _saved(bandit))
-
-        self._writer.cut(begin)
 
     # ---- the whole ----
 
@@ -306,7 +271,7 @@ class Desk:
             self._closed = True
             for bandit in self._bandits.values():
                 if bandit.unsaved and not self._writer.failure:
-                    self._save(bandit)
+                    self._keeper.save(bandit, self._clock.now(), last=True)
         self._writer.stop()
         self._reader.close()
         self._connection.close()
@@ -319,36 +284,15 @@ class Desk:
         self.close()
 
 
-def _made_once(path: Path, owner: Owner) -> None:
-    """A log is made where there is none; one that has become empty is not taken for a new one."""
-    if path.exists() and path.stat().st_size:
-        owner.note_made()
-        return
-    if path.exists() and owner.has_made:
-        raise DamagedFileError(
-            f"{path} is empty, and was a log before: restore it from a copy, or remove it to begin anew"
-        )
-    make(path)
-    owner.note_made()
-
-
-def _on_disk() -> Ticket:
-    """A ticket for what is there already."""
-    ticket = Batch()
-    ticket.done = True
-    return ticket
-
-
-def _saved(bandit: Bandit) -> Chore:
-    bandit.saving = False
-    yield
-
-
-def _clock(connection: apsw.Connection, machine: Machine, latest: int) -> DeskClock:
-    """Time as the file knows it, and the file's knowledge renewed."""
-    settings: dict[str, Any] = dict(connection.execute("SELECT name, value FROM setting"))
-    clock = DeskClock(machine, latest=latest, boot=settings.get("boot", ""), offset=int(settings.get("offset", 0)))
-    with connection:
-        for name, value in (("boot", clock.boot), ("offset", str(clock.offset))):
-            connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
-    return clock
+def _array(actions: npt.ArrayLike, dim: int) -> Array:
+    """A (K, d) array of doubles; most come as one, and are not looked at twice."""
+    if (
+        type(actions) is ndarray
+        and actions.dtype is DOUBLE
+        and actions.ndim == 2
+        and actions.flags.carray
+        and actions.shape[1] == dim
+        and actions.shape[0]
+    ):
+        return actions
+    return action_set(actions, dim)

@@ -1,13 +1,13 @@
 """Names and values into R^d: signed hashing, stable for ever, for those who have features and no vectors.
 
 A feature becomes a term with a weight: a number x under `price` is the term `price` with weight x; a text `red` under
-`colour` the term `colour=red` with weight 1, and so is each text of a list; a truth value is the text `true` or `false`;
-null is nothing. An action's vector has its own terms, the context's, and the product of each with each: without the
-products a context would move all actions alike, and change no choice.
+`colour` the term `colour=red` with weight 1, and so is each text of a list; a truth value is the text `true` or
+`false`; null is nothing. An action's vector has its own terms, the context's, and the product of each with each:
+without the products a context would move all actions alike, and change no choice.
 
-A term's bytes are hashed with BLAKE2b (8 bytes, read as a little-endian number h): its column is (h >> 1) mod d, its sign
-minus where h is odd. Its bytes are `c` (context) or `a` (action), the name in UTF-8, and for a text a NUL and the value; a
-product's are the context's term, a byte 1, and the action's. The vector is divided by its norm.
+A term's bytes are hashed with BLAKE2b (8 bytes, read as a little-endian number h): its column is (h >> 1) mod d, its
+sign minus where h is odd. Its bytes are `c` (context) or `a` (action), the name in UTF-8, and for a text a NUL and the
+value; a product's are the context's term, a byte 1, and the action's. The vector is divided by its norm.
 """
 
 import hashlib

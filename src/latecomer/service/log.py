@@ -20,6 +20,8 @@ from latecomer.errors import DamagedFileError, FileError, NewerFileError
 FORMAT = 1
 _APPLICATION = 0x4C617465  # "Late"
 _SHIFT = 40
+LAST = (1 << _SHIFT) - 1
+"""The largest number that a row can have."""
 DESK = 0
 """The chain of the desk itself."""
 GENESIS = bytes(16)
@@ -30,7 +32,8 @@ _SCHEMA = """
 CREATE TABLE log (
     key INTEGER PRIMARY KEY, count INTEGER NOT NULL, rounds INTEGER NOT NULL, stamp INTEGER NOT NULL,
     before BLOB NOT NULL, checksum BLOB NOT NULL, payload BLOB NOT NULL);
-CREATE TABLE snapshot (key INTEGER PRIMARY KEY, parts INTEGER NOT NULL, anchor BLOB NOT NULL, checksum BLOB NOT NULL);
+CREATE TABLE snapshot (
+    key INTEGER PRIMARY KEY, oldest INTEGER NOT NULL, anchor BLOB NOT NULL, checksum BLOB NOT NULL);
 CREATE TABLE part (key INTEGER NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, part));
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
@@ -56,7 +59,7 @@ def key_of(bandit: int, seq: int) -> int:
 
 def seq_of(key: int) -> int:
     """A row's number within its chain."""
-    return key & ((1 << _SHIFT) - 1)
+    return key & LAST
 
 
 def sealed(bandit: int, seq: int, *, count: int, rounds: int, stamp: int, before: bytes, payload: bytes) -> Row:
@@ -129,15 +132,32 @@ def row_at(connection: apsw.Connection, bandit: int, seq: int) -> Row | None:
     return next(_read(connection, bandit, seq, seq), None)
 
 
-def rows(connection: apsw.Connection, bandit: int, *, after: int, before: bytes) -> Iterator[Row]:
-    """The rows after number `after`, whose checksum is `before`: each one checked, none missing."""
-    for row in _read(connection, bandit, after + 1, (1 << _SHIFT) - 1):
+def rows(
+    connection: apsw.Connection, bandit: int, *, after: int, before: bytes | None, until: int = LAST
+) -> Iterator[Row]:
+    """The rows after number `after`, whose checksum is `before` (None: not known), each checked and none missing."""
+    for row in _read(connection, bandit, after + 1, until):
         if row.seq != after + 1:
             raise damaged(bandit, after + 1, "it is missing")
-        if row.before != before:
+        if before not in (None, row.before):
             raise damaged(bandit, row.seq, "it does not follow from the row before")
         yield row
         after, before = row.seq, row.checksum
+
+
+def row_of_round(connection: apsw.Connection, bandit: int, round: int) -> Row | None:
+    """The first row that ends with that round or a later one: rounds only grow, so halving finds it."""
+    query = "SELECT min(key), max(key) FROM log WHERE key BETWEEN ? AND ?"
+    ((low, high),) = connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))
+    if low is None:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        found = list(connection.execute("SELECT rounds FROM log WHERE key = ?", (middle,)))
+        if not found:
+            raise damaged(bandit, seq_of(middle), "it is missing")
+        low, high = (low, middle) if found[0][0] >= round else (middle + 1, high)
+    return row_at(connection, bandit, seq_of(low))
 
 
 def _read(connection: apsw.Connection, bandit: int, first: int, last: int) -> Iterator[Row]:

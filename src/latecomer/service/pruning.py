@@ -1,27 +1,26 @@
-"""What may be forgotten: rows behind the older snapshot whose window has closed, and whose retention has passed."""
+"""What may be forgotten: rows behind every snapshot, whose windows have closed and whose retention has passed."""
 
 from collections.abc import Iterator
 
 import apsw
 
 from latecomer.service.bandit import Bandit
-from latecomer.service.log import key_of, seq_of
+from latecomer.service.log import LAST, key_of, seq_of
 from latecomer.service.snapshots import discarding, keys
 
 _AT_ONCE = 256
-_LAST = 2**40 - 1
 
 
 def pruning(connection: apsw.Connection, bandit: Bandit, *, now: int, retention: int) -> Iterator[None]:
     """Delete rows, a few at a time, oldest first."""
     stamp = now - retention - (0 if bandit.in_rounds else bandit.span)
-    rounds = bandit.rounds - bandit.span if bandit.in_rounds else bandit.rounds + 1
-    snapshots = keys(connection, bandit.number)
-    if not snapshots:
+    query = "SELECT min(key), min(oldest) FROM snapshot WHERE key BETWEEN ? AND ?"
+    ((key, oldest),) = connection.execute(query, (key_of(bandit.number, 0), key_of(bandit.number, LAST)))
+    if key is None:
         return
     query = "SELECT key, rounds FROM log WHERE key BETWEEN ? AND ? AND stamp < ? AND rounds < ? ORDER BY key LIMIT ?"
-    span = (key_of(bandit.number, 1), snapshots[0] - 1)
-    while doomed := list(connection.execute(query, (*span, stamp, rounds, _AT_ONCE))):
+    span = (key_of(bandit.number, 0), key - 1)
+    while doomed := list(connection.execute(query, (*span, stamp, oldest, _AT_ONCE))):
         connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ?", (doomed[0][0], doomed[-1][0]))
         bandit.forgotten = doomed[-1][1]
         yield
@@ -30,7 +29,7 @@ def pruning(connection: apsw.Connection, bandit: Bandit, *, now: int, retention:
 def removing(connection: apsw.Connection, number: int) -> Iterator[None]:
     """Everything that is left of a deleted bandit."""
     yield from discarding(connection, number, keys(connection, number))
-    span = (key_of(number, 0), key_of(number, _LAST))
+    span = (key_of(number, 0), key_of(number, LAST))
     while doomed := list(
         connection.execute("SELECT key FROM log WHERE key BETWEEN ? AND ? LIMIT ?", (*span, _AT_ONCE))
     ):

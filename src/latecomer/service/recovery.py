@@ -2,13 +2,16 @@
 
 import apsw
 import msgspec
+import numpy as np
 
-from latecomer.errors import InputError
+from latecomer.core.state import Array, Integers
+from latecomer.errors import DamagedFileError, InputError
+from latecomer.policies.hollow import Hollow
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import Birth
-from latecomer.service.log import DESK, GENESIS, Row, damaged, row_at, rows, seq_of
-from latecomer.service.snapshots import keys, newest, thaw
+from latecomer.service.log import DESK, GENESIS, Row, damaged, row_of_round, rows, seq_of
+from latecomer.service.snapshots import keys, read, requests_of
 from latecomer.service.writer import Heads
 
 
@@ -18,14 +21,14 @@ def births(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, Birth],
     free = 1
     for row in rows(connection, DESK, after=0, before=GENESIS):
         try:
-            free = max(free, _fold(alive, row) + 1)
+            free = max(free, _fold_births(alive, row) + 1)
         except (ValueError, KeyError, msgspec.MsgspecError) as error:
             raise damaged(DESK, row.seq, str(error)) from error
         heads[DESK] = (row.seq, row.checksum)
     return alive, free
 
 
-def _fold(alive: dict[int, Birth], row: Row) -> int:
+def _fold_births(alive: dict[int, Birth], row: Row) -> int:
     """Move the list by one row; the largest number that it names."""
     largest = 0
     for kind, run in events.runs(row.payload, 0):
@@ -41,21 +44,13 @@ def _fold(alive: dict[int, Birth], row: Row) -> int:
 
 def bandit_of(connection: apsw.Connection, birth: Birth, heads: Heads) -> Bandit:
     """A bandit as the log leaves it; refuses, naming the row, what is missing or damaged."""
-    number, found = birth.number, newest(connection, birth.number)
-    seq, before, bandit = 0, GENESIS, None
-    if found is not None:
-        seq, before, snapshot = found
-        anchor = row_at(connection, number, seq)
-        if anchor is None or anchor.checksum != before:
-            raise damaged(number, seq, "a snapshot stands on it, and it is missing or another")
-        bandit = thaw(birth, snapshot, f"the snapshot at row {seq} of chain {number}")
-    bandit = bandit or Bandit(birth, birth.learner())
-    for row in rows(connection, number, after=seq, before=before):
+    bandit, seq, before = _from_snapshot(connection, birth) or (Bandit(birth, birth.learner()), 0, GENESIS)
+    for row in rows(connection, birth.number, after=seq, before=before):
         fold(bandit, row)
         seq, before = row.seq, row.checksum
-    if seq < max([1, *map(seq_of, keys(connection, number))]):
-        raise damaged(number, seq + 1, "it is missing")
-    heads[number] = (seq, before)
+    if seq < max([1, *map(seq_of, keys(connection, birth.number))]):
+        raise damaged(birth.number, seq + 1, "it is missing")
+    heads[birth.number] = (seq, before)
     return bandit
 
 
@@ -69,6 +64,45 @@ def fold(bandit: Bandit, row: Row) -> None:
         raise damaged(row.bandit, row.seq, f"it should end with round {row.rounds}, and ends with {bandit.rounds}")
 
 
-def latest_stamp(bandits: list[Bandit]) -> int:
-    """The latest stamp of any event."""
-    return max((bandit.stamp for bandit in bandits), default=0)
+def _from_snapshot(connection: apsw.Connection, birth: Birth) -> tuple[Bandit, int, bytes] | None:
+    """The newest snapshot that is whole, with the log's open rounds: the bandit, its row, and that row's checksum."""
+    for key in reversed(keys(connection, birth.number)):
+        try:
+            return _thawed(connection, birth, key)
+        except (DamagedFileError, apsw.CorruptError):
+            continue  # an older one and more of the log tell the same; where the log is damaged, reading it says so
+    return None
+
+
+def _thawed(connection: apsw.Connection, birth: Birth, key: int) -> tuple[Bandit, int, bytes]:
+    anchor, snapshot = read(connection, key)
+    hollow = Hollow.from_bytes(snapshot.policy, name=f"the snapshot at row {seq_of(key)} of chain {birth.number}")
+    requests = requests_of(snapshot)
+    actions, stamps = _open_rounds(connection, birth, hollow, seq=seq_of(key), anchor=anchor, requests=requests)
+    bandit = Bandit(birth, hollow.filled(actions, stamps))
+    bandit.requests, bandit.stamp = requests, snapshot.stamp
+    bandit.counters.restore(snapshot.counters)
+    return bandit, seq_of(key), anchor
+
+
+def _open_rounds(
+    connection: apsw.Connection, birth: Birth, hollow: Hollow, *, seq: int, anchor: bytes, requests: dict[bytes, int]
+) -> tuple[Array, Integers]:
+    """The actions and stamps of the open rounds, and their requests, from the rows up to number `seq`."""
+    first = row_of_round(connection, birth.number, hollow.oldest) if hollow.oldest <= hollow.rounds else None
+    begin, before = (first.seq, first.before) if first else (seq, None)
+    actions, stamps, last = [np.empty((0, birth.spec.dim))], [np.empty(0, np.int64)], b""
+    for row in rows(connection, birth.number, after=begin - 1, before=before, until=seq):
+        last = row.checksum
+        for kind, run in events.runs(row.payload, birth.spec.dim):
+            if isinstance(run, bytes) or kind not in (events.DECISION, events.ASKED):
+                continue
+            held = run[run["round"] >= hollow.oldest]
+            actions.append(held["action"])
+            stamps.append(held["stamp"])
+            if kind == events.ASKED:
+                requests.update(zip(held["request"].tolist(), held["round"].tolist(), strict=True))
+    if last != anchor:
+        raise damaged(birth.number, seq, "a snapshot stands on it, and it is missing or another")
+    rounds = np.arange(hollow.oldest, hollow.rounds + 1)
+    return np.concatenate(actions), rounds if isinstance(birth.spec.window, int) else np.concatenate(stamps)

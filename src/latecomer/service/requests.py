@@ -2,16 +2,18 @@
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 import msgspec
 
 from latecomer.core.state import Array
-from latecomer.errors import InputError
+from latecomer.errors import ConflictError, InputError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
-from latecomer.service.log import Row, key_of, row_at
+from latecomer.service.log import row_of_round
 from latecomer.service.messages import Answer
+from latecomer.service.writer import Batch, on_disk
 
 _LONGEST = 256
 
@@ -32,10 +34,8 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=events.DIGEST).digest()
 
 
-def checked_ids(ids: Sequence[str] | None, count: int) -> None:
+def checked_ids(ids: Sequence[str], count: int) -> None:
     """One short text for each action."""
-    if ids is None:
-        return
     if len(ids) != count:
         raise InputError(f"ids must name every action, {count}; got {len(ids)}")
     for id_ in ids:
@@ -47,40 +47,47 @@ def checked_ids(ids: Sequence[str] | None, count: int) -> None:
         raise InputError(f"ids must be Unicode; got a lone surrogate ({error.reason})") from None
 
 
-def read_back(connection: apsw.Connection, bandit: Bandit, round: int) -> tuple[Answer, bytes] | None:
+def answered(
+    connection: apsw.Connection, bandit: Bandit, digests: bytes, request_id: str
+) -> tuple[Answer, Batch] | None:
+    """The answer that a request got before, and its ticket; `ConflictError` where it had another body."""
+    request, body = digests[: events.DIGEST], digests[events.DIGEST :]
+    round_ = bandit.requests.get(request)
+    if round_ is None:
+        return None
+    found = bandit.recent.get(request) or _read_back(connection, bandit, round_)
+    if found is None:
+        del bandit.requests[request]
+        return None
+    answer, before, ticket = found
+    if before != body:
+        raise ConflictError(f"request_id {request_id!r} was used with another body: a new request needs a new id")
+    return answer, ticket
+
+
+def _read_back(connection: apsw.Connection, bandit: Bandit, round: int) -> tuple[Answer, bytes, Batch] | None:
     """The answer that a round got, and its body's digest; None where the log has been pruned."""
-    row = _row_of(connection, bandit.number, round)
+    row = row_of_round(connection, bandit.number, round)
     if row is None:
         return None
-    found = label = None
-    for kind, run in events.runs(row.payload, bandit.dim):
-        if isinstance(run, bytes):
-            label = run.decode() if found is not None and kind == events.LABEL else None
-            if found is not None:
-                break
-            continue
-        if found is not None:
-            break
-        if kind == events.ASKED and run["round"][0] <= round <= run["round"][-1]:
-            found = run[round - int(run["round"][0])]
-            if round != run["round"][-1]:
-                break
+    found, label = _event_of(row.payload, bandit.dim, round)
     if found is None:
         return None
     answer = bandit.answer(
         round, index=int(found["index"]), score=float(found["score"]), stamp=int(found["stamp"]), label=label
     )
-    return answer, bytes(found["body"])
+    return answer, bytes(found["body"]), on_disk()
 
 
-def _row_of(connection: apsw.Connection, number: int, round: int) -> Row | None:
-    """The first row that ends with that round or a later one: rounds only grow, so halving finds it."""
-    query = "SELECT min(key), max(key) FROM log WHERE key BETWEEN ? AND ?"
-    ((low, high),) = connection.execute(query, (key_of(number, 0), key_of(number + 1, 0) - 1))
-    if low is None:
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        ((rounds,),) = connection.execute("SELECT rounds FROM log WHERE key = ?", (middle,))
-        low, high = (low, middle) if rounds >= round else (middle + 1, high)
-    return row_at(connection, number, low - key_of(number, 0))
+def _event_of(payload: bytes, dim: int, round: int) -> tuple[Any, str | None]:
+    """The event of a decision, and the id of its action, which comes after it."""
+    found = None
+    for kind, run in events.runs(payload, dim):
+        if found is not None:
+            return found, run.decode() if kind == events.LABEL and isinstance(run, bytes) else None
+        if kind != events.ASKED or isinstance(run, bytes) or not run["round"][0] <= round <= run["round"][-1]:
+            continue
+        found = run[round - int(run["round"][0])]
+        if round != run["round"][-1]:
+            return found, None
+    return found, None

@@ -69,7 +69,7 @@ class Server:
 
     def said(self, event: str) -> list[dict[str, Any]]:
         """What its log says of that."""
-        every = [json.loads(line) for line in list(self.lines)]
+        every = [json.loads(line) for line in list(self.lines) if line.startswith("{")]
         return [said for said in every if said["event"] == event]
 
     @property

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from litestar import Litestar, Request, Response
+from litestar import HttpMethod, Litestar, Request, Response, route
 from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
+from litestar.response.base import ASGIResponse
 
 from latecomer import errors
 from latecomer.service.http import bandits, conversions, decisions, probes
+from latecomer.service.http.contract import OPERATIONS
 from latecomer.service.http.errors import CODES, Refusal, encoded
 from latecomer.service.http.reception import Reception
 
@@ -27,9 +29,9 @@ class Gate:
 
     def __init__(self, reception: Reception, *, more: Sequence[HTTPRouteHandler] = ()) -> None:
         self._metrics = reception.metrics
-        handlers = [route for room in (bandits, decisions, conversions, probes) for route in room.routes(reception)]
+        handlers = [one for room in (bandits, decisions, conversions, probes) for one in room.routes(reception)]
         self._app = Litestar(
-            [*handlers, *more],
+            [*map(_options, sorted({operation.path for operation in OPERATIONS})), *handlers, *more],
             exception_handlers={Exception: _Explainer(reception)},
             openapi_config=None,
             logging_config=None,
@@ -46,6 +48,18 @@ class Gate:
         finally:
             metrics.in_flight -= 1
             metrics.answered(scope["method"], scope.get("path_template", ""), perf_counter() - start)
+
+
+def _options(path: str) -> HTTPRouteHandler:
+    """What a path takes. Litestar's own answer names only the method that was registered first."""
+    methods = {operation.method.upper() for operation in OPERATIONS if operation.path == path}
+    allow = ", ".join(sorted({*methods, "OPTIONS"}))
+
+    @route(path.replace("{name}", "{name:str}"), http_method=[HttpMethod.OPTIONS], status_code=200)
+    async def options() -> ASGIResponse:
+        return ASGIResponse(status_code=204, headers={"allow": allow})
+
+    return options
 
 
 class _Explainer:

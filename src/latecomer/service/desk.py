@@ -12,11 +12,8 @@ from typing import Self
 
 import apsw
 import numpy.typing as npt
-from numpy import ndarray
 
-from latecomer.core.state import Array
 from latecomer.errors import ConflictError, StoreError, UnknownBanditError
-from latecomer.policies.action_sets import DOUBLE, action_set
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import checked_name, is_same, learner_of, new_birth, warm_up
@@ -28,7 +25,7 @@ from latecomer.service.messages import Answer, Conversion, Health, Info, Revocat
 from latecomer.service.owner import Owner
 from latecomer.service.pruning import removing, strangers
 from latecomer.service.recovery import bandit_of, births
-from latecomer.service.requests import answered, body_digest, checked_ids, request_digest
+from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
 from latecomer.service.spans import duration
 from latecomer.service.writer import Batch, Heads, OnCommit, Writer, on_disk
 
@@ -106,16 +103,16 @@ class Desk:
 
     def create(self, name: str, spec: Spec, *, heir_of: list[tuple[str, int]] | None = None) -> tuple[Info, bool]:
         """Make a bandit; (what it is, whether it is new). Durable when it returns; compiles, so call it in a thread."""
-        warm_up(learner_of(spec, seed=0))
+        learner = learner_of(spec, seed=0)
+        known = self._known(checked_name(name), spec)
+        if known is not None:
+            return known, False
+        warm_up(learner)
         with self._lock:
             self._check_open()
-            known = self._bandits.get(checked_name(name))
+            known = self._known(name, spec)  # somebody else may have been faster
             if known is not None:
-                if not is_same(known.birth.spec, spec):
-                    raise ConflictError(
-                        f"bandit {name!r} exists with another specification: delete it first, or choose another name"
-                    )
-                return known.info, False
+                return known, False
             birth = new_birth(self._free, name, spec, stamp=self._clock.now(), heir_of=heir_of)
             self._free += 1
             bandit = self._bandits[name] = Bandit(birth, birth.learner())
@@ -127,6 +124,14 @@ class Desk:
             ticket = self._append(bandit, begun, 1, birth.stamp)
         self.wait(ticket)
         return bandit.info, True
+
+    def _known(self, name: str, spec: Spec) -> Info | None:
+        known = self._bandits.get(name)
+        if known is None:
+            return None
+        if not is_same(known.birth.spec, spec):
+            raise ConflictError(f"bandit {name!r} exists with another specification: delete it, or choose another name")
+        return known.info
 
     def delete(self, name: str) -> None:
         """Forget a bandit and all its decisions. Durable when it returns."""
@@ -183,16 +188,16 @@ class Desk:
         request_id
             The same id and body get the same answer, as long as the log keeps it.
         body
-            16 bytes that stand for the body; computed from actions and ids without it.
+            At least 8 bytes that stand for the body; computed from actions and ids without it.
         """
         with self._lock:
             bandit = self._bandit(name)
-            array = _array(actions, bandit.dim)
+            array = asked_actions(actions, bandit.dim)
             if ids is not None:
                 checked_ids(ids, len(array))
             digests = b""
             if request_id is not None:
-                digests = request_digest(request_id) + (body or body_digest(array, ids))
+                digests = request_digest(request_id) + (body or body_digest(array, ids))[: events.BODY]
                 known = answered(self._reader, bandit, digests, request_id)
                 if known is not None:
                     return known
@@ -282,17 +287,3 @@ class Desk:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _array(actions: npt.ArrayLike, dim: int) -> Array:
-    """A (K, d) array of doubles; most come as one, and are not looked at twice."""
-    if (
-        type(actions) is ndarray
-        and actions.dtype is DOUBLE
-        and actions.ndim == 2
-        and actions.flags.carray
-        and actions.shape[1] == dim
-        and actions.shape[0]
-    ):
-        return actions
-    return action_set(actions, dim)

@@ -3,7 +3,7 @@
 | kind | what | bytes |
 | --- | --- | --- |
 | 1 | decision: index u32, round i64, stamp i64, score f64, the chosen action d × f64 | 29 + 8d |
-| 2 | decision with a request id: the same, the request's digest (16), its body's digest (16) | 61 + 8d |
+| 2 | decision with a request id: the same, the request's digest (16), its body's digest (8) | 53 + 8d |
 | 3 | the chosen action's id, after its decision: length u16, UTF-8 | 3 + length |
 | 4 | conversion: verdict u8, round i64, stamp i64, occurred i64, value f64 | 34 |
 | 5 | revocation: verdict u8, round i64, stamp i64, occurred i64 | 26 |
@@ -27,7 +27,7 @@ import numpy.typing as npt
 DECISION, ASKED, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED = range(1, 10)
 
 NOT_SAID = -(2**63)
-DIGEST = 16
+DIGEST, BODY = 16, 8
 
 pack_decision = struct.Struct("<BIqqd").pack
 pack_unknown = struct.Struct("<BII").pack
@@ -50,7 +50,7 @@ def layout(dim: int) -> dict[int, np.dtype[np.void]]:
     action = ("action", "<f8", (dim,))
     return {
         DECISION: np.dtype([*_DECISION, action]),
-        ASKED: np.dtype([*_DECISION, action, ("request", f"V{DIGEST}"), ("body", f"V{DIGEST}")]),
+        ASKED: np.dtype([*_DECISION, action, ("request", f"V{DIGEST}"), ("body", f"V{BODY}")]),
         CONVERSION: CONVERSIONS,
         REVOCATION: REVOCATIONS,
         UNKNOWN: np.dtype([("kind", "u1"), ("conversions", "<u4"), ("revocations", "<u4")]),

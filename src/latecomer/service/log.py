@@ -19,6 +19,8 @@ from latecomer.errors import DamagedFileError, FileError, NewerFileError
 
 FORMAT = 1
 _APPLICATION = 0x4C617465  # "Late"
+_PAGE = 16_384
+"""A commit's row is a few kilobytes: larger pages leave less of themselves empty."""
 _SHIFT = 40
 LAST = (1 << _SHIFT) - 1
 """The largest number that a row can have."""
@@ -73,6 +75,7 @@ def sealed(bandit: int, seq: int, *, count: int, rounds: int, stamp: int, before
 def make(path: Path) -> None:
     """An empty log; whole, and in the file itself, before anything is written ahead of it."""
     connection = apsw.Connection(fspath(path))
+    connection.pragma("page_size", _PAGE)
     connection.pragma("synchronous", "full")
     with connection:
         connection.pragma("application_id", _APPLICATION)

@@ -1,5 +1,7 @@
 """From a file to bandits: which ones there are, and each one's newest snapshot moved on by the rows after it."""
 
+from itertools import islice
+
 import apsw
 import msgspec
 import numpy as np
@@ -13,6 +15,8 @@ from latecomer.service.births import Birth
 from latecomer.service.log import DESK, GENESIS, Row, damaged, row_of_round, rows, seq_of
 from latecomer.service.snapshots import keys, read, requests_of
 from latecomer.service.writer import Heads
+
+_AT_ONCE = 256
 
 
 def births(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, Birth], int]:
@@ -89,20 +93,22 @@ def _open_rounds(
     connection: apsw.Connection, birth: Birth, hollow: Hollow, *, seq: int, anchor: bytes, requests: dict[bytes, int]
 ) -> tuple[Array, Integers]:
     """The actions and stamps of the open rounds, and their requests, from the rows up to number `seq`."""
-    first = row_of_round(connection, birth.number, hollow.oldest) if hollow.oldest <= hollow.rounds else None
+    oldest, dim = hollow.oldest, birth.spec.dim
+    first = row_of_round(connection, birth.number, oldest) if oldest <= hollow.rounds else None
     begin, before = (first.seq, first.before) if first else (seq, None)
-    actions, stamps, last = [np.empty((0, birth.spec.dim))], [np.empty(0, np.int64)], b""
-    for row in rows(connection, birth.number, after=begin - 1, before=before, until=seq):
-        last = row.checksum
-        for kind, run in events.runs(row.payload, birth.spec.dim):
+    found = rows(connection, birth.number, after=begin - 1, before=before, until=seq)
+    actions, stamps, last = [np.empty((0, dim))], [np.empty(0, np.int64)], b""
+    while some := list(islice(found, _AT_ONCE)):
+        last = some[-1].checksum
+        for kind, run in events.runs(b"".join(row.payload for row in some), dim):  # long runs are read fastest
             if isinstance(run, bytes) or kind not in (events.DECISION, events.ASKED):
                 continue
-            held = run[run["round"] >= hollow.oldest]
+            held = run[run["round"] >= oldest]
             actions.append(held["action"])
             stamps.append(held["stamp"])
             if kind == events.ASKED:
                 requests.update(zip(held["request"].tolist(), held["round"].tolist(), strict=True))
     if last != anchor:
         raise damaged(birth.number, seq, "a snapshot stands on it, and it is missing or another")
-    rounds = np.arange(hollow.oldest, hollow.rounds + 1)
+    rounds = np.arange(oldest, hollow.rounds + 1)
     return np.concatenate(actions), rounds if isinstance(birth.spec.window, int) else np.concatenate(stamps)

@@ -1,14 +1,17 @@
-"""The same request, the same answer: requests by their digests, and answers read back from the log."""
+"""What a request asks, made certain; and the same request, the same answer, read back from the log."""
 
-import hashlib
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 import apsw
 import msgspec
+import numpy.typing as npt
+from numpy import ndarray
 
 from latecomer.core.state import Array
 from latecomer.errors import ConflictError, InputError
+from latecomer.policies.action_sets import DOUBLE, action_set
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.log import row_of_round
@@ -18,20 +21,31 @@ from latecomer.service.writer import Batch, on_disk
 _LONGEST = 256
 
 
+def asked_actions(actions: npt.ArrayLike, dim: int) -> Array:
+    """A (K, d) array of doubles; most come as one, and are not looked at twice."""
+    if (
+        type(actions) is ndarray
+        and actions.dtype is DOUBLE
+        and actions.ndim == 2
+        and actions.flags.carray
+        and actions.shape[1] == dim
+        and actions.shape[0]
+    ):
+        return actions
+    return action_set(actions, dim)
+
+
 def request_digest(request_id: str) -> bytes:
-    """16 bytes that stand for a request id."""
+    """16 bytes that stand for a request id, which must never meet another's."""
     if not isinstance(request_id, str) or not 0 < len(request_id) <= _LONGEST:
         raise InputError(f"request_id must be a text of 1 to {_LONGEST} characters; got {request_id!r}")
-    return _digest(request_id.encode("utf-8", "surrogatepass"))
+    return blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=events.DIGEST).digest()
 
 
 def body_digest(actions: Array, ids: Sequence[str] | None) -> bytes:
-    """16 bytes that stand for what a request asks, where the caller has none of its own."""
-    return _digest(msgspec.msgpack.encode((actions.shape, actions.tobytes(), ids)))
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=events.DIGEST).digest()
+    """8 bytes that stand for what a request asks, where the caller has none of its own; they need only differ."""
+    data = msgspec.msgpack.encode((actions.shape, actions.tobytes(), ids))
+    return blake2b(data, digest_size=events.BODY).digest()
 
 
 def checked_ids(ids: Sequence[str], count: int) -> None:

@@ -91,14 +91,14 @@ def writing(connection: apsw.Connection, frozen: Frozen, *, seq: int, anchor: by
             break
         yield
     key, data = key_of(frozen.number, seq), memoryview(msgspec.msgpack.encode(snapshot))
-    connection.execute("DELETE FROM part WHERE key = ?", (key,))
+    others = [other for other in keys(connection, frozen.number) if other != key]
+    yield from discarding(connection, frozen.number, [*others[: 1 - KEPT], key])  # first, for their room is needed
     for part, at in enumerate(range(0, len(data), _PART)):
         connection.execute("INSERT INTO part VALUES (?, ?, ?)", (key, part, bytes(data[at : at + _PART])))
         yield
     entry = (key, frozen.policy.oldest, anchor, _checksum(key, anchor, data))
     connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", entry)
     yield
-    yield from discarding(connection, frozen.number, keys(connection, frozen.number)[:-KEPT])
 
 
 def keys(connection: apsw.Connection, bandit: int) -> list[int]:

@@ -22,9 +22,9 @@ START_LIMIT, STOP_LIMIT = 60.0, 20.0
 class Server:
     """A running server, and what it has said."""
 
-    def __init__(self, store: Path, *arguments: str, **environment: str) -> None:
+    def __init__(self, store: Path, *arguments: str, port: int = 0, **environment: str) -> None:
         self.store = store
-        command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", "0", *arguments]
+        command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", str(port), *arguments]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("LATECOMER_")}
         self.process = subprocess.Popen(  # noqa: S603
             command, stderr=subprocess.PIPE, text=True, env={**clean, **environment}, cwd=store.parent
@@ -109,9 +109,9 @@ class Server:
 
 
 @contextmanager
-def running(store: Path, *arguments: str, **environment: str) -> Iterator[Server]:
+def running(store: Path, *arguments: str, port: int = 0, **environment: str) -> Iterator[Server]:
     """A server for the length of a block."""
-    server = Server(store, *arguments, **environment)
+    server = Server(store, *arguments, port=port, **environment)
     try:
         yield server
     finally:

@@ -3,6 +3,7 @@
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from servers import Server, refusal, running
 
 from latecomer.errors import DamagedFileError, InputError
-from latecomer.service.keys import SCOPES, KeyFile
+from latecomer.service.keys import FRESH, SCOPES, KeyFile
 
 ROWS = {"actions": [[0.6, 0.0], [0.0, 0.8]]}
 SPEC = {"dim": 2, "window": 100}
@@ -30,7 +31,9 @@ class Keys:
         self.file = KeyFile(Path(f"{server.store}.keys"))
 
     def make(self, *scopes: str, bandits: tuple[str, ...] = ("*",)) -> str:
-        return self.file.add(scopes=scopes, bandits=bandits)[0]
+        made = self.file.add(scopes=scopes, bandits=bandits)[0]
+        time.sleep(2 * FRESH)
+        return made
 
     def ask(self, key: str | None, method: str, path: str, body: object = None) -> httpx.Response:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
@@ -127,10 +130,13 @@ def test_revoking_the_last_key_does_not_open_the_door(tmp_path: Path) -> None:
         assert server.http.get("/v1/bandits").status_code == 200  # no keys, this machine alone
         file = KeyFile(Path(f"{server.store}.keys"))
         _, key = file.add(scopes=["read"])
+        time.sleep(2 * FRESH)
         assert server.http.get("/v1/bandits").status_code == 401
         file.revoke(key.id)
+        time.sleep(2 * FRESH)
         assert server.http.get("/v1/bandits").status_code == 401
         file.path.write_text("not keys")
+        time.sleep(2 * FRESH)
         answer = server.http.get("/v1/bandits")
         assert (answer.status_code, refusal(answer)["code"]) == (503, "unavailable")
 
@@ -155,6 +161,7 @@ def test_every_address_with_keys(tmp_path: Path) -> None:
         assert server.http.get("/v1/bandits").status_code == 401
         assert server.http.get("/v1/bandits", headers={"Authorization": f"Bearer {presented}"}).status_code == 200
         (tmp_path / "a.db.keys").unlink()
+        time.sleep(2 * FRESH)
         assert server.http.get("/v1/bandits").status_code == 401
 
 

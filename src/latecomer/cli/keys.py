@@ -65,7 +65,7 @@ def revoke(
     store: Store = None,
     keys: Keys = None,
 ) -> None:
-    """Revoke a key; a running server refuses it from the next request on.
+    """Revoke a key; a running server refuses it from now on.
 
     \b
     Example:

@@ -26,7 +26,7 @@ class Door:
     def admit(self, scope: Any, wanted: Scope, bandit: str | None = EVERY_BANDIT) -> Key | None:
         """The key that was shown, or none where none is needed. `bandit` None: any key of that scope will do."""
         try:
-            if self._keys.keys() is None and not self._always:
+            if self._keys.recent() is None and not self._always:
                 return None
             key = self._shown(scope)
         except FileError as error:

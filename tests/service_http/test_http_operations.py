@@ -198,3 +198,22 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 def msgspec_defaults() -> dict[str, object]:
     return dict(zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True))
+
+
+@pytest.mark.parametrize("file", ["latecomer.service", "Dockerfile"])
+def test_what_is_deployed_sets_what_can_be_set(file: str) -> None:
+    used = set(re.findall(rf"\b{PREFIX}(\w+)=", (ROOT / "deploy" / file).read_text()))
+    assert used
+    assert {name.lower() for name in used} <= set(names())
+
+
+def test_the_shop_of_the_example_learns(tmp_path: Path) -> None:
+    source = ROOT / "examples/shop.py"
+    assert len(source.read_text().splitlines()) <= 60
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, str(source), "800"], capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path
+    )
+    regret = [float(value) for value in re.findall(r"regret a visitor ([\d.]+)", ended.stdout)]
+    assert len(regret) == 8
+    assert sum(regret[4:]) < 0.7 * sum(regret[:4])
+    assert "'accepted'" in ended.stdout

@@ -24,7 +24,15 @@ print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 
 
 @pytest.mark.parametrize(
-    "asked", [["--help"], ["--version"], ["simulate", "--help"], ["serve", "--help"], ["keys", "add", "--help"]]
+    "asked",
+    [
+        ["--help"],
+        ["reproduce", "--help"],
+        ["--version"],
+        ["simulate", "--help"],
+        ["serve", "--help"],
+        ["keys", "add", "--help"],
+    ],
 )
 def test_help_brings_nothing_heavy(asked: list[str]) -> None:
     ended = subprocess.run([sys.executable, "-c", RUN_AND_LIST, *asked], check=True, capture_output=True, text=True)  # noqa: S603

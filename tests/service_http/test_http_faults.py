@@ -1,6 +1,7 @@
 """Conversions told many times by many, and servers killed under load: exact counts, exact sums."""
 
 import random
+import resource
 import threading
 import time
 from collections import Counter
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from servers import Server, running
+from servers import Server, refusal, running
 
 import latecomer as lc
+from latecomer.errors import StoreError
 from latecomer.service.desk import Desk
 from latecomer.service.messages import Conversion
 
@@ -177,3 +179,30 @@ def test_a_server_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> No
 @pytest.mark.soak
 def test_a_server_that_is_killed_a_thousand_times(tmp_path: Path) -> None:
     killed(tmp_path, 1_000)
+
+
+def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:
+    """The kernel refuses the server's writes, as a full disk would, and then no longer."""
+    sets = action_sets(0, 4)
+    with running(tmp_path / "a.db") as server, server.client(retries=0) as client:
+        client.create("b", dim=DIM, window=1000)
+        first = client.decide("b", sets[0])
+        unlimited = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, unlimited[1]))
+        for _ in range(2):
+            with pytest.raises(StoreError, match="the log cannot be written"):
+                client.decide("b", sets[1], request_id="while it was full")
+        with pytest.raises(StoreError):
+            client.convert("b", first.decision_id)
+        refused = server.http.get("/readyz")
+        assert (refused.status_code, refusal(refused)["code"]) == (503, "unavailable")
+        assert refused.headers["retry-after"] == "1"
+        assert server.http.get("/healthz").status_code == 200
+        assert client.stats("b").conversions["accepted"] == 0  # reads go on
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, unlimited)
+        with server.client(retries=20) as patient:
+            answer = patient.decide("b", sets[1], request_id="while it was full")
+            assert patient.decide("b", sets[1], request_id="while it was full") == answer
+            assert patient.convert("b", first.decision_id) is lc.Verdict.ACCEPTED
+        assert server.http.get("/readyz").status_code == 200
+        assert client.stats("b").rounds == answer.round == 2

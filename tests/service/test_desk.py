@@ -102,7 +102,7 @@ def test_nothing_is_left_of_a_deleted_bandit(path: Path) -> None:
         desk.delete("shop")
     with Desk.open(path) as desk:
         assert [info.name for info in desk.bandits()] == ["other"]
-        ((rows, parts),) = desk._reader.execute(
+        ((rows, parts),) = desk.reader.execute(
             "SELECT (SELECT count(*) FROM log WHERE key >> 40 = 1), (SELECT count(*) FROM part WHERE key >> 40 = 1)"
         )
         assert (rows, parts) == (0, 0)
@@ -241,7 +241,7 @@ def test_the_writer_keeps_two_snapshots(path: Path) -> None:
         for _ in range(10):
             decided(desk, "shop", 10)
     with Desk.open(path) as desk:
-        ((snapshots, orphans),) = desk._reader.execute(
+        ((snapshots, orphans),) = desk.reader.execute(
             "SELECT (SELECT count(*) FROM snapshot),"
             " (SELECT count(*) FROM part WHERE key NOT IN (SELECT key FROM snapshot))"
         )

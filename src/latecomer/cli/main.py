@@ -6,7 +6,9 @@ import typer
 from typer.core import TyperGroup
 
 from latecomer import __version__
+from latecomer.cli.backup import backup
 from latecomer.cli.keys import app as keys
+from latecomer.cli.log import app as log
 from latecomer.cli.reproduce import reproduce
 from latecomer.cli.serve import serve
 from latecomer.cli.simulate import simulate
@@ -68,4 +70,6 @@ def latecomer(
 app.command(short_help="Run the paper's experiments into one report.")(reproduce)
 app.command(short_help="Play an experiment of your own, described in a file.")(simulate)
 app.command(short_help="Serve decisions over HTTP, durably.")(serve)
+app.command(short_help="Copy a store that is in use.")(backup)
 app.add_typer(keys, name="keys")
+app.add_typer(log, name="log")

@@ -76,8 +76,7 @@ class Bandit:
         label = None
         if ids is not None:
             label = ids[index]
-            text = label.encode()
-            data += events.pack_label(events.LABEL, len(text)) + text
+            data += events.text_event(events.LABEL, label.encode())
         if digests:
             self.requests[digests[: events.DIGEST]] = round_
         self.rounds, self.stamp = round_, now
@@ -140,31 +139,48 @@ class Bandit:
 
     def fold(self, payload: bytes, stamp: int) -> None:
         """Move by one row of the log; `ValueError` where it does not follow from what the bandit is."""
-        for kind, run in events.runs(payload, self.dim):
-            if isinstance(run, bytes):
-                continue
-            if kind in (events.DECISION, events.ASKED):
-                self._fold_decisions(kind, run)
-            elif kind == events.CONVERSION:
-                verdicts, delays = recorded.credit(
-                    self.learner,
-                    as_int64(run["round"]),
-                    as_doubles(run["value"]),
-                    arrival(run["occurred"], run["stamp"]),
-                )
-                self.counters.add_conversions(verdicts, delays)
-                _check(verdicts, run)
-            elif kind == events.REVOCATION:
-                verdicts = self._taken_back(as_int64(run["round"]), arrival(run["occurred"], run["stamp"]))
-                self.counters.add_revocations(verdicts)
-                _check(verdicts, run)
-            elif kind == events.UNKNOWN:
-                self.counters.conversions[_UNKNOWN] += int(run["conversions"].sum())
-                self.counters.revocations[_UNKNOWN] += int(run["revocations"].sum())
-            elif kind == events.BEGUN and run["epoch"].tobytes().hex() != self.birth.epoch:
-                raise ValueError("it begins another bandit")
-            self.unsaved += len(run)
-        self.stamp = stamp
+        if self.moved_by(payload, stamp) != payload:
+            raise ValueError("its reports are judged otherwise when they are replayed")
+
+    def moved_by(self, payload: bytes, stamp: int, *, lacks: int = 0) -> bytes:
+        """Move by a row of this bandit's log, or another's: the row as this bandit would have written it.
+
+        Parameters
+        ----------
+        payload, stamp
+            The row's events, and its latest stamp.
+        lacks
+            How many of the first rounds this bandit has not; what refers to them is left out.
+        """
+        told = b"".join(
+            events.text_event(kind, run) if isinstance(run, bytes) else self._moved_by(kind, run, lacks)
+            for kind, run in events.runs(payload, self.dim)
+        )
+        self.stamp = max(self.stamp, stamp)
+        return told
+
+    def _moved_by(self, kind: int, run: events.Records, lacks: int) -> bytes:
+        if lacks and "round" in (run.dtype.names or ()):
+            run = run[run["round"] > lacks]
+            run["round"] -= lacks
+        if kind in (events.DECISION, events.ASKED):
+            self._fold_decisions(kind, run)
+        elif kind == events.CONVERSION:
+            came = arrival(run["occurred"], run["stamp"])
+            verdicts, delays = recorded.credit(self.learner, as_int64(run["round"]), as_doubles(run["value"]), came)
+            self.counters.add_conversions(verdicts, delays)
+            run = _judged(run, verdicts)
+        elif kind == events.REVOCATION:
+            verdicts = self._taken_back(as_int64(run["round"]), arrival(run["occurred"], run["stamp"]))
+            self.counters.add_revocations(verdicts)
+            run = _judged(run, verdicts)
+        elif kind == events.UNKNOWN:
+            self.counters.conversions[_UNKNOWN] += int(run["conversions"].sum())
+            self.counters.revocations[_UNKNOWN] += int(run["revocations"].sum())
+        elif kind == events.BEGUN and run["epoch"].tobytes().hex() != self.birth.epoch:
+            raise ValueError("it begins another bandit")
+        self.unsaved += len(run)
+        return run.tobytes()
 
     def _fold_decisions(self, kind: int, run: events.Records) -> None:
         if not np.array_equal(run["round"], np.arange(self.rounds + 1, self.rounds + 1 + len(run))):
@@ -253,8 +269,7 @@ def _reports(
     return told
 
 
-def _check(verdicts: Integers, run: events.Records) -> None:
-    """A replay that judges otherwise than the log says is not a replay."""
-    wrong = np.flatnonzero(verdicts != run["verdict"])
-    if len(wrong):
-        raise ValueError(f"its report of round {run['round'][wrong[0]]} is judged otherwise when it is replayed")
+def _judged(run: events.Records, verdicts: Integers) -> events.Records:
+    told = run.copy()
+    told["verdict"] = verdicts
+    return told

@@ -50,7 +50,7 @@ class Desk:
         self._bandits = {birth.name: bandit_of(connection, birth, heads) for birth in found.values()}
         latest = max((bandit.stamp for bandit in self._bandits.values()), default=0)
         self._clock = clock_of(connection, clock, latest)
-        self._connection, self._reader, self._owner = connection, reader, owner
+        self._connection, self.reader, self._owner = connection, reader, owner
         self._lock = RLock()
         self._writer = Writer(connection, self._lock, heads)
         self._keeper = Keeper(self._writer, every=every, retention=keep)
@@ -116,12 +116,10 @@ class Desk:
             birth = new_birth(self._free, name, spec, stamp=self._clock.now(), heir_of=heir_of)
             self._free += 1
             bandit = self._bandits[name] = Bandit(birth, birth.learner())
-            text = birth.encoded()
-            self._writer.append(
-                DESK, events.pack_created(events.CREATED, len(text)) + text, count=1, rounds=0, stamp=birth.stamp
-            )
+            created = events.text_event(events.CREATED, birth.encoded())
+            self._writer.append(DESK, created, count=1, rounds=0, stamp=birth.stamp)
             begun = bytes([events.BEGUN]) + bytes.fromhex(birth.epoch)
-            ticket = self._append(bandit, begun, 1, birth.stamp)
+            ticket = self._append(bandit, begun, 1, 0)  # an heir's first events are older than itself
         self.wait(ticket)
         return bandit.info, True
 
@@ -198,7 +196,7 @@ class Desk:
             digests = b""
             if request_id is not None:
                 digests = request_digest(request_id) + (body or body_digest(array, ids))[: events.BODY]
-                known = answered(self._reader, bandit, digests, request_id)
+                known = answered(self.reader, bandit, digests, request_id)
                 if known is not None:
                     return known
             self._check_open()
@@ -236,6 +234,13 @@ class Desk:
         if bandit.unsaved >= self._keeper.every or now - bandit.saved_at > DAY:
             self._keeper.save(bandit, now)
         return ticket
+
+    def adopt(self, name: str, payload: bytes, *, count: int, stamp: int, lacks: int) -> Ticket:
+        """Move a bandit by a row of another one's log, and write it as its own; see `latecomer.service.replay`."""
+        with self._lock:
+            bandit = self._bandit(name)
+            self._check_open()
+            return self._append(bandit, bandit.moved_by(payload, stamp, lacks=lacks), count, stamp)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -278,7 +283,7 @@ class Desk:
                 if bandit.unsaved and not self._writer.failure:
                     self._keeper.save(bandit, self._clock.now(), last=True)
         self._writer.stop()
-        self._reader.close()
+        self.reader.close()
         self._connection.close()
         self._owner.release()
 

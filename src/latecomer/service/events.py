@@ -28,6 +28,7 @@ DECISION, ASKED, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED
 
 NOT_SAID = -(2**63)
 DIGEST, BODY = 16, 8
+BEGUN_SIZE = 9
 
 pack_decision = struct.Struct("<BIqqd").pack
 pack_unknown = struct.Struct("<BII").pack
@@ -57,6 +58,11 @@ def layout(dim: int) -> dict[int, np.dtype[np.void]]:
         BEGUN: np.dtype([("kind", "u1"), ("epoch", "V8")]),
         DELETED: np.dtype([("kind", "u1"), ("number", "<u4")]),
     }
+
+
+def text_event(kind: int, text: bytes) -> bytes:
+    """An event of variable size, as it stands in a payload."""
+    return (pack_label if kind == LABEL else pack_created)(kind, len(text)) + text
 
 
 def runs(payload: bytes, dim: int) -> Iterator[tuple[int, Records | bytes]]:

@@ -148,6 +148,13 @@ def rows(
         after, before = row.seq, row.checksum
 
 
+def first_seq(connection: apsw.Connection, bandit: int) -> int:
+    """The number of the first row that has not been pruned; 1 where there is none."""
+    query = "SELECT min(key) FROM log WHERE key BETWEEN ? AND ?"
+    ((key,),) = connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))
+    return 1 if key is None else seq_of(key)
+
+
 def row_of_round(connection: apsw.Connection, bandit: int, round: int) -> Row | None:
     """The first row that ends with that round or a later one: rounds only grow, so halving finds it."""
     query = "SELECT min(key), max(key) FROM log WHERE key BETWEEN ? AND ?"

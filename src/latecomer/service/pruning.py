@@ -18,9 +18,11 @@ def pruning(connection: apsw.Connection, bandit: Bandit, *, now: int, retention:
     ((key, oldest),) = connection.execute(query, (key_of(bandit.number, 0), key_of(bandit.number, LAST)))
     if key is None:
         return
-    query = "SELECT key, rounds FROM log WHERE key BETWEEN ? AND ? AND stamp < ? AND rounds < ? ORDER BY key LIMIT ?"
-    span = (key_of(bandit.number, 0), key - 1)
-    while doomed := list(connection.execute(query, (*span, stamp, oldest, _AT_ONCE))):
+    span = (key_of(bandit.number, 0), key)
+    kept = "SELECT min(key) FROM log WHERE key BETWEEN ? AND ? AND NOT (key < ? AND stamp < ? AND rounds < ?)"
+    ((first,),) = connection.execute(kept, (*span, key, stamp, oldest))
+    query = "SELECT key, rounds FROM log WHERE key >= ? AND key < ? ORDER BY key LIMIT ?"
+    while doomed := list(connection.execute(query, (span[0], first or 0, _AT_ONCE))):
         connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ?", (doomed[0][0], doomed[-1][0]))
         bandit.forgotten = doomed[-1][1]
         yield

@@ -25,10 +25,8 @@ class Load(Struct):
 
 
 def request(path: str, body: bytes) -> bytes:
-    head = (
-        f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
 def run(port: int, requests: list[bytes], *, connections: int, seconds: float, once: bool = False) -> Load:

@@ -17,6 +17,7 @@ ROWS = [[0.6, 0.0], [0.0, 0.8]]
 DEEP, DIGITS = "[" * 100_000, "9" * 5_000
 DECISIONS, CONVERSIONS = "/v1/bandits/b/decisions", "/v1/bandits/b/conversions"
 MEGABYTE = 1 << 20
+JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +102,7 @@ def test_a_bad_body_changes_nothing(server: Server, case: str) -> None:
     content = body.encode() if isinstance(body, str) else body
     start = time.monotonic()
     try:
-        answer = server.http.post(path, content=content, headers={"Content-Type": "application/json"})
+        answer = server.http.post(path, content=content, headers=JSON)
     except httpx.WriteError:  # refused while it was still being sent
         assert status == 413
     else:
@@ -136,7 +137,7 @@ SPECS: dict[str, str] = {
 def test_a_bad_specification_makes_nothing(server: Server, case: str) -> None:
     before = facts(server)
     start = time.monotonic()
-    answer = server.http.put("/v1/bandits/new", content=SPECS[case])
+    answer = server.http.put("/v1/bandits/new", content=SPECS[case], headers=JSON)
     assert answer.status_code == 400, answer.text
     refusal(answer)
     assert time.monotonic() - start < 1
@@ -160,8 +161,8 @@ def test_a_bad_name_is_a_name_of_nothing(server: Server, name: str) -> None:
 def raw(server: Server, line: str, body: bytes) -> tuple[int, bytes]:
     """Sent as it stands: a client would tidy the path up."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
-        head = f"{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-        connection.sendall(head.encode() + body)
+        head = f"{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         got = b""
         while part := connection.recv(65536):
             got += part
@@ -204,7 +205,7 @@ def test_a_bad_array_changes_nothing(server: Server, case: str) -> None:
 
 def test_nothing_is_unpacked(server: Server) -> None:
     bomb, memory = gzip.compress(b" " * 100 * MEGABYTE), server.memory
-    answer = server.http.post(DECISIONS, content=bomb, headers={"Content-Encoding": "gzip"})
+    answer = server.http.post(DECISIONS, content=bomb, headers={"Content-Encoding": "gzip"} | JSON)
     assert (answer.status_code, refusal(answer)["code"]) == (415, "unsupported_media_type")
     assert server.memory - memory < 50 * MEGABYTE
 
@@ -212,7 +213,7 @@ def test_nothing_is_unpacked(server: Server) -> None:
 def test_a_body_without_a_length_is_cut_off(server: Server) -> None:
     memory = server.memory
     try:
-        answer = server.http.post(DECISIONS, content=(b" " * 65536 for _ in range(2000)))
+        answer = server.http.post(DECISIONS, content=(b" " * 65536 for _ in range(2000)), headers=JSON)
     except httpx.WriteError:
         pass
     else:
@@ -227,6 +228,8 @@ def test_only_json_and_arrays_are_taken(server: Server, kind: str) -> None:
     answer = server.http.post(DECISIONS, content=json.dumps({"actions": ROWS}), headers={"Content-Type": kind})
     assert (answer.status_code, refusal(answer)["code"]) == (415, "unsupported_media_type")
     answer = server.http.post(CONVERSIONS, content=npy(np.eye(2)), headers={"Content-Type": "application/x-npy"})
+    assert answer.status_code == 415
+    answer = server.http.post(DECISIONS, content=json.dumps({"actions": ROWS}))  # no type at all
     assert answer.status_code == 415
 
 
@@ -257,7 +260,7 @@ def test_one_shape_for_every_error(server: Server, method: str, path: str, statu
 
 
 def test_the_place_of_a_mistake_is_named(server: Server) -> None:
-    answer = server.http.post(DECISIONS, content=actions('[[0.6, 0], [0, "x"]]'))
+    answer = server.http.post(DECISIONS, content=actions('[[0.6, 0], [0, "x"]]'), headers=JSON)
     assert refusal(answer)["field"] == "actions[1][1]"
     answer = server.http.post(CONVERSIONS, json=[{"decision_id": "x"}, {"value": 1}])
     assert refusal(answer)["field"] == "[1]"

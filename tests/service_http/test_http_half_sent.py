@@ -10,9 +10,10 @@ from servers import Server, running
 
 HALF = 200
 LIMIT = 15.0
-HALF_A_HEAD = b"POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: x\r\nContent-Ty"
-HALF_A_BODY = b'POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"actions": [[0.'
-NO_CHUNK = b"POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"
+HEAD = b"POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+HALF_A_HEAD = HEAD + b"Content-Le"
+HALF_A_BODY = HEAD + b'Content-Length: 1000\r\n\r\n{"actions": [[0.'
+NO_CHUNK = HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"
 
 
 @pytest.fixture(scope="module")

@@ -141,6 +141,27 @@ def test_revoking_the_last_key_does_not_open_the_door(tmp_path: Path) -> None:
         assert (answer.status_code, refusal(answer)["code"]) == (503, "unavailable")
 
 
+def test_without_keys_only_this_machine_is_answered(tmp_path: Path) -> None:
+    """A page whose name was made to lead to this machine is not this machine."""
+    with running(tmp_path / "a.db") as server:
+        for host in ("localhost", "127.0.0.1", "127.0.0.1:80", "[::1]:8080", "LOCALHOST:1"):
+            assert server.http.get("/v1/bandits", headers={"Host": host}).status_code == 200
+        for host in (
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:8080",
+            "10.0.0.1",
+            "x@localhost",
+        ):
+            answer = server.http.get("/v1/bandits", headers={"Host": host})
+            assert (answer.status_code, refusal(answer)["code"]) == (403, "forbidden"), host
+            assert server.http.put("/v1/bandits/b", json=SPEC, headers={"Host": host}).status_code == 403
+        key, _ = KeyFile(Path(f"{server.store}.keys")).add(scopes=["read"])
+        time.sleep(2 * FRESH)
+        named = {"Host": "decisions.example", "Authorization": f"Bearer {key}"}
+        assert server.http.get("/v1/bandits", headers=named).status_code == 200
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "localhost.example"])  # noqa: S104 - that is the point
 def test_another_address_takes_keys(tmp_path: Path, host: str) -> None:
     ended = subprocess.run(  # noqa: S603

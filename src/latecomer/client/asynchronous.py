@@ -23,7 +23,7 @@ class AsyncClient:
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 4) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout)
-        self._retries = retries
+        self._timeout, self._retries = timeout, retries
 
     async def create(
         self,
@@ -95,7 +95,11 @@ class AsyncClient:
         for wait in (*calls.waits(self._retries), None):
             try:
                 answer = await self._http.request(
-                    call.method, call.path, content=call.content, headers={"Content-Type": call.kind}
+                    call.method,
+                    call.path,
+                    content=call.content,
+                    headers={"Content-Type": call.kind},
+                    timeout=max(self._timeout, call.patience),
                 )
             except httpx.TransportError as error:
                 if wait is None:

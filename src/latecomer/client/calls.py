@@ -23,6 +23,8 @@ LARGEST = 10_000
 """Conversions in one request; more are sent in several."""
 PASSING = frozenset({408, 502, 503, 504})
 """Answers after which the same request may do better."""
+COMPILING = 120.0
+"""Seconds for a bandit of a new dimension, for which machine code is made."""
 _LONGEST_WAIT = 5.0
 
 
@@ -34,6 +36,8 @@ class Call(Struct, Generic[T], frozen=True, kw_only=True):
     gives: type[T]
     content: bytes | None = None
     kind: str = "application/json"
+    patience: float = 0.0
+    """Seconds that its answer may take, where that is longer than usual."""
 
 
 class _Bandits(Struct, frozen=True):
@@ -65,7 +69,7 @@ def create(
     spec: dict[str, Any] = {"dim": dim, "window": window, "parameters": dict(parameters or {})}
     if policy is not None:
         spec["policy"] = policy
-    return Call(method="PUT", path=_path(name), gives=Info, content=_json(spec))
+    return Call(method="PUT", path=_path(name), gives=Info, content=_json(spec), patience=COMPILING)
 
 
 def bandits() -> "Call[_Bandits]":

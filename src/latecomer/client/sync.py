@@ -28,7 +28,7 @@ class Client:
     key
         The key, where the server wants one.
     timeout
-        Seconds to wait for one answer.
+        Seconds to wait for one answer; a bandit that has to be compiled for is given longer.
     retries
         How many times to try again.
     """
@@ -36,7 +36,7 @@ class Client:
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 4) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
-        self._retries = retries
+        self._timeout, self._retries = timeout, retries
 
     def create(
         self,
@@ -105,11 +105,15 @@ class Client:
         for wait in (*calls.waits(self._retries), None):
             try:
                 answer = self._http.request(
-                    call.method, call.path, content=call.content, headers={"Content-Type": call.kind}
+                    call.method,
+                    call.path,
+                    content=call.content,
+                    headers={"Content-Type": call.kind},
+                    timeout=max(self._timeout, call.patience),
                 )
             except httpx.TransportError as error:
                 if wait is None:
-                    raise ServiceError(f"{self._http.base_url} does not answer: {error}") from error
+                    raise ServiceError(f"{self._http.base_url} does not answer: {error!r}") from error
             else:
                 if wait is None or answer.status_code not in calls.PASSING:
                     return calls.result(call, answer.status_code, answer.content)

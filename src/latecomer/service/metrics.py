@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from latecomer.service.messages import Stats
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS"})
 _EVENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 
 
@@ -32,6 +33,9 @@ class Metrics:
         )
         self._refused = Counter(
             "latecomer_refused_requests", "Answers that were errors.", ["code"], registry=self._registry
+        )
+        Gauge("latecomer_requests_in_flight", "Requests being answered.", registry=self._registry).set_function(
+            lambda: self.in_flight
         )
         self._commit_seconds = Histogram(
             "latecomer_commit_seconds",
@@ -57,7 +61,12 @@ class Metrics:
         """A request has been answered."""
         found = self._routes.get((method, route))
         if found is None:
-            found = self._routes[method, route] = self._seconds.labels(method, route)
+            labels = (
+                (method, route) if route and method in _METHODS else ("other", "other")
+            )  # not as many as are made up
+            found = self._seconds.labels(*labels)
+            if labels == (method, route):
+                self._routes[labels] = found
         found.observe(seconds)
 
     def refused(self, code: str) -> None:

@@ -24,28 +24,31 @@ class Intake:
 
     async def read(self, scope: Any, receive: Any) -> tuple[bytes, bytes]:
         """The body and its content type. What is announced as too long is refused before it is read."""
-        kind = JSON
+        kind, announced = b"", -1
         for name, value in scope["headers"]:
             if name == b"content-length":
-                if int(value) > self.limit:
+                announced = int(value)
+                if announced > self.limit:
                     raise self._too_large()
             elif name == b"content-type":
                 kind = value.partition(b";")[0].strip().lower()
             elif name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
                 raise Refusal(415, "the body must not be compressed: send it without Content-Encoding")
-        if kind != JSON and kind != NPY:
+        if kind != JSON and kind != NPY:  # none is none of them: a page elsewhere may send that without asking
             raise Refusal(415, "Content-Type must be application/json, or application/x-npy where an array is expected")
         try:
             async with asyncio.timeout(self.seconds):
-                return await self._whole(receive), kind
+                return await self._whole(receive, announced), kind
         except TimeoutError:
             raise Refusal(408, f"the body must arrive within {self.seconds:g} s") from None
 
-    async def _whole(self, receive: Any) -> bytes:
+    async def _whole(self, receive: Any, announced: int) -> bytes:
         message = await receive()
         body: bytes = message.get("body", b"")
         if not message.get("more_body", False):
             return self._checked(message, body)
+        if len(body) == announced:  # all of it: what is still to come is only the news that it ends
+            return body
         parts, size = [body], len(body)
         self._held += size
         try:

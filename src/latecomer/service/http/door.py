@@ -1,5 +1,6 @@
 """Who may come in: a key in the Authorization header, unless the server is for this machine alone and has no keys."""
 
+import re
 from typing import Any
 
 from latecomer.errors import FileError
@@ -7,6 +8,8 @@ from latecomer.service.http.errors import Refusal
 from latecomer.service.keys import EVERY_BANDIT, Key, KeyFile, Scope
 
 _BEARER = "bearer "
+_HERE = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+"""What a client on this machine calls this machine."""
 
 
 class Door:
@@ -27,6 +30,7 @@ class Door:
         """The key that was shown, or none where none is needed. `bandit` None: any key of that scope will do."""
         try:
             if self._keys.recent() is None and not self._always:
+                _refuse_strangers(scope)
                 return None
             key = self._shown(scope)
         except FileError as error:
@@ -43,3 +47,10 @@ class Door:
                 text: str = value.decode("latin-1")
                 return self._keys.find(text[len(_BEARER) :].strip()) if text[:7].lower() == _BEARER else None
         return None
+
+
+def _refuse_strangers(scope: Any) -> None:
+    """Without keys, a page in this machine's browser could pose as a client, under a name that leads here."""
+    for name, value in scope["headers"]:
+        if name == b"host" and _HERE.fullmatch(value) is None:
+            raise Refusal(403, "without keys, requests must be addressed to localhost: make a key to use another name")

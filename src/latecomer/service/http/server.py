@@ -73,6 +73,7 @@ async def _until(told: asyncio.Event, server: Server, log: Log, patience: float)
     log.info("draining")
     server.stop()  # type: ignore[no-untyped-call]
     _, unanswered = await asyncio.wait({serving}, timeout=patience)
+    await asyncio.sleep(0.1)  # Granian's own thread still takes its leave, and needs the interpreter for it
     if unanswered:
         log.warning("some requests did not end in time", seconds=patience)
 

@@ -1,6 +1,7 @@
 """Decisions and conversions over HTTP: what is answered, and that the same request is the same decision."""
 
 import io
+import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -64,6 +65,19 @@ def test_features_are_hashed(server: Server) -> None:
     )
     assert answer.status_code == 201
     assert answer.json()["action_id"] == f"offer-{answer.json()['index']}"
+
+
+def test_many_features_are_the_same_as_few(server: Server) -> None:
+    """What is hashed aside, so that others do not wait, is hashed alike."""
+    actions = [{"id": f"offer-{i}", "features": {f"f{j}": i / 100 + j for j in range(20)}} for i in range(100)]
+    small = {"actions": actions[:1], "request_id": "few"}
+    padded = {"request_id": "few", "actions": actions[:1], "context": {}}
+    path = "/v1/bandits/b/decisions"
+    assert server.http.post(path, json={"actions": actions, "context": {"a": 1}}).status_code == 201
+    first = server.http.post(path, json=small)
+    spaced = json.dumps(padded) + " " * 4096
+    again = server.http.post(path, content=spaced, headers={"Content-Type": "application/json"})
+    assert (again.status_code, again.json()) == (201, first.json())
 
 
 def test_the_same_request_is_the_same_decision_across_a_restart(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
     keys: str = ""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    max_body: Count = 4 << 20
+    max_body: Count = 2 << 20
     max_actions: Count = 1000
     max_terms: Count = 100_000
     max_dim: Count = 1024

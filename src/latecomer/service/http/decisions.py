@@ -1,5 +1,6 @@
 """POST /v1/bandits/{name}/decisions: vectors, raw features, or an array in NumPy's format."""
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qs
 
@@ -15,10 +16,13 @@ from latecomer.service.config import Settings
 from latecomer.service.features import hashed
 from latecomer.service.http.bodies import NPY, array_of
 from latecomer.service.http.errors import invalid
-from latecomer.service.http.reception import Reception, answer, decoded
+from latecomer.service.http.reception import LARGE, Reception, answer, decoded
 
 if TYPE_CHECKING:
     from latecomer.service.messages import Info
+
+_FEW_FEATURES = 2048
+"""Bytes of a body with features that are hashed in no time."""
 
 Label = Annotated[str, Meta(min_length=1, max_length=200)]
 Features = dict[str, float | bool | str | list[str] | None]
@@ -54,7 +58,7 @@ _decoder = msgspec.json.Decoder(DecisionRequest)
 def routes(reception: Reception) -> list[HTTPRouteHandler]:
     """The route, over this reception's desk."""
     desk, door, intake = reception.desk, reception.door, reception.intake
-    most = reception.settings.max_actions
+    limits, most = reception.settings, reception.settings.max_actions
 
     @post("/v1/bandits/{name:str}/decisions")
     async def decide(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
@@ -62,13 +66,23 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         door.admit(scope, "decide", name)
         info = desk.info(name)
         body, kind = await intake.read(scope, request.receive)
-        choice = _from_array(scope, body) if kind == NPY else _from_json(body, info, reception.settings)
+        if kind == NPY:
+            choice = _from_array(scope, body)
+        elif _is_heavy(body):
+            choice = await asyncio.to_thread(_from_json, body, info, limits)
+        else:
+            choice = _from_json(body, info, limits)
         _check(choice, info, most)
         result, ticket = desk.decide(name, choice.rows, choice.ids, request_id=choice.request_id)
         await desk.durable(ticket)
         return answer(result, 201)
 
     return [decide]
+
+
+def _is_heavy(body: bytes) -> bool:
+    """Whether others would wait for it: a large body, or features, each of which is joined with each of the context."""
+    return len(body) > LARGE or (len(body) > _FEW_FEATURES and b'"features"' in body)
 
 
 def _from_json(body: bytes, info: "Info", limits: Settings) -> Choice:

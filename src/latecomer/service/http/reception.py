@@ -1,5 +1,6 @@
 """What every route needs, in one place."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,13 +10,16 @@ from msgspec import Struct
 from latecomer.service.config import Settings
 from latecomer.service.http.bodies import JSON, Intake
 from latecomer.service.http.door import Door
-from latecomer.service.http.errors import MALFORMED, Refusal, malformed
+from latecomer.service.http.errors import MALFORMED, Refusal, invalid, malformed
 from latecomer.service.logs import Log
 from latecomer.service.metrics import Metrics
 
 if TYPE_CHECKING:
     from latecomer.service.desk import Desk
 
+LARGE = 1 << 15
+"""Bytes of a body from which others should not wait while it is decoded."""
+_LISTS = 100_000
 _encode = msgspec.json.Encoder().encode
 
 
@@ -34,11 +38,15 @@ class Reception(Struct, frozen=True, kw_only=True):
         body, kind = await self.intake.read(request.scope, request.receive)
         if kind != JSON:
             raise Refusal(415, "Content-Type must be application/json here")
+        if len(body) > LARGE:
+            return await asyncio.to_thread(decoded, body, decoder)
         return decoded(body, decoder)
 
 
 def decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     """The body as the decoder's type, or a refusal that names the place."""
+    if body.count(b"[") > _LISTS:  # empty lists take twenty times the memory of their text
+        raise invalid(f"the body must have at most {_LISTS} lists")
     try:
         return decoder.decode(body)
     except MALFORMED as error:

@@ -21,6 +21,9 @@ def pruning(connection: apsw.Connection, bandit: Bandit, *, now: int, retention:
     span = (key_of(bandit.number, 0), key)
     kept = "SELECT min(key) FROM log WHERE key BETWEEN ? AND ? AND NOT (key < ? AND stamp < ? AND rounds < ?)"
     ((first,),) = connection.execute(kept, (*span, key, stamp, oldest))
+    decided = "SELECT count(*) FROM (SELECT 1 FROM log WHERE key >= ? AND key < ? AND rounds > 0 LIMIT 1)"
+    if not next(iter(connection.execute(decided, (span[0], first or 0))))[0]:
+        return  # a log without its first row is not whole any more: not for a row that holds next to nothing
     query = "SELECT key, rounds FROM log WHERE key >= ? AND key < ? ORDER BY key LIMIT ?"
     while doomed := list(connection.execute(query, (span[0], first or 0, _AT_ONCE))):
         connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ?", (doomed[0][0], doomed[-1][0]))

@@ -92,7 +92,7 @@ class Desk:
             connection = connect(real, write=True)
             reader = connect(real, write=False)
             return cls(connection, reader, owner, clock=clock or ThisMachine(), every=snapshot_every, keep=keep)
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError, TypeError) as error:  # the latter where a damaged row has odd columns
             owner.release()
             raise unreadable(real, error) from error
         except BaseException:

@@ -27,7 +27,11 @@ def made_once(path: Path, owner: Owner) -> None:
 def clock_of(connection: apsw.Connection, machine: Machine, latest: int) -> DeskClock:
     """Time as the file knows it, and the file's knowledge renewed."""
     settings: dict[str, Any] = dict(connection.execute("SELECT name, value FROM setting"))
-    clock = DeskClock(machine, latest=latest, boot=settings.get("boot", ""), offset=int(settings.get("offset", 0)))
+    try:
+        offset = int(settings.get("offset", 0))
+    except ValueError:
+        raise DamagedFileError(f"the log's offset of time is damaged: {settings['offset']!r}") from None
+    clock = DeskClock(machine, latest=latest, boot=settings.get("boot", ""), offset=offset)
     with connection:
         for name, value in (("boot", clock.boot), ("offset", str(clock.offset))):
             connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))

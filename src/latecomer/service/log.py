@@ -111,9 +111,9 @@ def _check_format(connection: apsw.Connection, name: str) -> None:
         raise DamagedFileError(f"{name} is not kept with a write-ahead log: restore it from a copy")
 
 
-def unreadable(path: str | PathLike[str], error: apsw.Error) -> FileError:
+def unreadable(path: str | PathLike[str], error: Exception) -> FileError:
     """What SQLite found, in our words."""
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+    if not isinstance(error, apsw.Error) or isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return DamagedFileError(f"{fspath(path)} is damaged: {error}; restore it from a copy")
     return FileError(f"{fspath(path)} cannot be read: {error}")
 
@@ -158,16 +158,16 @@ def first_seq(connection: apsw.Connection, bandit: int) -> int:
 def row_of_round(connection: apsw.Connection, bandit: int, round: int) -> Row | None:
     """The first row that ends with that round or a later one: rounds only grow, so halving finds it."""
     query = "SELECT min(key), max(key) FROM log WHERE key BETWEEN ? AND ?"
-    ((low, high),) = connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))
-    if low is None:
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        found = list(connection.execute("SELECT rounds FROM log WHERE key = ?", (middle,)))
-        if not found:
-            raise damaged(bandit, seq_of(middle), "it is missing")
-        low, high = (low, middle) if found[0][0] >= round else (middle + 1, high)
-    return row_at(connection, bandit, seq_of(low))
+    with connection:  # one view of the file, for rows may be pruned meanwhile
+        ((low, high),) = connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))
+        while low is not None and low < high:
+            middle = (low + high) // 2
+            found = list(connection.execute("SELECT rounds FROM log WHERE key = ?", (middle,)))
+            if not found or not isinstance(found[0][0], int):
+                raise damaged(bandit, seq_of(middle), "it is missing, or no row")
+            low, high = (low, middle) if found[0][0] >= round else (middle + 1, high)
+        row = None if low is None else row_at(connection, bandit, seq_of(low))
+    return row
 
 
 def _read(connection: apsw.Connection, bandit: int, first: int, last: int) -> Iterator[Row]:

@@ -123,14 +123,14 @@ def read(connection: apsw.Connection, key: int) -> tuple[bytes, Snapshot]:
     """A snapshot, and the checksum of the row that it stands on; `DamagedFileError` where it is not whole."""
     name = f"the snapshot at row {seq_of(key)}"
     query = "SELECT anchor, checksum FROM snapshot WHERE key = ?"
-    ((anchor, checksum),) = connection.execute(query, (key,))
-    stored = connection.execute("SELECT data FROM part WHERE key = ? ORDER BY part", (key,))
     try:
+        ((anchor, checksum),) = connection.execute(query, (key,))
+        stored = connection.execute("SELECT data FROM part WHERE key = ? ORDER BY part", (key,))
         data = b"".join(part for (part,) in stored)
         if _checksum(key, anchor, data) != checksum:
-            raise DamagedFileError(f"{name} is damaged: its checksum does not match")
+            raise ValueError("its checksum does not match")
         return anchor, msgspec.msgpack.decode(data, type=Snapshot)
-    except (TypeError, msgspec.MsgspecError) as error:
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise DamagedFileError(f"{name} is damaged: {error}") from error
 
 

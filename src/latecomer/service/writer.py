@@ -154,6 +154,13 @@ class Writer:
     # ---- the thread ----
 
     def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self._fail(error)  # whoever waits must hear of it
+            raise
+
+    def _work(self) -> None:
         while True:
             try:
                 work = self._queue.get(block=not self._chores)
@@ -181,7 +188,7 @@ class Writer:
         except StopIteration:
             self._chores.popleft()
             self.chore_failure = None
-        except (apsw.Error, OSError, ValueError) as error:
+        except (apsw.Error, OSError, ValueError, OverflowError, MemoryError) as error:
             self._roll_back()
             self._chores.popleft()
             self.chore_failure = f"{type(error).__name__}: {error}"
@@ -246,7 +253,7 @@ class Writer:
         if self.on_commit:
             self.on_commit(events, size, seconds)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         with self._lock:
             self.failure = f"the log cannot be written: {error}; nothing new is decided or credited until it can"
             waiters = [waiter for batch in self._uncommitted for waiter in batch.waiters]

@@ -166,8 +166,7 @@ def row_of_round(connection: apsw.Connection, bandit: int, round: int) -> Row | 
             if not found or not isinstance(found[0][0], int):
                 raise damaged(bandit, seq_of(middle), "it is missing, or no row")
             low, high = (low, middle) if found[0][0] >= round else (middle + 1, high)
-        row = None if low is None else row_at(connection, bandit, seq_of(low))
-    return row
+    return None if low is None else row_at(connection, bandit, seq_of(low))
 
 
 def _read(connection: apsw.Connection, bandit: int, first: int, last: int) -> Iterator[Row]:

@@ -154,6 +154,18 @@ def test_a_second_owner_is_refused(tmp_path: Path) -> None:
         assert "cannot be bound" in port.stderr
 
 
+@pytest.mark.parametrize("package", ["granian", "litestar", "structlog", "prometheus_client", "apsw", "uvloop"])
+def test_a_missing_package_is_named_with_its_remedy(package: str, tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from latecomer.cli.main import app; app()"
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, "serve"], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+    assert ended.returncode == 1
+    assert package in ended.stderr
+    assert "pip install 'latecomer[service]'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 # ---- settings ----
 
 

@@ -36,6 +36,8 @@ def serve(
         from latecomer.service.config import settings  # noqa: PLC0415 - `latecomer --help` is light
         from latecomer.service.http.server import serve as run  # noqa: PLC0415
         from latecomer.service.logs import start_log  # noqa: PLC0415
+
+        loop = _loop()
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("latecomer"):
             raise
@@ -45,7 +47,7 @@ def serve(
     given = {"store": store, "host": host, "port": port, "keys": keys, "log_level": log_level}
     chosen = settings(config, given=given)
     log = start_log(chosen.log_level)
-    with asyncio.Runner(loop_factory=_loop()) as runner:
+    with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(run(chosen, log))
 
 

@@ -22,8 +22,8 @@ START_LIMIT, STOP_LIMIT = 60.0, 20.0
 class Server:
     """A running server, and what it has said."""
 
-    def __init__(self, store: Path, *arguments: str, port: int = 0, **environment: str) -> None:
-        self.store = store
+    def __init__(self, store: Path, *arguments: str, port: int = 0, at: str = "127.0.0.1", **environment: str) -> None:
+        self.store, self._at = store, at
         command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", str(port), *arguments]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("LATECOMER_")}
         self.process = subprocess.Popen(  # noqa: S603
@@ -39,7 +39,7 @@ class Server:
             self.process.wait()
             self._reader.join()
             raise
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{at}:{self.port}"
         self.http = httpx.Client(base_url=self.url, timeout=60)
 
     def _read(self) -> None:
@@ -62,7 +62,7 @@ class Server:
     def _await_answer(self, port: int, end: float) -> None:
         while time.monotonic() < end:
             try:
-                httpx.get(f"http://127.0.0.1:{port}/healthz").raise_for_status()
+                httpx.get(f"http://{self._at}:{port}/healthz").raise_for_status()
                 return
             except httpx.TransportError:
                 time.sleep(0.02)
@@ -111,7 +111,7 @@ class Server:
 @contextmanager
 def running(store: Path, *arguments: str, port: int = 0, **environment: str) -> Iterator[Server]:
     """A server for the length of a block."""
-    server = Server(store, *arguments, port=port, **environment)
+    server = Server(store, *arguments, port=port, at="127.0.0.1", **environment)
     try:
         yield server
     finally:

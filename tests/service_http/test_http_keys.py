@@ -162,7 +162,7 @@ def test_without_keys_only_this_machine_is_answered(tmp_path: Path) -> None:
         assert server.http.get("/v1/bandits", headers=named).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "localhost.example"])  # noqa: S104 - that is the point
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104 - that is the point
 def test_another_address_takes_keys(tmp_path: Path, host: str) -> None:
     ended = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "latecomer", "serve", "--store", str(tmp_path / "a.db"), "--host", host, "--port", "0"],

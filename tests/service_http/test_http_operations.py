@@ -154,6 +154,31 @@ def test_a_second_owner_is_refused(tmp_path: Path) -> None:
         assert "cannot be bound" in port.stderr
 
 
+def test_the_other_loopback(tmp_path: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    server = Server(tmp_path / "a.db", "--host", "::1", at="[::1]")
+    try:
+        assert server.http.get("/v1/bandits").json() == {"bandits": []}
+    finally:
+        assert server.stop() == 0
+
+
+def test_a_host_is_an_address(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "latecomer", "serve", "--host", "localhost"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr == "host must be an IP address, such as 127.0.0.1; got 'localhost'\n"
+
+
 @pytest.mark.parametrize("package", ["granian", "litestar", "structlog", "prometheus_client", "apsw", "uvloop"])
 def test_a_missing_package_is_named_with_its_remedy(package: str, tmp_path: Path) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; from latecomer.cli.main import app; app()"

@@ -98,18 +98,16 @@ def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False
+        raise InputError(f"host must be an IP address, such as 127.0.0.1; got {host!r}") from None
 
 
 def free_port(host: str, port: int) -> int:
     """The port, once it is known that nobody has it; 0 finds one. Granian itself would share a port silently."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
             return int(probe.getsockname()[1])
-    except ValueError:
-        raise InputError(f"host must be an IP address, such as 127.0.0.1; got {host!r}") from None
     except OSError as error:
         raise InputError(f"{host} port {port} cannot be bound: {error.strerror}; choose another") from None

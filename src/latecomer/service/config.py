@@ -34,7 +34,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_connections: Count = 1024
     header_timeout: Seconds = 10.0
     body_timeout: Seconds = 10.0
-    drain_timeout: Seconds = 8.0
+    drain_timeout: Seconds = 6.0
     snapshot_every: Count = 100_000
     retention: str = "7d"
 

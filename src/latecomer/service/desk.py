@@ -55,7 +55,7 @@ class Desk:
         self._writer = Writer(connection, self._lock, heads)
         self._keeper = Keeper(self._writer, every=every, retention=keep)
         self._closed = False
-        self.durable, self.wait = self._writer.durable, self._writer.wait
+        self.durable, self.wait, self.hurry = self._writer.durable, self._writer.wait, self._writer.hurry
         for bandit in self._bandits.values():
             bandit.saved_at = self._clock.now()
             warm_up(bandit.learner)

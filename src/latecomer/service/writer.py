@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from threading import Condition, RLock, Thread
+from threading import Condition, Event, RLock, Thread
 
 import apsw
 
@@ -93,6 +93,9 @@ class Writer:
         self._queue: SimpleQueue[Batch | Callable[[apsw.Connection], Chore] | None] = SimpleQueue()
         self._chores: deque[Chore] = deque()
         self._stopping = False
+        self._hurried = Event()
+        self.hurry = self._hurried.set
+        """Commit now: nobody else can come. For callers that know how many they are."""
         self._thread = Thread(target=self._run, name="latecomer-writer", daemon=True)
         self._thread.start()
 
@@ -148,6 +151,7 @@ class Writer:
     def stop(self) -> None:
         """Write what is left, do the chores that are left, and end; a commit that fails is not tried again."""
         self._stopping = True
+        self.hurry()
         self._queue.put(None)
         self._thread.join()
 
@@ -196,7 +200,8 @@ class Writer:
     def _commit(self, batch: Batch) -> bool:
         """Commit, however many attempts it takes; False where the desk is being closed and it cannot be done."""
         if self._latest > _FEW:
-            time.sleep(self._gather)
+            self._hurried.wait(self._gather)
+            self._hurried.clear()
         with self._lock:
             if batch is self._open:
                 self._open = Batch()

@@ -24,6 +24,8 @@ class Metrics:
         self._registry = CollectorRegistry()
         self.in_flight = 0
         """Requests that are being answered."""
+        self.waiting = 0
+        """Those of them that wait for a commit."""
         self._seconds = Histogram(
             "latecomer_request_seconds",
             "Time from a request's headers to its answer.",

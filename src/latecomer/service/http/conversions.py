@@ -36,7 +36,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         desk.info(name)
         told = await reception.json(request, conversions)
         verdicts, ticket = desk.convert(name, told if isinstance(told, list) else [told])
-        await desk.durable(ticket)
+        await reception.durable(ticket)
         return answer(Verdicts(verdicts))
 
     @post("/v1/bandits/{name:str}/revocations")
@@ -45,7 +45,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         desk.info(name)
         told = await reception.json(request, revocations)
         verdicts, ticket = desk.revoke(name, told if isinstance(told, list) else [told])
-        await desk.durable(ticket)
+        await reception.durable(ticket)
         return answer(Verdicts(verdicts))
 
     return [convert, revoke]

@@ -74,7 +74,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
             choice = _from_json(body, info, limits)
         _check(choice, info, most)
         result, ticket = desk.decide(name, choice.rows, choice.ids, request_id=choice.request_id)
-        await desk.durable(ticket)
+        await reception.durable(ticket)
         return answer(result, 201)
 
     return [decide]

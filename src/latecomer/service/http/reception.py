@@ -15,7 +15,7 @@ from latecomer.service.logs import Log
 from latecomer.service.metrics import Metrics
 
 if TYPE_CHECKING:
-    from latecomer.service.desk import Desk
+    from latecomer.service.desk import Desk, Ticket
 
 LARGE = 1 << 15
 """Bytes of a body from which others should not wait while it is decoded."""
@@ -32,6 +32,17 @@ class Reception(Struct, frozen=True, kw_only=True):
     intake: Intake
     metrics: Metrics
     log: Log
+
+    async def durable(self, ticket: "Ticket") -> None:
+        """Wait for a commit; where every request under way does, the commit need not wait for more of them."""
+        metrics = self.metrics
+        metrics.waiting += 1
+        try:
+            if metrics.waiting >= metrics.in_flight:
+                self.desk.hurry()
+            await self.desk.durable(ticket)
+        finally:
+            metrics.waiting -= 1
 
     async def json(self, request: Any, decoder: "msgspec.json.Decoder[Any]") -> Any:
         """The body, which has to be JSON of the decoder's type."""

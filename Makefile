@@ -7,7 +7,7 @@ BIN := .venv/bin
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell find src -name '*.py' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-16)
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help reproduce test lint types unit bench docs constraints clean
+.PHONY: help reproduce serve test lint types unit soak bench docs constraints clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,9 @@ help:  ## show this list
 
 reproduce: .venv/installed  ## the paper's figures and the report, in report/
 	$(BIN)/latecomer reproduce --out report
+
+serve: .venv/installed  ## the decision service on 127.0.0.1:8080, in latecomer.db
+	$(BIN)/latecomer serve
 
 test: lint types unit  ## lint, types and every test: what CI runs
 
@@ -32,6 +35,9 @@ types: .venv/installed  ## mypy --strict over source, tests and benches
 
 unit: .venv/installed  ## every test, executed documentation included
 	$(BIN)/pytest -n 2
+
+soak: .venv/installed  ## the tests of faults in their long form
+	$(BIN)/pytest -m soak tests
 
 bench: .venv/installed  ## the table of speeds, as ratios from one run
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'

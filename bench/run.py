@@ -6,6 +6,7 @@ import footprint
 import large
 import peers
 import scaling
+import service
 import simulator
 import small
 import startup
@@ -15,7 +16,7 @@ from timing import HOW
 
 def main() -> None:
     table = Table(Path(__file__).parent / "results", how=HOW)
-    for topic in (small, scaling, large, footprint, startup, simulator, peers):
+    for topic in (small, scaling, large, footprint, startup, simulator, service, peers):
         for row in topic.rows():
             table.add(row)
     print(f"\nKept in {table.folder}: bench.md, bench.json", flush=True)

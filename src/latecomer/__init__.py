@@ -4,12 +4,15 @@ Names load when they are first used, so that `import latecomer` takes no time; t
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from latecomer import errors
 
 if TYPE_CHECKING:
     from latecomer import delays
+    from latecomer.client.asynchronous import AsyncClient
+    from latecomer.client.sync import Client
     from latecomer.experiments.window_advice import advise_window
     from latecomer.policies.catalogue import load
     from latecomer.policies.greedy import Greedy
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from latecomer.policies.uniform import Uniform
     from latecomer.policies.waiting_lin_ts import WaitingLinTS
     from latecomer.policies.waiting_lin_ucb import WaitingLinUCB
+    from latecomer.service.embedded import open  # noqa: A004 - lc.open, as gzip.open
     from latecomer.simulation import actions
     from latecomer.simulation.result import Result
     from latecomer.simulation.simulate import simulate
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AsyncClient": "latecomer.client.asynchronous",
+    "Client": "latecomer.client.sync",
     "Decision": "latecomer.policies.records",
     "Greedy": "latecomer.policies.greedy",
     "ImputedLinTS": "latecomer.policies.imputed_lin_ts",
@@ -55,12 +61,15 @@ _HOME = {
     "advise_window": "latecomer.experiments.window_advice",
     "load": "latecomer.policies.catalogue",
     "recommended": "latecomer.policies.recommended",
+    "open": "latecomer.service.embedded",
     "simulate": "latecomer.simulation.simulate",
 }
 
 _MODULES = {"actions": "latecomer.simulation.actions", "delays": "latecomer.delays"}
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Decision",
     "Greedy",
     "ImputedLinTS",
@@ -83,6 +92,7 @@ __all__ = [
     "delays",
     "errors",
     "load",
+    "open",
     "recommended",
     "simulate",
 ]
@@ -92,11 +102,22 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         value: object = import_module(_MODULES[name])
     elif name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+        value = getattr(_module(name), name)
     else:
         raise AttributeError(f"module 'latecomer' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _module(name: str) -> ModuleType:
+    try:
+        return import_module(_HOME[name])
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("latecomer"):
+            raise
+        raise errors.MissingPackageError(
+            f"latecomer.{name} needs the package {error.name}: pip install 'latecomer[service]'", name=error.name
+        ) from error
 
 
 def __dir__() -> list[str]:

@@ -18,12 +18,36 @@ class NotIdentifiableError(LatecomerError):
 
 
 class FileError(LatecomerError):
-    """A file cannot be read: a saved policy, or a log of delays."""
+    """A file cannot be read: a saved policy, a log of decisions, or a log of delays."""
 
 
 class DamagedFileError(FileError):
-    """The file is not a saved policy, or its contents do not match their checksums."""
+    """The file is not what it should be, or its contents do not match their checksums."""
 
 
 class NewerFileError(FileError):
     """The file was written by a later version of Latecomer."""
+
+
+class StoreError(LatecomerError):
+    """The log could not be written. What was not acknowledged may or may not exist; what was, does."""
+
+
+class OwnedError(StoreError):
+    """Another process owns the file."""
+
+
+class UnknownBanditError(LatecomerError, LookupError):
+    """There is no bandit of that name."""
+
+
+class ConflictError(LatecomerError):
+    """The name or the request id is taken, by something else."""
+
+
+class ServiceError(LatecomerError):
+    """A server did not answer, or refused: no connection, no key, a limit."""
+
+
+class MissingPackageError(LatecomerError, ImportError):
+    """A package of an optional extra is not installed."""

@@ -24,7 +24,17 @@ print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 
 
 @pytest.mark.parametrize(
-    "asked", [["--help"], ["--version"], ["simulate", "--help"], ["reproduce", "--help"], ["window", "--help"]]
+    "asked",
+    [
+        ["--help"],
+        ["reproduce", "--help"],
+        ["--version"],
+        ["simulate", "--help"],
+        ["window", "--help"],
+        ["arena", "--help"],
+        ["serve", "--help"],
+        ["keys", "add", "--help"],
+    ],
 )
 def test_help_brings_nothing_heavy(asked: list[str]) -> None:
     ended = subprocess.run([sys.executable, "-c", RUN_AND_LIST, *asked], check=True, capture_output=True, text=True)  # noqa: S603
@@ -36,15 +46,15 @@ def test_help_has_a_line_for_each_verb_and_an_example() -> None:
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
     lines = [line.strip() for line in shown.stdout.splitlines()]
-    for verb in ("reproduce", "simulate", "window"):
+    for verb in ("reproduce", "simulate", "serve", "keys"):
         line = next(line for line in lines if line.startswith(f"{verb} "))
         assert line.endswith("."), "cut short"
     assert "latecomer simulate examples/simulate.toml --runs 20" in lines
 
 
-@pytest.mark.parametrize("verb", ["reproduce", "simulate", "window"])
+@pytest.mark.parametrize("verb", ["reproduce", "simulate", "serve", "keys add", "keys list", "keys revoke"])
 def test_every_verb_has_an_example(verb: str) -> None:
-    shown = CliRunner().invoke(app, [verb, "--help"])
+    shown = CliRunner().invoke(app, [*verb.split(), "--help"])
     assert shown.exit_code == 0
     assert "Example:" in shown.stdout
     assert f"latecomer {verb}" in shown.stdout

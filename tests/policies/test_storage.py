@@ -148,14 +148,14 @@ def test_arrays_that_would_lead_a_kernel_astray(tmp_path: Path, name: str, value
     """Checksums that match say that a file is whole, not that it makes sense."""
     path = tmp_path / "p"
     lc.OTFLinUCB(2, 3).save(path)
-    header, arrays = storage.read(path)
-    storage.write(
-        path,
+    header, arrays = storage.unpacked(path.read_bytes(), "p")
+    data = storage.packed(
         policy=header["policy"],
         parameters=header["parameters"],
         generator=header["generator"],
         arrays={**arrays, name: values},
     )
+    storage.write(path, data)
     with pytest.raises(DamagedFileError, match=f"does not fit together: {message}"):
         lc.load(path)
 

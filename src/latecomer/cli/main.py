@@ -7,7 +7,11 @@ from typer.core import TyperGroup
 
 from latecomer import __version__
 from latecomer.cli.arena import arena
+from latecomer.cli.backup import backup
+from latecomer.cli.keys import app as keys
+from latecomer.cli.log import app as log
 from latecomer.cli.reproduce import reproduce
+from latecomer.cli.serve import serve
 from latecomer.cli.simulate import simulate
 from latecomer.cli.window import window
 from latecomer.errors import InputError, LatecomerError
@@ -44,6 +48,7 @@ Examples:
   latecomer simulate examples/simulate.toml --runs 20
   latecomer arena --runs 20
   latecomer window conversions.parquet --out advice
+  latecomer serve --store shop.db
 
 `latecomer VERB --help` says more on each.
 """,
@@ -70,3 +75,7 @@ app.command(short_help="Run the paper's experiments into one report.")(reproduce
 app.command(short_help="Play an experiment of your own, described in a file.")(simulate)
 app.command(short_help="Compare every policy in every world.")(arena)
 app.command(short_help="Compare windows on your own delays, and recommend one.")(window)
+app.command(short_help="Serve decisions over HTTP, durably.")(serve)
+app.command(short_help="Copy a store that is in use.")(backup)
+app.add_typer(keys, name="keys")
+app.add_typer(log, name="log")

@@ -73,6 +73,8 @@ def impute(state: State, ring: Ring) -> None:
     for round in range(state.oldest, state.rounds + 1):
         slot = slot_of(state, ring, round)
         block, lane = ring[slot // LANES], slot % LANES
+        if is_closed(state, block.stamp[lane], state.moment):
+            continue
         if block.credit[lane] >= 0.0:
             state.delays[bin_of(state, block.arrival[lane] - block.stamp[lane])] += 1.0
         elif math.isnan(block.credit[lane]):

@@ -112,7 +112,9 @@ def score_step(state: State, ring: Ring) -> None:
         for j in range(dim):
             descent[i] -= state.precision[min(i, j), max(i, j)] * state.beta[j]
     for round in range(state.oldest, state.rounds + 1):
-        _add_open_round(state, ring, slot_of(state, ring, round))
+        slot = slot_of(state, ring, round)
+        if not is_closed(state, ring[slot // LANES].stamp[slot % LANES], state.moment):
+            _add_open_round(state, ring, slot)
     factorise(state.gram, state.factor)
     forward(state.factor, descent)
     backward(state.factor, descent)

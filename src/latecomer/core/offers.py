@@ -13,6 +13,8 @@ from latecomer.core.state import Array, Extras, State
 def offer_extras(dim: int) -> Extras:
     """What a policy keeps of the action sets that it was offered."""
     return {
+        "offer": np.zeros(dim + 2, np.float32),  # the summary of the latest
+        "offers": np.zeros(()),  # how many there were
         "offered": np.zeros(dim),  # Σ over rounds of ā_t, the mean action on offer
         "offered_square": np.zeros(()),  # Σ ‖ā_t‖²
         "offered_spread": np.zeros(()),  # Σ of the mean ‖a − ā_t‖², over K − 1
@@ -20,21 +22,31 @@ def offer_extras(dim: int) -> Extras:
 
 
 @kernel
-def note_offer(state: State, actions: Array) -> None:
-    """Another set is on offer."""
-    count = actions.shape[0]
+def summarise(actions: Array, summary: Array) -> None:
+    """ā_t, ‖ā_t‖² and the mean ‖a − ā_t‖² over K − 1, in single precision: what a log keeps of an offer."""
+    count, dim = actions.shape[0], actions.shape[1]
     mean_square, square = 0.0, 0.0
-    for i in range(state.offered.shape[0]):
+    for i in range(dim):
         total = 0.0
         for k in range(count):
             total += actions[k, i]
             square += actions[k, i] * actions[k, i]
         mean = total / count
-        state.offered[i] += mean
+        summary[i] = mean
         mean_square += mean * mean
-    state.offered_square += mean_square
-    if count > 1:
-        state.offered_spread += max(0.0, square / count - mean_square) / (count - 1)
+    summary[dim] = mean_square
+    summary[dim + 1] = max(0.0, square / count - mean_square) / (count - 1) if count > 1 else 0.0
+
+
+@kernel
+def keep_offer(state: State) -> None:
+    """The latest offer, which is in state.offer, joins the others."""
+    dim = state.offered.shape[0]
+    for i in range(dim):
+        state.offered[i] += state.offer[i]
+    state.offered_square += state.offer[dim]
+    state.offered_spread += state.offer[dim + 1]
+    state.offers += 1.0
 
 
 @kernel
@@ -47,13 +59,15 @@ def _square_of_sum(state: State) -> float:
 
 @kernel
 def diversity(state: State) -> float:
-    """From 0, where every round offers the same actions, to 1, where it draws them anew; after `note_offer`.
+    """From 0, where every round offers the same actions, to 1, where it draws them anew.
 
     It is the variance of ā_t over rounds, relative to what it would be for K independent draws: a Kth of the variance
     within a set.
     """
-    between = state.offered_square - _square_of_sum(state) / (state.rounds + 1.0)
-    return float(min(1.0, max(0.0, between / state.offered_spread))) if state.offered_spread > 0.0 else 0.0
+    if state.offered_spread <= 0.0:
+        return 0.0
+    between = state.offered_square - _square_of_sum(state) / state.offers
+    return float(min(1.0, max(0.0, between / state.offered_spread)))
 
 
 @kernel
@@ -65,7 +79,7 @@ def shrunk_estimate(state: State) -> None:
     dim, square = state.B.shape[0], _square_of_sum(state)
     scale = 0.0
     if square > 0.0:
-        scale = state.prior * rate(state) * min((state.rounds + 1.0) / square, math.sqrt(dim / square))
+        scale = state.prior * rate(state) * min(state.offers / square, math.sqrt(dim / square))
     for i in range(dim):
         state.theta_hat[i] = state.B[i] + state.ridge * scale * state.offered[i]
     gram_solve(state)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Ring = npt.NDArray[Any]
 Cell = npt.NDArray[Any]
 """An array of one state record."""
@@ -52,6 +53,7 @@ class State(Protocol):
     # of policies that keep them
     matured: float
     settled: float
+    offers: float
     offered_square: float
     offered_spread: float
     imputed_count: float

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from latecomer.core.compile import brief, kernel
-from latecomer.core.state import LANES, Array, Cell, Ring, State, new_ring
+from latecomer.core.state import LANES, Array, Cell, Integers, Ring, State, new_ring
 
 OPEN = np.nan
 REVOKED = -1.0
@@ -151,6 +151,24 @@ def revoke(cell: Cell, ring: Ring, round: int, now: int) -> int:
             state.credited -= value
             return ACCEPTED
     return answer
+
+
+@kernel
+def delay_of(state: State, ring: Ring, round: int, now: int) -> int:
+    """How long after its decision a conversion of a held round comes."""
+    slot = slot_of(state, ring, round)
+    return int(max(now, state.now) - ring[slot // LANES].stamp[slot % LANES])
+
+
+@kernel
+def credit_each(
+    cell: Cell, ring: Ring, rounds: Integers, values: Array, stamps: Integers, answers: Integers, delays: Integers
+) -> None:
+    """Conversion after conversion, each as `credit` would take it; delays of the accepted ones."""
+    for i in range(rounds.shape[0]):
+        answers[i] = credit(cell, ring, rounds[i], values[i], stamps[i])
+        if answers[i] == ACCEPTED:
+            delays[i] = delay_of(cell[0], ring, rounds[i], stamps[i])
 
 
 @kernel

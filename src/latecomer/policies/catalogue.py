@@ -1,7 +1,9 @@
 """Every policy by name, loaded when it is asked for; and a saved one by its file."""
 
+import os
 from importlib import import_module
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from latecomer.errors import DamagedFileError
@@ -37,14 +39,19 @@ def load(path: str | PathLike[str], *, clock: "Clock | None" = None) -> "Learner
 
     Raises `DamagedFileError` or `NewerFileError`; `clock` is as in the policy's constructor, for it is not saved.
     """
-    from latecomer.policies.storage import read  # noqa: PLC0415 - nothing heavy before it is needed
+    return from_bytes(Path(path).read_bytes(), name=os.fspath(path), clock=clock)
 
-    header, arrays = read(path)
+
+def from_bytes(data: bytes, *, name: str, clock: "Clock | None" = None) -> "Learner":
+    """The policy whose `to_bytes` gave `data`; errors call it `name`."""
+    from latecomer.policies.storage import unpacked  # noqa: PLC0415 - nothing heavy before it is needed
+
+    header, arrays = unpacked(data, name)
     if str(header.get("policy")) not in POLICIES:
-        raise DamagedFileError(f"{path} holds a policy that this Latecomer does not know: {header.get('policy')!r}")
+        raise DamagedFileError(f"{name} holds a policy that this Latecomer does not know: {header.get('policy')!r}")
     try:
         policy = policy_class(header["policy"])(**header["parameters"], clock=clock)
         policy._restore(header["generator"], arrays)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise DamagedFileError(f"{path} does not fit together: {error}; restore it from a copy") from error
+        raise DamagedFileError(f"{name} does not fit together: {error}; restore it from a copy") from error
     return policy

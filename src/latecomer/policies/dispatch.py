@@ -17,7 +17,7 @@ from numba.extending import overload
 from latecomer.core.compile import brief, kernel
 from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
 from latecomer.core.ridge import estimate as ridge_estimate
-from latecomer.core.state import LANES, UNSTAMPED, Array, Cell, Ring, State
+from latecomer.core.state import LANES, UNSTAMPED, Array, Cell, Integers, Ring, State
 from latecomer.core.vectors import squared_length
 from latecomer.core.width import pending_width_at, renew_norms, shrink_norms
 from latecomer.core.window import expire, held, is_full, is_sparse, push, spanned_blocks
@@ -27,7 +27,7 @@ NORM_LIMIT = 1.0 + 1e-6
 
 RESIZE, INADMISSIBLE = -1, -2
 
-Integers = npt.NDArray[np.int64]
+Singles = npt.NDArray[np.float32]
 
 
 def _sum_of_norms(state: State, ring: Ring, now: int) -> float:
@@ -38,7 +38,11 @@ def _norm(state: State, c: float) -> float:
     return c
 
 
-def _nothing(state: State, ring: Ring, now: int) -> None:
+def _nothing(state: State, ring: Ring, now: int, draws: Array | None) -> None:
+    pass
+
+
+def _unheard(state: State, offer: Array) -> None:
     pass
 
 
@@ -51,7 +55,7 @@ class Algorithm:
     """The parts of an algorithm, to be compiled; what is left out is as for OTFLinUCB."""
 
     choose: Callable[..., int]
-    """choose(state, ring, actions, draws, scores): fill the scores, return the index."""
+    """choose(state, ring, actions, draws, scores): fill the scores, return the index; it changes scratch alone."""
     width: Callable[..., float]
     """width(state, pending): what exploration is multiplied by, where `pending` is W_t."""
     pending: Callable[..., float] = _sum_of_norms
@@ -59,7 +63,11 @@ class Algorithm:
     term: Callable[..., float] = _norm
     """term(state, c): the square of what a played action adds to W; c = ‖A_s‖² in V_s⁻¹."""
     settle: Callable[..., None] = _nothing
-    """settle(state, ring, now): before a decision at `now`, and before what closes then is forgotten."""
+    """settle(state, ring, now, draws): all that a decision at `now` changes before it is recorded; before `expire`."""
+    hear: Callable[..., None] = _unheard
+    """hear(state, actions): what is on offer, before `settle`."""
+    recall: Callable[..., None] = _unheard
+    """recall(state, offer): the same from its summary, when a decision is replayed."""
     estimate: Callable[..., None] = _ridge
     """estimate(state): fill state.theta_hat."""
 
@@ -97,8 +105,18 @@ def term(state: State, c: float) -> float:
     raise TypeError(_COMPILED)
 
 
-def settle(state: State, ring: Ring, now: int) -> None:
+def settle(state: State, ring: Ring, now: int, draws: Array | None) -> None:
     """What the state's algorithm does as time passes."""
+    raise TypeError(_COMPILED)
+
+
+def hear(state: State, offer: Array) -> None:
+    """What the state's algorithm keeps of the actions on offer."""
+    raise TypeError(_COMPILED)
+
+
+def recall(state: State, offer: Array) -> None:
+    """The same from a summary."""
     raise TypeError(_COMPILED)
 
 
@@ -131,8 +149,18 @@ def _term(state: State, c: float) -> Callable[..., float]:
 
 
 @overload(settle, strict=False)
-def _settle(state: State, ring: Ring, now: int) -> Callable[..., None]:
+def _settle(state: State, ring: Ring, now: int, draws: Array | None) -> Callable[..., None]:
     return _of(state).settle
+
+
+@overload(hear, strict=False)
+def _hear(state: State, offer: Array) -> Callable[..., None]:
+    return _of(state).hear
+
+
+@overload(recall, strict=False)
+def _recall(state: State, offer: Array) -> Callable[..., None]:
+    return _of(state).recall
 
 
 @overload(estimate, strict=False)
@@ -174,10 +202,11 @@ def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | No
     """One decision: the index of the action that was chosen and recorded, or `RESIZE` where there is no room."""
     if stamp == UNSTAMPED:
         stamp = state.rounds + 1
-    settle(state, ring, stamp)
-    expire(state, ring, stamp)
     if is_full(state, ring):
         return RESIZE
+    hear(state, actions)
+    settle(state, ring, stamp, draws)
+    expire(state, ring, stamp)
     index = choose(state, ring, actions, draws, scores)
     record(state, ring, actions[index], stamp)
     return index
@@ -212,6 +241,18 @@ def steps(
     for i in range(sets.shape[0]):
         indices[i] = play(cell[0], ring, sets[i], stamps[i], draws[i], scores)
         values[i] = scores[indices[i]]
+
+
+@kernel
+def records(cell: Cell, ring: Ring, actions: Array, offers: Singles, stamps: Integers, draws: Array) -> None:
+    """Decisions that were made before, each recorded as `play` recorded it; the ring has room for all of them."""
+    state = cell[0]
+    for i in range(actions.shape[0]):
+        stamp = state.rounds + 1 if stamps[i] == UNSTAMPED else stamps[i]
+        recall(state, offers[i])
+        settle(state, ring, stamp, draws[i])
+        expire(state, ring, stamp)
+        record(state, ring, actions[i], stamp)
 
 
 @kernel

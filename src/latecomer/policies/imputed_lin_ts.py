@@ -20,20 +20,10 @@ from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.stamps import Clock, Span
 
 
-def settle(state: State, ring: Ring, now: int) -> None:
-    """What closes has its delay for good."""
-    keep_closing_delays(state, ring, now)
-
-
-def variance(state: State, pending: float) -> float:
-    """v̂ = p̂(1 − p̂), p̂ = (conversions, imputed ones too, + 1)/(rounds + 2)."""
-    rate = min(0.9, (state.credited + state.imputed_count + 1.0) / (state.rounds + 2.0))
-    return float(rate * (1.0 - rate))
-
-
-def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
-    """⟨a, θ̃⟩ after one sweep."""
+def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
+    """What closes has its delay for good; then one sweep."""
     dim = state.B.shape[0]
+    keep_closing_delays(state, ring, now)
     reseed(state, float(draws[dim]))
     impute(state, ring)
     redraw_law(state)
@@ -43,7 +33,17 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     draw(state, state.exploration * math.sqrt(width(state, 0.0)), draws)
     for i in range(dim):
         state.theta_tilde[i] = state.sample[i]
-    inner_products(actions, state.sample, scores)
+
+
+def variance(state: State, pending: float) -> float:
+    """v̂ = p̂(1 − p̂), p̂ = (conversions, imputed ones too, + 1)/(rounds + 2)."""
+    rate = min(0.9, (state.credited + state.imputed_count + 1.0) / (state.rounds + 2.0))
+    return float(rate * (1.0 - rate))
+
+
+def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
+    """⟨a, θ̃⟩."""
+    inner_products(actions, state.theta_tilde, scores)
     return first_best(scores)
 
 

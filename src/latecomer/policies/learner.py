@@ -26,7 +26,7 @@ from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.records import NO_ROUND, Decision, Verdict, round_of
 from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, stamp_of, system_clock
-from latecomer.policies.storage import write
+from latecomer.policies.storage import packed, write
 
 
 def no_extras(dim: int, span: int, ridge: float) -> Extras:
@@ -223,12 +223,15 @@ class Learner(Knowledge):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, atomically; `latecomer.load` continues from it bit for bit."""
+        write(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes."""
         if type(self).__name__ not in POLICIES:
             raise InputError(
                 f"save is for the policies that load knows, {', '.join(POLICIES)}; got {type(self).__name__}"
             )
-        write(
-            path,
+        return packed(
             policy=type(self).__name__,
             parameters={"dim": self._dim, "window": self._window, **self._parameters},
             generator=self._randomness.state(),

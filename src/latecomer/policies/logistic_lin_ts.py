@@ -21,9 +21,10 @@ def unit(state: State, pending: float) -> float:
     return 1.0
 
 
-def settle(state: State, ring: Ring, now: int) -> None:
-    """What closes is summed up."""
+def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
+    """What closes is summed up, and β̂ moves."""
     keep_closing_rounds(state, ring, now)
+    score_step(state, ring)
 
 
 def estimate(state: State) -> None:
@@ -34,7 +35,6 @@ def estimate(state: State) -> None:
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, β̃⟩ + β̃_0 with β̃ ~ N(β̂, c²·H⁻¹)."""
-    score_step(state, ring)
     dim = state.B.shape[0]
     for i in range(dim + 1):
         state.descent[i] = state.exploration * width(state, 0.0) * draws[i]

@@ -15,7 +15,7 @@ import math
 from latecomer.arguments import nonnegative, share
 from latecomer.core.gram import gram_draw
 from latecomer.core.maturity import mature, maturity_extras, rate
-from latecomer.core.offers import diversity, note_offer, offer_extras, shrunk_estimate
+from latecomer.core.offers import diversity, keep_offer, offer_extras, shrunk_estimate, summarise
 from latecomer.core.state import Array, Extras, Ring, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
 from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
@@ -39,9 +39,21 @@ def nothing_pending(state: State, ring: Ring, now: int) -> float:
     return 0.0
 
 
-def settle(state: State, ring: Ring, now: int) -> None:
-    """Older rounds weigh more."""
+def hear(state: State, offer: Array) -> None:
+    """What is on offer, summed up."""
+    summarise(offer, state.offer)
+
+
+def recall(state: State, offer: Array) -> None:
+    """The same from a log."""
+    for i in range(state.offer.shape[0]):
+        state.offer[i] = offer[i]
+
+
+def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
+    """Older rounds weigh more, and the offer counts."""
     mature(state, ring, now)
+    keep_offer(state)
 
 
 def estimate(state: State) -> None:
@@ -51,7 +63,6 @@ def estimate(state: State) -> None:
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹} with θ̃ ~ N(θ̂, c²·v̂·G⁻¹)."""
-    note_offer(state, actions)
     shrunk_estimate(state)
     zeal = 1.0 - state.thrift * diversity(state)
     gram_draw(state, zeal * state.exploration * math.sqrt(width(state, 0.0)), draws)
@@ -62,7 +73,13 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
 
 
 ALGORITHMS["MaturedLinTS"] = Algorithm(
-    choose=choose, width=spread, pending=nothing_pending, settle=settle, estimate=estimate
+    choose=choose,
+    width=spread,
+    pending=nothing_pending,
+    settle=settle,
+    hear=hear,
+    recall=recall,
+    estimate=estimate,
 )
 
 

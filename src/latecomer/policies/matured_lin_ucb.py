@@ -8,12 +8,12 @@ import math
 
 from latecomer.arguments import nonnegative, probability
 from latecomer.core.gram import gram_estimate, gram_norms
-from latecomer.core.maturity import maturity_extras, rate
+from latecomer.core.maturity import mature, maturity_extras, rate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, row_dot
 from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
-from latecomer.policies.matured_lin_ts import nothing_pending, settle
+from latecomer.policies.matured_lin_ts import nothing_pending
 from latecomer.policies.stamps import Clock, Span
 
 
@@ -21,6 +21,11 @@ def radius(state: State, pending: float) -> float:
     """√v̂·√(2 ln(1/δ) + ln det(V)/λ^d)."""
     variance = rate(state) * (1.0 - rate(state))
     return math.sqrt(variance * (-2.0 * math.log(state.delta) + state.log_det))
+
+
+def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
+    """Older rounds weigh more."""
+    mature(state, ring, now)
 
 
 def estimate(state: State) -> None:

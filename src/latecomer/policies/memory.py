@@ -7,21 +7,26 @@ import numpy.typing as npt
 
 from latecomer.core.blas import one_thread
 from latecomer.core.compile import entry
-from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, new_ring, new_state
-from latecomer.core.window import brief_credit, is_sparse, resized, revoke, spanned_blocks, verdict
+from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, Integers, new_ring, new_state
+from latecomer.core.window import brief_credit, credit_each, is_sparse, resized, revoke, spanned_blocks, verdict
 from latecomer.policies.dispatch import (
     RESIZE,
+    Singles,
     brief_admissible,
     brief_step,
     long_step,
     next_estimate,
     next_pending_width,
     next_width,
+    records,
     steps,
 )
 
 _LARGE = 100_000
 """K·d² from which a BLAS would start threads of its own, and others should not wait."""
+
+_BLOCK = 16_384
+"""Decisions recorded before room is made anew: expiry may free it."""
 
 
 def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
@@ -98,12 +103,23 @@ class Memory:
             self._admits = entry(brief_admissible, actions)
         return self._admits(actions)  # type: ignore[no-any-return]
 
-    def play_many(self, sets: Array, stamps: npt.NDArray[np.int64], draws: Array) -> tuple[list[int], list[float]]:
+    def play_many(self, sets: Array, stamps: Integers, draws: Array) -> tuple[list[int], list[float]]:
         """The indices and scores of as many decisions; the actions are admissible."""
         self.fit(len(sets))
         indices, values = np.empty(len(sets), np.int64), np.empty(len(sets))
         one_thread(steps)(self.state, self.ring, sets, stamps, draws, indices, values)
         return indices.tolist(), values.tolist()
+
+    def record_many(self, actions: Array, offers: Singles, stamps: Integers, draws: Array) -> None:
+        """Decisions that were made before, in their order; the actions are admissible."""
+        self.fit(len(actions))
+        one_thread(records)(self.state, self.ring, actions, offers, stamps, draws)
+
+    def credit_many(self, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
+        """The verdicts by their numbers, and how long the accepted ones took."""
+        answers, delays = np.empty(len(rounds), np.int64), np.zeros(len(rounds), np.int64)
+        credit_each(self.state, self.ring, rounds, values, stamps, answers, delays)
+        return answers, delays
 
     def ready_credit(self) -> Any:
         """Find the machine code of `credit`, and return it."""

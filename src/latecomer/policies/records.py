@@ -1,25 +1,13 @@
 """What goes in and out of a policy: plain, frozen records."""
 
-from enum import StrEnum
-
 import numpy as np
 from msgspec import Struct
 
 from latecomer.core.state import Array
 from latecomer.errors import InputError
+from latecomer.policies.verdict import Verdict
 
-
-class Verdict(StrEnum):
-    """What became of a conversion. Only an accepted one changes anything."""
-
-    ACCEPTED = "accepted"
-    """It was credited to its decision."""
-    DUPLICATE = "duplicate"
-    """Its decision has converted already (or its conversion was revoked)."""
-    LATE = "late"
-    """Its decision's window has closed."""
-    UNKNOWN = "unknown"
-    """No such decision was made here; or, to a revocation, there is no conversion to take back."""
+__all__ = ["Decision", "Verdict", "round_of"]
 
 
 class Decision(Struct, frozen=True, eq=False):

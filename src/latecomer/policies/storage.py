@@ -25,15 +25,10 @@ VERSION = 1
 _HEADER = "header.json"
 
 
-def write(
-    path: str | PathLike[str],
-    *,
-    policy: str,
-    parameters: dict[str, Any],
-    generator: dict[str, Any],
-    arrays: dict[str, npt.NDArray[Any]],
-) -> None:
-    """All or nothing: the file is complete and on disk before it takes the place of an older one."""
+def packed(
+    *, policy: str, parameters: dict[str, Any], generator: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
+) -> bytes:
+    """The file's contents."""
     members = {name: _npy(array) for name, array in arrays.items()}
     header = {
         "format": FORMAT,
@@ -43,14 +38,21 @@ def write(
         "generator": generator,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
     }
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(_HEADER, json.dumps(header, indent=1))
+        for name, data in members.items():
+            archive.writestr(f"{name}.npy", data)
+    return file.getvalue()
+
+
+def write(path: str | PathLike[str], data: bytes) -> None:
+    """All or nothing: the file is complete and on disk before it takes the place of an older one."""
     target = Path(os.path.realpath(path))  # a link goes on pointing to the new file
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                archive.writestr(_HEADER, json.dumps(header, indent=1))
-                for name, data in members.items():
-                    archive.writestr(f"{name}.npy", data)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
@@ -60,31 +62,28 @@ def write(
     _sync(target.parent)
 
 
-def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """The header and the arrays of a saved policy, each array checked against its checksum."""
-    data = Path(path).read_bytes()  # whole: a damaged directory then points outside of it, and not at an OSError
+def unpacked(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """The header and the arrays of a saved policy, each array checked against its checksum; `name` is for errors."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             header = json.loads(archive.read(_HEADER))
-            _check_format(path, header)
-            arrays = {name: _array(archive, name, checksum) for name, checksum in header["sha256"].items()}
-        parameters = {name: _rich(value) for name, value in header["parameters"].items()}
+            _check_format(name, header)
+            arrays = {entry: _array(archive, entry, checksum) for entry, checksum in header["sha256"].items()}
+        parameters = {entry: _rich(value) for entry, value in header["parameters"].items()}
         return {**header, "parameters": parameters}, arrays
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise _damaged(path, error) from error
+        raise _damaged(name, error) from error
     except (EOFError, NotImplementedError, RuntimeError, OverflowError, MemoryError) as error:
-        raise _damaged(path, error) from error  # what zipfile makes of a damaged directory
+        raise _damaged(name, error) from error  # what zipfile makes of a damaged directory
 
 
-def _check_format(path: str | PathLike[str], header: dict[str, Any]) -> None:
+def _check_format(name: str, header: dict[str, Any]) -> None:
     if header["format"] != FORMAT:
         raise ValueError(f"its format is {header['format']!r}, not {FORMAT!r}")
     if type(header["version"]) is not int or header["version"] < 1:
         raise ValueError(f"its version is {header['version']!r}")
     if header["version"] > VERSION:
-        raise NewerFileError(
-            f"{os.fspath(path)} has format {header['version']}, and this Latecomer reads up to {VERSION}: update"
-        )
+        raise NewerFileError(f"{name} has format {header['version']}, and this Latecomer reads up to {VERSION}: update")
 
 
 def _array(archive: zipfile.ZipFile, name: str, checksum: str) -> npt.NDArray[Any]:
@@ -109,8 +108,8 @@ def _rich(value: Any) -> Any:
     return timedelta(microseconds=value["microseconds"]) if isinstance(value, dict) else value
 
 
-def _damaged(path: str | PathLike[str], error: Exception) -> DamagedFileError:
-    return DamagedFileError(f"{os.fspath(path)} is not a whole saved policy: {error}; restore it from a copy")
+def _damaged(name: str, error: Exception) -> DamagedFileError:
+    return DamagedFileError(f"{name} is not a whole saved policy: {error}; restore it from a copy")
 
 
 def _sync(folder: Path) -> None:

@@ -25,7 +25,7 @@ def settled_extras(dim: int, span: int, ridge: float) -> Extras:
     return {"settled": np.zeros(())}
 
 
-def settle(state: State, ring: Ring, now: int) -> None:
+def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
     """What closes at `now` enters V and B."""
     state.settled += settle_closed(state, ring, now)
 

@@ -1,0 +1,175 @@
+"""The service over HTTP against an echo of the same server, the size of its log, and how soon it is back."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+import numpy as np
+from load import Load, merged, request, run
+from rows import Row, verdict
+
+from latecomer.service.desk import Desk
+from latecomer.service.messages import Spec
+
+CONNECTIONS, ARMS = 64, 10
+BLOCKS, SECONDS = 50, 0.4
+RATIOS = {5: 0.6, 50: 0.5}
+TAIL = 3.0
+BATCH, BATCH_RATE = 1000, 50_000
+PENDING = (10_000, 100_000, 1_000_000)
+RESTART = 2.0
+
+
+def rows() -> Iterator[Row]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as generator:  # the load has a process of its own
+        for dim in RATIOS:
+            with TemporaryDirectory() as folder:
+                store = Path(folder) / "a.db"
+                with _server(store) as server:
+                    yield from _over_http(server, generator, dim)
+                    rounds = server.http.get("/v1/bandits/b/stats").json()["rounds"]
+                yield _bytes(store, rounds, dim)
+    yield _restarts()
+
+
+class _Served:
+    """A server with an echo."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120)
+
+
+@contextmanager
+def _server(store: Path) -> Iterator[_Served]:
+    command = [sys.executable, str(Path(__file__).with_name("echo.py")), str(store)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stderr is not None
+        served = _Served(json.loads(process.stderr.readline())["port"])
+        try:
+            yield served
+        finally:
+            served.http.close()
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+def _over_http(server: _Served, generator: ProcessPoolExecutor, dim: int) -> Iterator[Row]:
+    server.http.put("/v1/bandits/b", json={"dim": dim, "window": "7d"}).raise_for_status()
+    bodies = [json.dumps({"actions": rows.tolist()}).encode() for rows in _sets(dim, 50)]
+    paths = {"echo": "/echo/b", "decisions": "/v1/bandits/b/decisions"}
+    loads: dict[str, list[Load]] = {side: [] for side in paths}
+    for block in range(BLOCKS + 1):
+        for side, path in paths.items():
+            asked = generator.submit(
+                run, server.port, [request(path, body) for body in bodies], connections=CONNECTIONS, seconds=SECONDS
+            )
+            load = asked.result()
+            if block:  # the first warms up
+                loads[side].append(load)
+    yield _rate(loads, dim)
+    yield _tail(loads, dim)
+    if dim == min(RATIOS):
+        yield _conversions(server, generator, [json.loads(body)["decision_id"] for body in merged(loads["decisions"])])
+
+
+def _sets(dim: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    sets = np.random.default_rng(0).random((count, ARMS, dim))
+    return np.asarray(sets / np.linalg.norm(sets, axis=2, keepdims=True) * (1 - 1e-9))
+
+
+def _rate(loads: dict[str, list[Load]], dim: int) -> Row:
+    best = {side: max(load.rate for load in blocks) for side, blocks in loads.items()}
+    pairs = [decisions.rate / echo.rate for decisions, echo in zip(loads["decisions"], loads["echo"], strict=True)]
+    ratio = best["decisions"] / best["echo"]
+    return Row(
+        work=f"durable decisions over HTTP, K={ARMS}, d={dim}",
+        measured=f"{ratio:.2f} of an echo",
+        must_reach=f">= {RATIOS[dim]:g} of an echo",
+        verdict=verdict(ratio >= RATIOS[dim]),
+        detail=f"{best['decisions']:,.0f} a second, the echo {best['echo']:,.0f}, {CONNECTIONS} connections; the "
+        f"fastest of {BLOCKS} blocks of {SECONDS:g} s each in turn; the median of neighbours {median(pairs):.2f}",
+    )
+
+
+def _tail(loads: dict[str, list[Load]], dim: int) -> Row:
+    p99 = {side: median(load.quantile(0.99) for load in blocks) for side, blocks in loads.items()}
+    typical = {side: median(load.quantile(0.5) for load in blocks) for side, blocks in loads.items()}
+    ratio = p99["decisions"] / p99["echo"]
+    return Row(
+        work=f"their 99th percentile, d={dim}",
+        measured=f"{ratio:.2f} times the echo's",
+        must_reach=f"<= {TAIL:g} times the echo's",
+        verdict=verdict(ratio <= TAIL),
+        detail=f"{p99['decisions'] * 1e3:.1f} ms and {p99['echo'] * 1e3:.1f} ms; "
+        f"medians {typical['decisions'] * 1e3:.1f} ms and {typical['echo'] * 1e3:.1f} ms; the median block of each",
+    )
+
+
+def _bytes(store: Path, decisions: int, dim: int) -> Row:
+    """After a clean stop, which folds the write-ahead log into the file."""
+    each, limit = store.stat().st_size / decisions, 1.6 * (8 * dim + 64)
+    return Row(
+        work=f"bytes on disk a decision, d={dim}",
+        measured=f"{each:.0f} bytes",
+        must_reach=f"<= {limit:.0f} bytes",
+        verdict=verdict(each <= limit),
+        detail=f"the store after {decisions:,} decisions and a clean stop, its snapshot included"
+        + (", and their conversions" if dim == min(RATIOS) else ""),
+    )
+
+
+def _conversions(server: _Served, generator: ProcessPoolExecutor, ids: list[str]) -> Row:
+    Random(0).shuffle(ids)  # noqa: S311
+    parts = [ids[start : start + BATCH] for start in range(0, len(ids) - BATCH + 1, BATCH)]
+    requests = [
+        request("/v1/bandits/b/conversions", json.dumps([{"decision_id": i} for i in part]).encode()) for part in parts
+    ]
+    load = generator.submit(run, server.port, requests, connections=8, seconds=60, once=True).result()
+    judged = [verdict_ for body in load.bodies for verdict_ in json.loads(body)["verdicts"]]
+    assert set(judged) == {"accepted"}, set(judged)
+    rate = len(judged) / load.seconds
+    return Row(
+        work=f"durable conversions in batches of {BATCH:,}",
+        measured=f"{rate:,.0f} a second",
+        must_reach=f">= {BATCH_RATE:,} a second",
+        verdict=verdict(rate >= BATCH_RATE),
+        detail=f"{len(judged):,} conversions of as many decisions, shuffled, 8 connections, {load.seconds:.2f} s",
+    )
+
+
+def _restarts() -> Row:
+    """From a clean stop with so many decisions pending to the first decision after it."""
+    with TemporaryDirectory() as folder:
+        path, actions, seconds = Path(folder) / "a.db", _sets(5, 1)[0], {}
+        with Desk.open(path) as desk:
+            desk.create("b", Spec(dim=5, window="7d"))
+        for pending in PENDING:
+            with Desk.open(path) as desk:
+                for _ in range(pending - desk.stats("b").rounds):
+                    _, ticket = desk.decide("b", actions)
+                desk.wait(ticket)
+            start = time.perf_counter()
+            with Desk.open(path) as desk:
+                _, ticket = desk.decide("b", actions)
+                desk.wait(ticket)
+                seconds[pending] = time.perf_counter() - start
+    return Row(
+        work=f"restart with {PENDING[-1]:,} decisions pending",
+        measured=f"{seconds[PENDING[-1]]:.2f} s",
+        must_reach=f"< {RESTART:g} s",
+        verdict=verdict(seconds[PENDING[-1]] < RESTART),
+        detail="opening the store and a durable decision; "
+        + ", ".join(f"{pending:,} pending {taken:.2f} s" for pending, taken in seconds.items()),
+    )

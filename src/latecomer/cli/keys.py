@@ -1,0 +1,75 @@
+"""`latecomer keys`: who may use a server. A running one notices every change."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from latecomer.service.keys import KeyFile
+
+app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys of a server.", rich_markup_mode=None)
+
+Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The server's settings in TOML.")]
+Store = Annotated[str | None, typer.Option("--store", metavar="FILE", help="The server's store.")]
+Keys = Annotated[str | None, typer.Option("--keys", metavar="FILE", help="The file of keys; STORE.keys by default.")]
+
+
+def _file(config: Path | None, store: str | None, keys: str | None) -> "KeyFile":
+    from latecomer.service.config import settings  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.service.keys import KeyFile  # noqa: PLC0415
+
+    return KeyFile(settings(config, given={"store": store, "keys": keys}).keys_file)
+
+
+@app.command()
+def add(
+    scope: Annotated[list[str], typer.Option(metavar="SCOPE", help="decide, convert, read or admin; may be repeated.")],
+    bandit: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="For this bandit alone; may be repeated; all by default.")
+    ] = None,
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Whose it is.")] = "",
+    config: Config = None,
+    store: Store = None,
+    keys: Keys = None,
+) -> None:
+    """Make a key and print it, this once: only its hash is kept.
+
+    \b
+    Example:
+      latecomer keys add --scope decide --scope convert --bandit offers --note "web shop"
+    """  # noqa: D301
+    presented, key = _file(config, store, keys).add(scopes=scope, bandits=bandit or ("*",), note=note)
+    typer.echo(presented)
+    typer.echo(f"key {key.id}: {', '.join(key.scopes)} for {', '.join(key.bandits)}; it is not shown again", err=True)
+
+
+@app.command("list")
+def show(config: Config = None, store: Store = None, keys: Keys = None) -> None:
+    """List the keys: their ids, not the keys.
+
+    \b
+    Example:
+      latecomer keys list
+    """  # noqa: D301
+    file = _file(config, store, keys)
+    for key in (file.keys() or {}).values():
+        what = f"{','.join(key.scopes)}  {','.join(key.bandits)}"
+        typer.echo(f"{key.id}  {key.created:%Y-%m-%d}  {what}  {key.note}".rstrip())
+
+
+@app.command()
+def revoke(
+    id: Annotated[str, typer.Argument(metavar="ID", help="As `latecomer keys list` shows it.")],
+    config: Config = None,
+    store: Store = None,
+    keys: Keys = None,
+) -> None:
+    """Revoke a key; a running server refuses it from now on.
+
+    \b
+    Example:
+      latecomer keys revoke 1f6b2a90c3d4
+    """  # noqa: D301
+    key = _file(config, store, keys).revoke(id)
+    typer.echo(f"revoked {key.id}")

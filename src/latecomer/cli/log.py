@@ -1,0 +1,86 @@
+"""`latecomer log`: look at a store's log, take it out, replay it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from latecomer.errors import InputError
+
+app = typer.Typer(no_args_is_help=True, help="Verify, export and replay a store's log.", rich_markup_mode=None)
+
+Store = Annotated[Path, typer.Argument(metavar="STORE", help="The store's file.", show_default=False)]
+
+
+@app.command()
+def verify(store: Store) -> None:
+    """Check every page, every row and the state that follows from them. The store may be in use.
+
+    \b
+    Example:
+      latecomer log verify shop.db
+    """  # noqa: D301 - \b keeps the lines below it as they are
+    from latecomer.service.verify import verify as verified  # noqa: PLC0415 - `latecomer --help` is light
+
+    for line in verified(store):
+        typer.echo(line)
+    typer.echo("whole")
+
+
+@app.command()
+def export(
+    store: Store,
+    bandit: Annotated[str, typer.Option(metavar="NAME", help="Whose log.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the tables go.")],
+) -> None:
+    """Write a bandit's decisions and reports as Parquet files. The store may be in use.
+
+    \b
+    Example:
+      latecomer log export shop.db --bandit offers --out tables
+    """  # noqa: D301
+    from latecomer.cli.folder import replacing, writable  # noqa: PLC0415
+    from latecomer.service.export import export as exported  # noqa: PLC0415
+
+    folder, written = writable(out), {"decisions": 0, "reports": 0}
+    parts = dict(written)
+    for table, frame in exported(store, bandit):
+        parts[table] += 1
+        with replacing(folder / f"{table}-{parts[table]:05}.parquet") as part:
+            frame.write_parquet(part)
+        written[table] += len(frame)
+    typer.echo(f"{written['decisions']} decisions and {written['reports']} reports in {folder}")
+
+
+@app.command()
+def replay(
+    store: Store,
+    bandit: Annotated[str, typer.Option(metavar="NAME", help="Whose log.")],
+    into: Annotated[str, typer.Option(metavar="NAME", help="The new bandit.")],
+    window: Annotated[str | None, typer.Option(metavar="SPAN", help="Its window: rounds, or 7d.")] = None,
+    policy: Annotated[str | None, typer.Option(metavar="CLASS", help="Its policy.")] = None,
+    parameters: Annotated[str | None, typer.Option(metavar="JSON", help="Its policy's parameters.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Begin with what pruning has left.")] = False,
+) -> None:
+    """Fold a bandit's log into a new bandit of the same store, with another window or policy. Stop the server first.
+
+    \b
+    Example:
+      latecomer log replay shop.db --bandit offers --into offers-3d --window 3d
+    """  # noqa: D301
+    import msgspec  # noqa: PLC0415
+
+    from latecomer.service.desk import Desk  # noqa: PLC0415
+    from latecomer.service.replay import replay as replayed  # noqa: PLC0415
+
+    try:
+        given = None if parameters is None else msgspec.json.decode(parameters, type=dict)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"--parameters must be a JSON object; got {parameters!r}: {error}") from None
+    span = int(window) if window is not None and window.isdecimal() else window
+    if not store.is_file():
+        raise InputError(f"STORE must be a store's file; {store} is not there")
+    with Desk.open(store) as desk:
+        stats = replayed(desk, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
+    accepted, late = stats.conversions["accepted"], stats.conversions["late"]
+    typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")

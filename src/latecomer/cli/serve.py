@@ -1,0 +1,60 @@
+"""`latecomer serve`: the decision service, until it is told to stop."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from latecomer.errors import LatecomerError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+
+def serve(
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in TOML.")] = None,
+    store: Annotated[str | None, typer.Option(metavar="FILE", help="The store; latecomer.db by default.")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="127.0.0.1 by default; another address takes keys.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(metavar="N", help="8080 by default; 0 finds a free one.")] = None,
+    keys: Annotated[str | None, typer.Option(metavar="FILE", help="The keys; STORE.keys by default.")] = None,
+    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
+) -> None:
+    """Serve decisions over HTTP, every answer durable before it leaves.
+
+    One process, one file. SIGTERM and Ctrl-C stop it cleanly. Every setting can also stand in the file of --config or
+    in the environment, as LATECOMER_PORT and so on; docs/service.md has the table.
+
+    \b
+    Example:
+      latecomer serve --store shop.db --port 8080
+    """  # noqa: D301 - \b keeps the lines below it as they are
+    try:
+        from latecomer.service.config import settings  # noqa: PLC0415 - `latecomer --help` is light
+        from latecomer.service.http.server import serve as run  # noqa: PLC0415
+        from latecomer.service.logs import start_log  # noqa: PLC0415
+
+        loop = _loop()
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("latecomer"):
+            raise
+        raise LatecomerError(f"serve needs the package {error.name!r}: pip install 'latecomer[service]'") from None
+    import asyncio  # noqa: PLC0415
+
+    given = {"store": store, "host": host, "port": port, "keys": keys, "log_level": log_level}
+    chosen = settings(config, given=given)
+    log = start_log(chosen.log_level)
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(run(chosen, log))
+
+
+def _loop() -> "Callable[[], asyncio.AbstractEventLoop] | None":
+    """The faster loop, where there is one."""
+    if sys.platform == "win32":
+        return None
+    import uvloop  # noqa: PLC0415
+
+    return uvloop.new_event_loop

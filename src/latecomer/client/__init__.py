@@ -1,0 +1,1 @@
+"""Talking to a server: `Client`, and `AsyncClient` with the same calls."""

@@ -1,0 +1,170 @@
+"""`latecomer.AsyncClient`: a server's bandits from a coroutine; the calls of `Client`, awaited."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from latecomer.client import calls
+from latecomer.client.batch import checked, checked_limits
+from latecomer.errors import LatecomerError, ServiceError
+from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A server, over HTTP, with the arguments and the calls of `Client`. It is closed by `async with`."""
+
+    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 4) -> None:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout)
+        self._timeout, self._retries = timeout, retries
+
+    async def create(
+        self,
+        name: str,
+        *,
+        dim: int,
+        window: int | str | timedelta,
+        policy: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Info:
+        """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d"."""
+        return await self._send(calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters))
+
+    async def bandits(self) -> list[Info]:
+        """Every bandit that the key may read."""
+        return (await self._send(calls.bandits())).bandits
+
+    async def info(self, name: str) -> Info:
+        """What a bandit is."""
+        return await self._send(calls.info(name))
+
+    async def stats(self, name: str) -> Stats:
+        """What a bandit has learnt, and what happened to it."""
+        return await self._send(calls.stats(name))
+
+    async def delete(self, name: str) -> Info:
+        """Delete a bandit and all that it has learnt."""
+        return await self._send(calls.delete(name))
+
+    async def decide(
+        self, name: str, actions: calls.Actions, *, ids: Sequence[str] | None = None, request_id: str | None = None
+    ) -> Answer:
+        """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
+        return await self._send(calls.decide(name, actions, ids=ids, request_id=request_id))
+
+    async def choose(
+        self,
+        name: str,
+        actions: Mapping[str, calls.Features],
+        *,
+        context: calls.Features | None = None,
+        request_id: str | None = None,
+    ) -> Answer:
+        """Choose between actions that are known by their features: {id: {name: value}}."""
+        return await self._send(calls.choose(name, actions, context=context, request_id=request_id))
+
+    async def convert(
+        self, name: str, decision_id: str, *, value: float = 1.0, occurred_at: datetime | None = None
+    ) -> Verdict:
+        """Report a conversion."""
+        return (await self.convert_many(name, [Conversion(decision_id, value, occurred_at)]))[0]
+
+    async def convert_many(self, name: str, conversions: Iterable[Conversion]) -> list[Verdict]:
+        """Report many; a verdict for each."""
+        found: list[Verdict] = []
+        for part in calls.portions(conversions):
+            found += (await self._send(calls.convert(name, part))).verdicts
+        return found
+
+    async def revoke(self, name: str, decision_id: str, *, occurred_at: datetime | None = None) -> Verdict:
+        """Take a conversion back."""
+        return (await self._send(calls.revoke(name, [Revocation(decision_id, occurred_at)]))).verdicts[0]
+
+    def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> "AsyncBatch":
+        """Conversions that travel together: sent when `size` are waiting, or after `seconds`, or at the end."""
+        return AsyncBatch(lambda conversions: self.convert_many(name, conversions), size=size, seconds=seconds)
+
+    async def _send(self, call: calls.Call[T]) -> T:
+        for wait in (*calls.waits(self._retries), None):
+            try:
+                answer = await self._http.request(
+                    call.method,
+                    call.path,
+                    content=call.content,
+                    headers={"Content-Type": call.kind},
+                    timeout=max(self._timeout, call.patience),
+                )
+            except httpx.TransportError as error:
+                if wait is None:
+                    raise ServiceError(f"{self._http.base_url} does not answer: {error!r}") from error
+            else:
+                if wait is None or answer.status_code not in calls.PASSING:
+                    return calls.result(call, answer.status_code, answer.content)
+            await asyncio.sleep(wait)
+        raise AssertionError("the last try returns or raises")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class AsyncBatch:
+    """`Batch` for coroutines of one loop."""
+
+    def __init__(
+        self, send: Callable[[list[Conversion]], Awaitable[list[Verdict]]], *, size: int, seconds: float
+    ) -> None:
+        checked_limits(size, seconds)
+        self.verdicts: Counter[Verdict] = Counter()
+        self._send, self._size, self._seconds = send, size, seconds
+        self._waiting: list[Conversion] = []
+        self._sending = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: datetime | None = None) -> None:
+        """Report a conversion, soon."""
+        self._waiting.append(checked(Conversion(decision_id, value, occurred_at)))
+        if len(self._waiting) >= self._size:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Send what is waiting, now."""
+        async with self._sending:
+            going, self._waiting = self._waiting, []
+            if not going:
+                return
+            try:
+                self.verdicts.update(await self._send(going))
+            except BaseException:
+                self._waiting = going + self._waiting
+                raise
+
+    async def _flush_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            with suppress(LatecomerError):  # they still wait, and the end of `async with` raises
+                await self.flush()
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._flush_now_and_then())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        await self.flush()

@@ -1,0 +1,157 @@
+"""What is said and what it means, without a network: requests as data, answers as records, errors as errors."""
+
+import io
+import random
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from latecomer import errors
+from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+
+T = TypeVar("T")
+Actions = np.ndarray[Any, np.dtype[Any]] | Sequence[Sequence[float]]
+Features = Mapping[str, str | float | bool]
+
+LARGEST = 10_000
+"""Conversions in one request; more are sent in several."""
+PASSING = frozenset({408, 502, 503, 504})
+"""Answers after which the same request may do better."""
+COMPILING = 120.0
+"""Seconds for a bandit of a new dimension, for which machine code is made."""
+_LONGEST_WAIT = 5.0
+
+
+class Call(Struct, Generic[T], frozen=True, kw_only=True):
+    """A request, and the type of its answer. Every call may be sent again: the server counts it once."""
+
+    method: str
+    path: str
+    gives: type[T]
+    content: bytes | None = None
+    kind: str = "application/json"
+    patience: float = 0.0
+    """Seconds that its answer may take, where that is longer than usual."""
+
+
+class _Bandits(Struct, frozen=True):
+    bandits: list[Info]
+
+
+class _Verdicts(Struct, frozen=True):
+    verdicts: list[Verdict]
+
+
+class _Problem(Struct, frozen=True):
+    code: str
+    message: str
+    field: str | None = None
+
+
+class _ErrorBody(Struct, frozen=True):
+    error: _Problem
+
+
+def create(
+    name: str, *, dim: int, window: int | str | timedelta, policy: str | None, parameters: Mapping[str, Any] | None
+) -> Call[Info]:
+    """PUT a bandit."""
+    if isinstance(window, timedelta):
+        if window % timedelta(seconds=1):
+            raise errors.InputError(f"window must be whole seconds; got {window!r}")
+        window = f"{window // timedelta(seconds=1)}s"
+    spec: dict[str, Any] = {"dim": dim, "window": window, "parameters": dict(parameters or {})}
+    if policy is not None:
+        spec["policy"] = policy
+    return Call(method="PUT", path=_path(name), gives=Info, content=_json(spec), patience=COMPILING)
+
+
+def bandits() -> "Call[_Bandits]":
+    """GET every bandit."""
+    return Call(method="GET", path="/v1/bandits", gives=_Bandits)
+
+
+def info(name: str) -> Call[Info]:
+    """GET a bandit."""
+    return Call(method="GET", path=_path(name), gives=Info)
+
+
+def stats(name: str) -> Call[Stats]:
+    """GET what it has learnt."""
+    return Call(method="GET", path=f"{_path(name)}/stats", gives=Stats)
+
+
+def delete(name: str) -> Call[Info]:
+    """DELETE a bandit, confirmed."""
+    return Call(method="DELETE", path=f"{_path(name)}?{urlencode({'confirm': name})}", gives=Info)
+
+
+def decide(name: str, actions: Actions, *, ids: Sequence[str] | None, request_id: str | None) -> Call[Answer]:
+    """POST a decision; an array without ids travels as it is, in binary. There is always a request id."""
+    request_id = request_id or uuid.uuid4().hex
+    path = f"{_path(name)}/decisions"
+    if isinstance(actions, np.ndarray) and ids is None:
+        file = io.BytesIO()
+        np.save(file, np.ascontiguousarray(actions, "<f8"))
+        path = f"{path}?{urlencode({'request_id': request_id})}"
+        return Call(method="POST", path=path, gives=Answer, content=file.getvalue(), kind="application/x-npy")
+    rows = actions.tolist() if isinstance(actions, np.ndarray) else actions
+    body = {"actions": rows, "request_id": request_id} | ({} if ids is None else {"ids": list(ids)})
+    return Call(method="POST", path=path, gives=Answer, content=_json(body))
+
+
+def choose(
+    name: str, actions: Mapping[str, Features], *, context: Features | None, request_id: str | None
+) -> Call[Answer]:
+    """POST a decision between actions that are known by their features."""
+    described = [{"id": id_, "features": dict(features)} for id_, features in actions.items()]
+    body = {"context": dict(context or {}), "actions": described, "request_id": request_id or uuid.uuid4().hex}
+    return Call(method="POST", path=f"{_path(name)}/decisions", gives=Answer, content=_json(body))
+
+
+def convert(name: str, conversions: Sequence[Conversion]) -> "Call[_Verdicts]":
+    """POST conversions."""
+    return Call(method="POST", path=f"{_path(name)}/conversions", gives=_Verdicts, content=_json(conversions))
+
+
+def revoke(name: str, revocations: Sequence[Revocation]) -> "Call[_Verdicts]":
+    """POST revocations."""
+    return Call(method="POST", path=f"{_path(name)}/revocations", gives=_Verdicts, content=_json(revocations))
+
+
+def portions(items: Iterable[T]) -> Iterable[list[T]]:
+    """As many as one request takes, at a time."""
+    every = list(items)
+    return (every[start : start + LARGEST] for start in range(0, len(every), LARGEST))
+
+
+def result(call: Call[T], status: int, content: bytes) -> T:
+    """The answer as a record, or raised as the error that it is."""
+    if status < 400:
+        return msgspec.json.decode(content, type=call.gives)
+    try:
+        problem = msgspec.json.decode(content, type=_ErrorBody).error
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # a proxy's page, perhaps
+        raise errors.ServiceError(f"{call.method} {call.path} was answered with {status}") from None
+    kind = {400: errors.InputError, 404: errors.UnknownBanditError, 409: errors.ConflictError, 503: errors.StoreError}
+    where = f" (at {problem.field})" if problem.field else ""
+    raise kind.get(status, errors.ServiceError)(f"{problem.message}{where}")
+
+
+def waits(retries: int) -> Iterable[float]:
+    """Seconds before each further try: longer every time, and never quite the same for two clients."""
+    return (min(_LONGEST_WAIT, 0.1 * 2**i) * random.uniform(0.5, 1.0) for i in range(retries))  # noqa: S311
+
+
+def _path(name: str) -> str:
+    return f"/v1/bandits/{quote(name, safe='')}"
+
+
+def _json(content: object) -> bytes:
+    return msgspec.json.encode(content)

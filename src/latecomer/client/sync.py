@@ -1,0 +1,131 @@
+"""`latecomer.Client`: a server's bandits from ordinary code."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from latecomer.client import calls
+from latecomer.client.batch import Batch
+from latecomer.errors import ServiceError
+from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+
+T = TypeVar("T")
+
+
+class Client:
+    """A server, over HTTP. It keeps its connections, may be used by several threads, and is closed by `with`.
+
+    What fails in passing (no connection, no answer, 503) is tried again with the same request id, which the server
+    counts once; so a verdict of a conversion that was sent twice may read DUPLICATE.
+
+    Parameters
+    ----------
+    url
+        Such as "http://127.0.0.1:8080".
+    key
+        The key, where the server wants one.
+    timeout
+        Seconds to wait for one answer; a bandit that has to be compiled for is given longer.
+    retries
+        How many times to try again.
+    """
+
+    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 4) -> None:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
+        self._timeout, self._retries = timeout, retries
+
+    def create(
+        self,
+        name: str,
+        *,
+        dim: int,
+        window: int | str | timedelta,
+        policy: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Info:
+        """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d"."""
+        return self._send(calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters))
+
+    def bandits(self) -> list[Info]:
+        """Every bandit that the key may read."""
+        return self._send(calls.bandits()).bandits
+
+    def info(self, name: str) -> Info:
+        """What a bandit is."""
+        return self._send(calls.info(name))
+
+    def stats(self, name: str) -> Stats:
+        """What a bandit has learnt, and what happened to it."""
+        return self._send(calls.stats(name))
+
+    def delete(self, name: str) -> Info:
+        """Delete a bandit and all that it has learnt."""
+        return self._send(calls.delete(name))
+
+    def decide(
+        self, name: str, actions: calls.Actions, *, ids: Sequence[str] | None = None, request_id: str | None = None
+    ) -> Answer:
+        """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
+        return self._send(calls.decide(name, actions, ids=ids, request_id=request_id))
+
+    def choose(
+        self,
+        name: str,
+        actions: Mapping[str, calls.Features],
+        *,
+        context: calls.Features | None = None,
+        request_id: str | None = None,
+    ) -> Answer:
+        """Choose between actions that are known by their features: {id: {name: value}}."""
+        return self._send(calls.choose(name, actions, context=context, request_id=request_id))
+
+    def convert(
+        self, name: str, decision_id: str, *, value: float = 1.0, occurred_at: datetime | None = None
+    ) -> Verdict:
+        """Report a conversion."""
+        return self.convert_many(name, [Conversion(decision_id, value, occurred_at)])[0]
+
+    def convert_many(self, name: str, conversions: Iterable[Conversion]) -> list[Verdict]:
+        """Report many; a verdict for each."""
+        return [v for part in calls.portions(conversions) for v in self._send(calls.convert(name, part)).verdicts]
+
+    def revoke(self, name: str, decision_id: str, *, occurred_at: datetime | None = None) -> Verdict:
+        """Take a conversion back."""
+        return self._send(calls.revoke(name, [Revocation(decision_id, occurred_at)])).verdicts[0]
+
+    def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> Batch:
+        """Conversions that travel together: sent when `size` are waiting, or after `seconds`, or at the end."""
+        return Batch(lambda conversions: self.convert_many(name, conversions), size=size, seconds=seconds)
+
+    def _send(self, call: calls.Call[T]) -> T:
+        for wait in (*calls.waits(self._retries), None):
+            try:
+                answer = self._http.request(
+                    call.method,
+                    call.path,
+                    content=call.content,
+                    headers={"Content-Type": call.kind},
+                    timeout=max(self._timeout, call.patience),
+                )
+            except httpx.TransportError as error:
+                if wait is None:
+                    raise ServiceError(f"{self._http.base_url} does not answer: {error!r}") from error
+            else:
+                if wait is None or answer.status_code not in calls.PASSING:
+                    return calls.result(call, answer.status_code, answer.content)
+            time.sleep(wait)
+        raise AssertionError("the last try returns or raises")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

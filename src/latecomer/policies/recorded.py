@@ -1,0 +1,102 @@
+"""Events that were decided before, fed to a policy in bulk: what a replay is made of.
+
+Stamps are int64 microseconds since 1970, or `UNSTAMPED` where the window is in rounds. The caller answers for their
+order: a log's stamps never run backwards.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from latecomer.core.compile import brief, entry
+from latecomer.core.offers import summarise
+from latecomer.core.state import UNSTAMPED, Array, Integers
+from latecomer.errors import InputError
+from latecomer.policies.action_sets import explain_inadmissible
+from latecomer.policies.dispatch import Singles
+from latecomer.policies.learner import Learner
+from latecomer.policies.records import Verdict
+
+VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)
+"""By the kernels' numbers."""
+
+_AT_ONCE = 16_384
+
+
+def is_in_rounds(learner: Learner) -> bool:
+    """Whether the window is a number of rounds."""
+    return learner._in_rounds
+
+
+def span(learner: Learner) -> int:
+    """The window in its own unit."""
+    return learner._span
+
+
+def latest(learner: Learner) -> int:
+    """The stamp of the latest decision."""
+    return learner._now
+
+
+def offer(learner: Learner, actions: Array) -> Singles:
+    """The summary of an offer, d + 2 single floats: what a replay must know of the actions that were not chosen."""
+    summary = np.empty(learner.dim + 2, np.float32)
+    _summariser()(actions, summary)
+    return summary
+
+
+@cache
+def _summariser() -> Callable[[Array, Singles], None]:
+    """Its machine code, for sets of any size: arrays do not carry theirs in their type."""
+    return entry(brief(summarise.py_func), np.empty((1, 1)), np.empty(3, np.float32))  # type: ignore[attr-defined,no-any-return]
+
+
+def record(learner: Learner, actions: Array, offers: Singles, stamps: Integers) -> None:
+    """Record decisions as if `decide` had just chosen these actions, and spend the random numbers that it would have.
+
+    After it the policy is, bit for bit, the one that made the decisions. `offers` has each one's `offer`, a row each.
+
+    Examples
+    --------
+    >>> import numpy as np, latecomer as lc
+    >>> live, replayed = (lc.OTFLinTS(dim=2, window=100, seed=0) for _ in range(2))
+    >>> chosen = np.array([live.decide(np.eye(2)).action for _ in range(9)])
+    >>> record(replayed, chosen, np.tile(offer(live, np.eye(2)), (9, 1)), np.full(9, UNSTAMPED))
+    >>> replayed.decide(np.eye(2)).score == live.decide(np.eye(2)).score
+    True
+    """
+    actions = np.ascontiguousarray(actions)
+    if actions.ndim != 2 or actions.shape[1] != learner.dim or stamps.shape != (len(actions),):
+        raise InputError(
+            f"actions must be an (N, {learner.dim}) array with one stamp each; got {actions.shape} and {stamps.shape}"
+        )
+    if not learner._memory.admits(actions):
+        raise explain_inadmissible(actions)
+    if offers.shape != (len(actions), learner.dim + 2):
+        raise InputError(f"offers must be an (N, {learner.dim + 2}) array, a row each; got {offers.shape}")
+    stamps = np.full(len(stamps), UNSTAMPED) if learner._in_rounds else stamps
+    offers = np.ascontiguousarray(offers, np.float32)
+    for low in range(0, len(actions), _AT_ONCE):
+        part = slice(low, low + _AT_ONCE)
+        draws = learner._randomness.draws(len(actions[part]), learner.dim)
+        learner._memory.record_many(actions[part], offers[part], stamps[part], draws)
+
+
+def credit(learner: Learner, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
+    """Conversions, one after the other: verdicts by their numbers, and the delays of the accepted ones.
+
+    A stamp before the latest decision counts as that one's.
+    """
+    stamps = np.full(len(rounds), UNSTAMPED) if learner._in_rounds else stamps
+    return learner._memory.credit_many(rounds, values, stamps)
+
+
+def revoke(learner: Learner, round: int, stamp: int) -> int:
+    """A conversion taken back; the verdict by its number."""
+    return learner._memory.revoke(round, UNSTAMPED if learner._in_rounds else stamp)
+
+
+def drift(learner: Learner) -> tuple[float, int]:
+    """How far V·V⁻¹ was from I at the last check, and how often V⁻¹ was computed afresh."""
+    return float(learner._memory.number("residual")), int(learner._memory.number("refactorisations"))

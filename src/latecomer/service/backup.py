@@ -1,0 +1,47 @@
+"""A copy of a log while its owner goes on: one moment of the file, whole, checked before it gets its name."""
+
+import os
+from os import PathLike
+from pathlib import Path
+
+import apsw
+
+from latecomer.errors import FileError, InputError
+from latecomer.service.log import connect, unreadable
+from latecomer.service.verify import verify
+
+
+def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
+    """Copy the log at `path` to `target`, which must not exist; what `verify` says of the copy."""
+    destination = Path(target)
+    if destination.exists():
+        raise InputError(f"the copy needs a path of its own; {destination} is there already: choose another")
+    part = destination.with_name(f".{destination.name}.part")
+    source = connect(path, write=False)
+    try:
+        part.unlink(missing_ok=True)
+        _copy(source, part)
+        report = list(verify(part))
+        os.replace(part, destination)
+    except apsw.Error as error:
+        raise unreadable(path, error) from error
+    except OSError as error:
+        raise FileError(f"{destination} could not be written: {error.strerror or error}") from error
+    finally:
+        source.close()
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{part}{suffix}").unlink(missing_ok=True)
+    return report
+
+
+def _copy(source: apsw.Connection, part: Path) -> None:
+    """All pages in one step: a reader's view of a WAL does not change under it, and holds no writer up."""
+    copy = apsw.Connection(os.fspath(part))
+    with copy.backup("main", source, "main") as work:
+        work.step(-1)
+    copy.close()
+    descriptor = os.open(part, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,276 @@
+"""One bandit: a policy, what has been asked of it, and what has happened to it. Events in, bytes out; no files.
+
+Live, `decide`, `convert` and `revoke` move the policy and give the bytes for the log; replayed, `fold` moves it by
+those bytes, to the same bits.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from latecomer.arguments import share
+from latecomer.core.state import Array, Integers
+from latecomer.errors import InputError
+from latecomer.policies import recorded
+from latecomer.policies.learner import Learner
+from latecomer.service import events
+from latecomer.service.births import Birth
+from latecomer.service.counters import Counters
+from latecomer.service.messages import Answer, Conversion, Revocation, Stats, Verdict
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_UNKNOWN = 3
+_HEX = frozenset("0123456789abcdef")
+
+
+class Bandit:
+    """A policy with an identity.
+
+    Parameters
+    ----------
+    birth
+        Who it is.
+    learner
+        Its policy: a fresh one, or a saved one.
+    """
+
+    def __init__(self, birth: Birth, learner: Learner) -> None:
+        self.birth = birth
+        self.info = birth.info()
+        self.number = birth.number
+        self.learner = learner
+        self.dim = learner.dim
+        self.in_rounds = recorded.is_in_rounds(learner)
+        self.span = recorded.span(learner)
+        self.rounds = learner.rounds
+        self.stamp = birth.stamp
+        """The stamp of its latest event."""
+        self.requests: dict[bytes, int] = {}
+        """Which round answered a request, by the request's digest; oldest first."""
+        self.recent: dict[bytes, Any] = {}
+        """Answers whose row is not in the log yet."""
+        self.counters = Counters(self.in_rounds)
+        self.unsaved = 0
+        """Events since the latest snapshot."""
+        self.saved_at = birth.stamp
+        """When that was begun."""
+        self.saving = False
+        self.forgotten = 0
+        """Up to which round the log has been pruned."""
+        self._prefix = f"{birth.epoch}-"
+        self._lacks = {f"{epoch}-": lacks for epoch, lacks in birth.heir_of} | {self._prefix: 0}
+
+    # ---- live ----
+
+    def decide(
+        self, actions: Array, ids: Sequence[str] | None, *, now: int, digests: bytes = b""
+    ) -> tuple[Answer, bytes]:
+        """Decide, and what the log should say of it; `digests` are the request's and its body's, where it has an id."""
+        decision = self.learner.decide(actions, at=None if self.in_rounds else now / 1e6)
+        index, round_, score = decision.index, decision.round, decision.score
+        kind = events.ASKED if digests else events.DECISION
+        chosen = decision.action.tobytes() + recorded.offer(self.learner, actions).tobytes()
+        data = events.pack_decision(kind, index, round_, now, score) + chosen + digests
+        label = None
+        if ids is not None:
+            label = ids[index]
+            data += events.text_event(events.LABEL, label.encode())
+        if digests:
+            self.requests[digests[: events.DIGEST]] = round_
+        self.rounds, self.stamp = round_, now
+        self.unsaved += 1
+        return self.answer(round_, index=index, score=score, stamp=now, label=label), data
+
+    def answer(self, round: int, *, index: int, score: float, stamp: int, label: str | None) -> Answer:
+        """An answer from what the log knows of it."""
+        expires_at = None if self.in_rounds else _EPOCH + timedelta(microseconds=stamp + self.span)
+        return Answer(f"{self._prefix}{round:x}", index, label, round, score, expires_at)
+
+    def convert(self, conversions: Sequence[Conversion], now: int) -> tuple[list[Verdict], bytes]:
+        """Credit conversions in their order: the verdicts, and what the log should say."""
+        values = np.array([_value(conversion.value, i) for i, conversion in enumerate(conversions)])
+        rounds, occurred = self._rounds(conversions), _occurred(conversions)
+        verdicts, delays = recorded.credit(self.learner, rounds, values, arrival(occurred, now))
+        self.counters.add_conversions(verdicts, delays)
+        told = _reports(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
+        told["value"] = values
+        return self._reported(told, verdicts, now, unknown=(events.UNKNOWN, 1, 0))
+
+    def revoke(self, revocations: Sequence[Revocation], now: int) -> tuple[list[Verdict], bytes]:
+        """Take conversions back in their order: the verdicts, and what the log should say."""
+        rounds, occurred = self._rounds(revocations), _occurred(revocations)
+        stamps = arrival(occurred, now)
+        verdicts = self._taken_back(rounds, stamps)
+        self.counters.add_revocations(verdicts)
+        told = _reports(events.REVOCATIONS, events.REVOCATION, verdicts, rounds, occurred, now)
+        return self._reported(told, verdicts, now, unknown=(events.UNKNOWN, 0, 1))
+
+    def _taken_back(self, rounds: Integers, stamps: Integers) -> Integers:
+        pairs = zip(rounds.tolist(), stamps.tolist(), strict=True)
+        return np.array([recorded.revoke(self.learner, round_, stamp) for round_, stamp in pairs], np.int64)
+
+    def _reported(
+        self, told: events.Records, verdicts: Integers, now: int, unknown: tuple[int, int, int]
+    ) -> tuple[list[Verdict], bytes]:
+        """Reports of rounds that were never played are but counted: a replay could not use them."""
+        played = (told["round"] > 0) & (told["round"] <= self.rounds)
+        data, strangers = told[played].tobytes(), len(told) - int(played.sum())
+        if strangers:
+            kind, conversions, revocations = unknown
+            data += events.pack_unknown(kind, conversions * strangers, revocations * strangers)
+        self.stamp = now
+        self.unsaved += len(told)
+        return [recorded.VERDICTS[verdict] for verdict in verdicts.tolist()], data
+
+    def _rounds(self, reports: Sequence[Conversion | Revocation]) -> Integers:
+        return np.array([self.round_of(report.decision_id) for report in reports], np.int64)
+
+    def round_of(self, decision_id: str) -> int:
+        """The round of a decision's id; 0 where it is nobody's."""
+        head, tail = decision_id[:17], decision_id[17:]
+        lacks = self._lacks.get(head)
+        if lacks is None or not 0 < len(tail) < 16 or tail[0] == "0" or not _HEX.issuperset(tail):
+            return 0
+        return max(0, int(tail, 16) - lacks)
+
+    # ---- replayed ----
+
+    def fold(self, payload: bytes, stamp: int) -> None:
+        """Move by one row of the log; `ValueError` where it does not follow from what the bandit is."""
+        if self.moved_by(payload, stamp) != payload:
+            raise ValueError("its reports are judged otherwise when they are replayed")
+
+    def moved_by(self, payload: bytes, stamp: int, *, lacks: int = 0) -> bytes:
+        """Move by a row of this bandit's log, or another's: the row as this bandit would have written it.
+
+        Parameters
+        ----------
+        payload, stamp
+            The row's events, and its latest stamp.
+        lacks
+            How many of the first rounds this bandit has not; what refers to them is left out.
+        """
+        told = b"".join(
+            events.text_event(kind, run) if isinstance(run, bytes) else self._moved_by(kind, run, lacks)
+            for kind, run in events.runs(payload, self.dim)
+        )
+        self.stamp = max(self.stamp, stamp)
+        return told
+
+    def _moved_by(self, kind: int, run: events.Records, lacks: int) -> bytes:
+        if lacks and "round" in (run.dtype.names or ()):
+            run = run[run["round"] > lacks]
+            run["round"] -= lacks
+        if kind in (events.DECISION, events.ASKED):
+            self._fold_decisions(kind, run)
+        elif kind == events.CONVERSION:
+            came = arrival(run["occurred"], run["stamp"])
+            verdicts, delays = recorded.credit(self.learner, as_int64(run["round"]), as_doubles(run["value"]), came)
+            self.counters.add_conversions(verdicts, delays)
+            run = _judged(run, verdicts)
+        elif kind == events.REVOCATION:
+            verdicts = self._taken_back(as_int64(run["round"]), arrival(run["occurred"], run["stamp"]))
+            self.counters.add_revocations(verdicts)
+            run = _judged(run, verdicts)
+        elif kind == events.UNKNOWN:
+            self.counters.conversions[_UNKNOWN] += int(run["conversions"].sum())
+            self.counters.revocations[_UNKNOWN] += int(run["revocations"].sum())
+        elif kind == events.BEGUN and run["epoch"].tobytes().hex() != self.birth.epoch:
+            raise ValueError("it begins another bandit")
+        self.unsaved += len(run)
+        return run.tobytes()
+
+    def _fold_decisions(self, kind: int, run: events.Records) -> None:
+        if not np.array_equal(run["round"], np.arange(self.rounds + 1, self.rounds + 1 + len(run))):
+            raise ValueError(f"its decisions do not follow round {self.rounds}")
+        recorded.record(self.learner, as_doubles(run["action"]), run["offer"], as_int64(run["stamp"]))
+        self.rounds += len(run)
+        if kind == events.ASKED:
+            self.requests.update(zip(run["request"].tolist(), run["round"].tolist(), strict=True))
+
+    def forget_requests(self) -> None:
+        """Requests whose answers the log no longer has."""
+        forgotten = []
+        for digest, round_ in self.requests.items():
+            if round_ > self.forgotten:
+                break
+            forgotten.append(digest)
+        for digest in forgotten:
+            del self.requests[digest]
+
+    # ---- what it knows ----
+
+    def stats(self) -> Stats:
+        """Everything at a glance."""
+        learner, counters = self.learner, self.counters
+        drift, refactorisations = recorded.drift(learner)
+        return Stats(
+            name=self.info.name,
+            rounds=learner.rounds,
+            pending=learner.pending,
+            conversions=counters.by_name(counters.conversions),
+            revocations=counters.by_name(counters.revocations),
+            theta_hat=learner.theta_hat.tolist(),
+            width=learner.width,
+            pending_width=learner.pending_width,
+            delay_edges=counters.edges.tolist(),
+            delay_counts=counters.delays.tolist(),
+            drift=drift,
+            refactorisations=refactorisations,
+        )
+
+
+def arrival(occurred: Integers, now: int | Integers) -> Integers:
+    """When a conversion counts as having come: when it happened, where that is said and not in the future."""
+    return as_int64(np.where(occurred == events.NOT_SAID, now, np.minimum(occurred, now)))
+
+
+def as_int64(values: Any) -> Integers:
+    """Aligned and in a row, as kernels want them."""
+    return np.ascontiguousarray(values, np.int64)
+
+
+def as_doubles(values: Any) -> Array:
+    """The same for doubles."""
+    return np.ascontiguousarray(values, np.float64)
+
+
+def _value(value: object, position: int) -> float:
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return value
+    return share(f"value of conversion {position}", value)
+
+
+def _occurred(reports: Sequence[Conversion | Revocation]) -> Integers:
+    return np.array([_stamp(report.occurred_at) for report in reports], np.int64)
+
+
+def _stamp(moment: datetime | None) -> int:
+    if moment is None:
+        return events.NOT_SAID
+    if not isinstance(moment, datetime):
+        raise InputError(f"occurred_at must be a datetime; got {moment!r}")
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+
+
+def _reports(
+    dtype: np.dtype[np.void], kind: int, verdicts: Integers, rounds: Integers, occurred: Integers, now: int
+) -> events.Records:
+    told = np.empty(len(rounds), dtype)
+    told["kind"], told["verdict"], told["round"], told["stamp"], told["occurred"] = (
+        kind,
+        verdicts,
+        rounds,
+        now,
+        occurred,
+    )
+    return told
+
+
+def _judged(run: events.Records, verdicts: Integers) -> events.Records:
+    told = run.copy()
+    told["verdict"] = verdicts
+    return told

@@ -1,0 +1,120 @@
+"""A bandit's beginning: its specification made certain, and the record from which it can be made again."""
+
+import inspect
+import re
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from latecomer.errors import InputError
+from latecomer.policies.catalogue import POLICIES, policy_class
+from latecomer.policies.learner import Learner
+from latecomer.policies.recorded import credit, offer, record, revoke
+from latecomer.service.messages import Info, Spec
+from latecomer.service.spans import window_of
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NOT_PARAMETERS = ("dim", "window", "clock")
+
+
+class Birth(Struct, frozen=True, kw_only=True):
+    """What the log says of a bandit when it is created.
+
+    `epoch` begins its decisions' ids; `seed` is what it draws with where its parameters name none; `heir_of` has the
+    epochs of bandits whose decisions it was replayed from, and how many rounds of each it lacks.
+    """
+
+    number: int
+    name: str
+    epoch: str
+    spec: Spec
+    seed: int
+    stamp: int
+    heir_of: list[tuple[str, int]] = []
+
+    def encoded(self) -> bytes:
+        """As the log holds it."""
+        return msgspec.json.encode(self)
+
+    def info(self) -> Info:
+        """As the world sees it."""
+        spec = self.spec
+        return Info(
+            name=self.name,
+            dim=spec.dim,
+            window=spec.window,
+            policy=spec.policy,
+            parameters=spec.parameters,
+            created_at=datetime.fromtimestamp(self.stamp / 1e6, UTC),
+        )
+
+    def learner(self) -> Learner:
+        """The policy, as it was before its first round."""
+        return learner_of(self.spec, self.seed)
+
+
+def checked_name(name: str) -> str:
+    """A name that is safe in a path, a log and a shell."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InputError(
+            f"name must be 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first; got {name!r}"
+        )
+    return name
+
+
+def new_birth(number: int, name: str, spec: Spec, *, stamp: int, heir_of: list[tuple[str, int]] | None = None) -> Birth:
+    """The birth of a bandit that has just been asked for."""
+    return Birth(
+        number=number,
+        name=name,
+        epoch=secrets.token_hex(8),
+        spec=spec,
+        seed=secrets.randbits(62),
+        stamp=stamp,
+        heir_of=heir_of or [],
+    )
+
+
+def is_same(spec: Spec, other: Spec) -> bool:
+    """Whether two specifications ask for the same bandit: 168h is 7d."""
+    mine, theirs = window_of(spec.window), window_of(other.window)
+    return (type(mine), mine, spec.dim, spec.policy, spec.parameters) == (
+        type(theirs),
+        theirs,
+        other.dim,
+        other.policy,
+        other.parameters,
+    )
+
+
+def learner_of(spec: Spec, seed: int) -> Learner:
+    """The policy that a specification describes; `InputError` where it describes none."""
+    if spec.policy not in POLICIES:
+        raise InputError(f"policy must be one of {', '.join(POLICIES)}; got {spec.policy!r}")
+    policy: Any = policy_class(spec.policy)
+    known = [name for name in inspect.signature(policy).parameters if name not in _NOT_PARAMETERS]
+    unknown = sorted(set(spec.parameters) - set(known))
+    if unknown:
+        raise InputError(f"parameters of {spec.policy} must be among {', '.join(known)}; got {unknown[0]!r}")
+    parameters = {"seed": seed, **spec.parameters} if "seed" in known else spec.parameters
+    if parameters.get("seed", 0) is None:
+        raise InputError("parameters: seed must be a whole number; got null: leave it out, and one is drawn")
+    learner: Learner = policy(spec.dim, window_of(spec.window), **parameters)
+    return learner
+
+
+def warm_up(learner: Learner) -> None:
+    """Have the machine code found or compiled before the first request waits for it."""
+    twin = learner.fresh(seed=0)
+    unit = np.zeros((2, learner.dim))
+    unit[:, 0] = 1.0
+    now = np.zeros(2, np.int64)
+    twin.decide(unit) if isinstance(twin.window, int) else twin.decide(unit, at=0.0)
+    record(twin, unit, np.stack([offer(twin, unit)] * 2), now)
+    credit(twin, np.ones(2, np.int64), np.ones(2), now)
+    revoke(twin, 1, 0)
+    twin.theta_hat, twin.width, twin.pending_width  # noqa: B018 - asked for, so that they are compiled

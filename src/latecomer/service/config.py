@@ -1,0 +1,92 @@
+"""The settings of a server: from a TOML file, the environment and the command line, the later ones winning."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from latecomer.errors import InputError
+
+PREFIX = "LATECOMER_"
+"""`LATECOMER_PORT` is the environment's name for `port`."""
+
+Count = Annotated[int, Meta(ge=1, le=1 << 40)]
+Seconds = Annotated[float, Meta(gt=0, le=3600)]
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every setting, with its default; docs/service.md says what each means."""
+
+    store: str = "latecomer.db"
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    keys: str = ""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    max_body: Count = 2 << 20
+    max_actions: Count = 1000
+    max_terms: Count = 100_000
+    max_dim: Count = 1024
+    max_bandits: Count = 100
+    max_connections: Count = 1024
+    header_timeout: Seconds = 10.0
+    body_timeout: Seconds = 10.0
+    drain_timeout: Seconds = 6.0
+    snapshot_every: Count = 100_000
+    retention: str = "7d"
+
+    @property
+    def keys_file(self) -> Path:
+        """Where keys are kept; beside the store unless said otherwise."""
+        return Path(self.keys or f"{self.store}.keys")
+
+
+def settings(
+    file: Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Settings:
+    """The settings that hold: `given` (the command line) over the environment over the file over the defaults.
+
+    >>> settings(environment={"LATECOMER_PORT": "9000"}).port
+    9000
+    """
+    environment = os.environ if environment is None else environment
+    found = _from_file(file) if file is not None else {}
+    found |= _from_environment(environment)
+    found |= {name: value for name, value in (given or {}).items() if value is not None}
+    return _checked(found, "a setting")
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise InputError(f"--config must be a file that can be read; got '{path}' ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid TOML: {error}") from None
+    _checked(found, str(path))
+    return found
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    return {name: environment[PREFIX + name.upper()] for name in names() if PREFIX + name.upper() in environment}
+
+
+def names() -> tuple[str, ...]:
+    """Every setting's name."""
+    return Settings.__struct_fields__
+
+
+def _checked(found: dict[str, Any], where: str) -> Settings:
+    unknown = sorted(set(found) - set(names()))
+    if unknown:
+        raise InputError(f"{where}: {unknown[0]!r} is not a setting; there are {', '.join(names())}")
+    try:
+        return msgspec.convert(found, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where} is wrong: {error}") from None

@@ -1,0 +1,51 @@
+"""What has happened to a bandit, in numbers."""
+
+from typing import Any
+
+import numpy as np
+
+from latecomer.core.state import Integers
+from latecomer.policies.recorded import VERDICTS
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3600, 86_400
+_IN_TIME = np.array(
+    [_SECOND, 10, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR, _DAY, 2 * _DAY, 4 * _DAY, 7 * _DAY, 14 * _DAY, 30 * _DAY],
+    float,
+)
+_IN_ROUNDS = np.array([4**power for power in range(12)], float)
+_ACCEPTED = 0
+
+
+class Counters:
+    """Verdicts by their numbers, and how long accepted conversions took."""
+
+    def __init__(self, in_rounds: bool) -> None:
+        self.conversions = np.zeros(len(VERDICTS), np.int64)
+        self.revocations = np.zeros(len(VERDICTS), np.int64)
+        self.edges = _IN_ROUNDS if in_rounds else _IN_TIME
+        self.delays = np.zeros(len(self.edges) + 1, np.int64)
+        self._unit = 1.0 if in_rounds else 1e6
+
+    def add_conversions(self, verdicts: Integers, delays: Integers) -> None:
+        """Count them, and the delays of those that were accepted."""
+        self.conversions += np.bincount(verdicts, minlength=len(VERDICTS))
+        taken = delays[verdicts == _ACCEPTED] / self._unit
+        self.delays += np.bincount(np.searchsorted(self.edges, taken), minlength=len(self.delays))
+
+    def add_revocations(self, verdicts: Integers) -> None:
+        """Count them."""
+        self.revocations += np.bincount(verdicts, minlength=len(VERDICTS))
+
+    @staticmethod
+    def by_name(counts: Integers) -> dict[str, int]:
+        """The counts by their verdicts."""
+        return {verdict.value: int(count) for verdict, count in zip(VERDICTS, counts, strict=True)}
+
+    def plain(self) -> dict[str, Any]:
+        """As a snapshot holds them."""
+        return {name: getattr(self, name).tolist() for name in ("conversions", "revocations", "delays")}
+
+    def restore(self, plain: dict[str, Any]) -> None:
+        """Become what a snapshot holds."""
+        for name, values in plain.items():
+            getattr(self, name)[:] = values

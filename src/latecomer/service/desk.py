@@ -1,0 +1,294 @@
+"""The desk: every bandit of one file, each decision and conversion in its log before anyone relies on it.
+
+Calls that change something answer at once, with a ticket; `durable` (asyncio) or `wait` (threads) returns when the
+ticket is on disk. An answer must not leave before that.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Self
+
+import apsw
+import numpy.typing as npt
+
+from latecomer.errors import ConflictError, StoreError, UnknownBanditError
+from latecomer.service import events
+from latecomer.service.bandit import Bandit
+from latecomer.service.births import checked_name, is_same, learner_of, new_birth, warm_up
+from latecomer.service.clock import Machine, ThisMachine
+from latecomer.service.files import clock_of, made_once
+from latecomer.service.keeping import DAY, Keeper
+from latecomer.service.log import DESK, connect, unreadable
+from latecomer.service.messages import Answer, Conversion, Health, Info, Revocation, Spec, Stats, Verdict
+from latecomer.service.owner import Owner
+from latecomer.service.pruning import removing, strangers
+from latecomer.service.recovery import bandit_of, births
+from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
+from latecomer.service.spans import duration
+from latecomer.service.writer import Batch, Heads, OnCommit, Writer, on_disk
+
+Ticket = Batch
+
+
+class Desk:
+    """Opened by `Desk.open`; one owner at a time; safe to call from several threads."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        reader: apsw.Connection,
+        owner: Owner,
+        *,
+        clock: Machine,
+        every: int,
+        keep: int | None,
+    ) -> None:
+        heads: Heads = {}
+        found, self._free = births(connection, heads)
+        self._bandits = {birth.name: bandit_of(connection, birth, heads) for birth in found.values()}
+        latest = max((bandit.stamp for bandit in self._bandits.values()), default=0)
+        self._clock = clock_of(connection, clock, latest)
+        self._connection, self.reader, self._owner = connection, reader, owner
+        self._lock = RLock()
+        self._writer = Writer(connection, self._lock, heads)
+        self._keeper = Keeper(self._writer, every=every, retention=keep)
+        self._closed = False
+        self.durable, self.wait, self.hurry = self._writer.durable, self._writer.wait, self._writer.hurry
+        for bandit in self._bandits.values():
+            bandit.saved_at = self._clock.now()
+            warm_up(bandit.learner)
+        for number in strangers(reader, set(found)):
+            self._writer.cut(lambda connection, number=number: removing(connection, number))  # type: ignore[misc]
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Machine | None = None,
+        snapshot_every: int = 100_000,
+        retention: str | None = "7d",
+    ) -> Self:
+        """Open a log, made if need be, and recover what it holds.
+
+        Parameters
+        ----------
+        path
+            The SQLite file.
+        clock
+            What tells the time; this machine without it.
+        snapshot_every
+            Events between two snapshots of a bandit; more where very many decisions are open.
+        retention
+            How long after its window a decision stays in the log, as "7d"; None keeps everything.
+        """
+        keep = None if retention is None else duration(retention, name="retention") // duration("1s") * 1_000_000
+        real = Path(os.path.realpath(path))
+        owner = Owner(real)
+        try:
+            made_once(real, owner)
+            connection = connect(real, write=True)
+            reader = connect(real, write=False)
+            return cls(connection, reader, owner, clock=clock or ThisMachine(), every=snapshot_every, keep=keep)
+        except (apsw.Error, UnicodeDecodeError, TypeError) as error:  # the latter where a damaged row has odd columns
+            owner.release()
+            raise unreadable(real, error) from error
+        except BaseException:
+            owner.release()
+            raise
+
+    # ---- bandits ----
+
+    def create(self, name: str, spec: Spec, *, heir_of: list[tuple[str, int]] | None = None) -> tuple[Info, bool]:
+        """Make a bandit; (what it is, whether it is new). Durable when it returns; compiles, so call it in a thread."""
+        learner = learner_of(spec, seed=0)
+        known = self._known(checked_name(name), spec)
+        if known is not None:
+            return known, False
+        warm_up(learner)
+        with self._lock:
+            self._check_open()
+            known = self._known(name, spec)  # somebody else may have been faster
+            if known is not None:
+                return known, False
+            birth = new_birth(self._free, name, spec, stamp=self._clock.now(), heir_of=heir_of)
+            self._free += 1
+            bandit = self._bandits[name] = Bandit(birth, birth.learner())
+            created = events.text_event(events.CREATED, birth.encoded())
+            self._writer.append(DESK, created, count=1, rounds=0, stamp=birth.stamp)
+            begun = bytes([events.BEGUN]) + bytes.fromhex(birth.epoch)
+            ticket = self._append(bandit, begun, 1, 0)  # an heir's first events are older than itself
+        self.wait(ticket)
+        return bandit.info, True
+
+    def _known(self, name: str, spec: Spec) -> Info | None:
+        known = self._bandits.get(name)
+        if known is None:
+            return None
+        if not is_same(known.birth.spec, spec):
+            raise ConflictError(f"bandit {name!r} exists with another specification: delete it, or choose another name")
+        return known.info
+
+    def delete(self, name: str) -> None:
+        """Forget a bandit and all its decisions. Durable when it returns."""
+        with self._lock:
+            bandit = self._bandit(name)
+            self._check_open()
+            del self._bandits[name]
+            data = bytes([events.DELETED]) + bandit.number.to_bytes(4, "little")
+            ticket = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
+            self._writer.cut(lambda connection: removing(connection, bandit.number))
+        self.wait(ticket)
+
+    def bandits(self) -> list[Info]:
+        """Every bandit, by name."""
+        with self._lock:
+            return [self._bandits[name].info for name in sorted(self._bandits)]
+
+    def info(self, name: str) -> Info:
+        """What a bandit is."""
+        return self._bandit(name).info
+
+    def stats(self, name: str) -> Stats:
+        """What a bandit knows."""
+        with self._lock:
+            return self._bandit(name).stats()
+
+    def _bandit(self, name: str) -> Bandit:
+        try:
+            return self._bandits[name]
+        except (KeyError, TypeError):
+            raise UnknownBanditError(f"there is no bandit {name!r}: create it first") from None
+
+    # ---- events ----
+
+    def decide(
+        self,
+        name: str,
+        actions: npt.ArrayLike,
+        ids: Sequence[str] | None = None,
+        *,
+        request_id: str | None = None,
+        body: bytes | None = None,
+    ) -> tuple[Answer, Ticket]:
+        """Choose one of the actions: the answer, and the ticket to wait for before it leaves.
+
+        Parameters
+        ----------
+        name
+            The bandit.
+        actions
+            A (K, d) array-like, finite, of norms at most 1.
+        ids
+            A text for each action; the chosen one's is in the answer.
+        request_id
+            The same id and body get the same answer, as long as the log keeps it.
+        body
+            At least 8 bytes that stand for the body; computed from actions and ids without it.
+        """
+        with self._lock:
+            bandit = self._bandit(name)
+            array = asked_actions(actions, bandit.dim)
+            if ids is not None:
+                checked_ids(ids, len(array))
+            digests = b""
+            if request_id is not None:
+                digests = request_digest(request_id) + (body or body_digest(array, ids))[: events.BODY]
+                known = answered(self.reader, bandit, digests, request_id)
+                if known is not None:
+                    return known
+            self._check_open()
+            now = self._clock.now()
+            answer, data = bandit.decide(array, ids, now=now, digests=digests)
+            ticket = self._append(bandit, data, 1, now)
+            if digests:
+                request = digests[: events.DIGEST]
+                bandit.recent[request] = (answer, digests[events.DIGEST :], ticket)
+                ticket.asked.append((bandit.recent, request))
+            return answer, ticket
+
+    def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[list[Verdict], Ticket]:
+        """Report conversions: a verdict for each, and the ticket to wait for before they leave."""
+        with self._lock:
+            bandit = self._bandit(name)
+            self._check_open()
+            now = self._clock.now()
+            verdicts, data = bandit.convert(conversions, now)
+            return verdicts, self._append(bandit, data, len(verdicts), now)
+
+    def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[list[Verdict], Ticket]:
+        """Take conversions back: a verdict for each, and the ticket to wait for before they leave."""
+        with self._lock:
+            bandit = self._bandit(name)
+            self._check_open()
+            now = self._clock.now()
+            verdicts, data = bandit.revoke(revocations, now)
+            return verdicts, self._append(bandit, data, len(verdicts), now)
+
+    def _append(self, bandit: Bandit, data: bytes, count: int, now: int) -> Ticket:
+        if not data:
+            return on_disk()
+        ticket = self._writer.append(bandit.number, data, count=count, rounds=bandit.rounds, stamp=now)
+        if bandit.unsaved >= self._keeper.every or now - bandit.saved_at > DAY:
+            self._keeper.save(bandit, now)
+        return ticket
+
+    def adopt(self, name: str, payload: bytes, *, count: int, stamp: int, lacks: int) -> Ticket:
+        """Move a bandit by a row of another one's log, and write it as its own; see `latecomer.service.replay`."""
+        with self._lock:
+            bandit = self._bandit(name)
+            self._check_open()
+            return self._append(bandit, bandit.moved_by(payload, stamp, lacks=lacks), count, stamp)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the desk is closed: open it again")
+        if self._writer.failure:
+            raise StoreError(self._writer.failure)
+
+    # ---- the whole ----
+
+    @property
+    def health(self) -> Health:
+        """How it is: whether changes are taken, and what has been committed since it was opened."""
+        writer = self._writer
+        return Health(
+            failure=writer.failure,
+            snapshot_failure=writer.chore_failure,
+            commits=writer.commits,
+            events=writer.events,
+            bytes=writer.bytes,
+            commit_seconds=writer.seconds,
+            clock_offset=self._clock.ahead(),
+        )
+
+    @property
+    def on_commit(self) -> OnCommit | None:
+        """Called by the writer's thread after each commit with its events, bytes and seconds."""
+        return self._writer.on_commit
+
+    @on_commit.setter
+    def on_commit(self, function: OnCommit | None) -> None:
+        self._writer.on_commit = function
+
+    def close(self) -> None:
+        """Write what is left, take snapshots, and let the file go."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            for bandit in self._bandits.values():
+                if bandit.unsaved and not self._writer.failure:
+                    self._keeper.save(bandit, self._clock.now(), last=True)
+        self._writer.stop()
+        self.reader.close()
+        self._connection.close()
+        self._owner.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

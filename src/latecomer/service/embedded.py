@@ -1,0 +1,122 @@
+"""A bandit in this process: the same engine, log and verdicts as the server's, without the network between."""
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from latecomer.errors import InputError, UnknownBanditError
+from latecomer.service.clock import Machine
+from latecomer.service.desk import Desk
+from latecomer.service.messages import DEFAULT_POLICY, Answer, Conversion, Revocation, Spec, Stats, Verdict
+
+
+class OpenBandit:
+    """One bandit of a file. What a method has returned is on disk; threads may share it."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        self._desk = desk
+        self.name = name
+
+    def decide(
+        self, actions: npt.ArrayLike, *, ids: Sequence[str] | None = None, request_id: str | None = None
+    ) -> Answer:
+        """Choose one of the actions, a (K, d) array-like of norms at most 1.
+
+        Parameters
+        ----------
+        actions
+            What to choose from.
+        ids
+            A text for each action; the chosen one's is the answer's `action_id`.
+        request_id
+            The same id and actions get the same answer again, also after a restart.
+        """
+        answer, ticket = self._desk.decide(self.name, actions, ids, request_id=request_id)
+        self._desk.wait(ticket)
+        return answer
+
+    def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: datetime | None = None) -> Verdict:
+        """Report a conversion of a decision; `value` in [0, 1]; `occurred_at` where it happened before now."""
+        return self.convert_many([Conversion(decision_id, value, occurred_at)])[0]
+
+    def convert_many(self, conversions: Sequence[Conversion]) -> list[Verdict]:
+        """Report many at once: one wait for the disk."""
+        verdicts, ticket = self._desk.convert(self.name, conversions)
+        self._desk.wait(ticket)
+        return verdicts
+
+    def revoke(self, decision_id: str, *, occurred_at: datetime | None = None) -> Verdict:
+        """Take a conversion back."""
+        verdicts, ticket = self._desk.revoke(self.name, [Revocation(decision_id, occurred_at)])
+        self._desk.wait(ticket)
+        return verdicts[0]
+
+    def stats(self) -> Stats:
+        """What the bandit knows."""
+        return self._desk.stats(self.name)
+
+    def close(self) -> None:
+        """Let the file go; a `with` statement does it."""
+        self._desk.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open(
+    path: str | os.PathLike[str],
+    *,
+    name: str = "default",
+    dim: int | None = None,
+    window: int | str | None = None,
+    policy: str = DEFAULT_POLICY,
+    parameters: Mapping[str, Any] | None = None,
+    retention: str | None = "7d",
+    clock: Machine | None = None,
+) -> OpenBandit:
+    """Open a bandit in a file, and make both if need be.
+
+    Parameters
+    ----------
+    path
+        The file; one process owns it at a time.
+    name
+        The bandit's, for a file may have several.
+    dim, window
+        What to make it with: d, and the window in rounds (an int) or time ("7d"). An existing bandit needs neither, and
+        is refused where they differ from its own.
+    policy, parameters
+        The policy's class and its keyword arguments.
+    retention
+        How long after its window a decision stays in the log; None for ever.
+    clock
+        What tells the time; this machine without it.
+
+    Examples
+    --------
+    >>> import tempfile, latecomer as lc
+    >>> with tempfile.TemporaryDirectory() as folder, lc.open(f"{folder}/shop.db", dim=2, window="7d") as bandit:
+    ...     answer = bandit.decide([[1.0, 0.0], [0.0, 1.0]])
+    ...     bandit.convert(answer.decision_id).name, bandit.convert(answer.decision_id).name
+    ('ACCEPTED', 'DUPLICATE')
+    """
+    if (dim is None) != (window is None):
+        raise InputError(f"dim and window go together; got dim={dim!r} and window={window!r}")
+    desk = Desk.open(path, clock=clock, retention=retention)
+    try:
+        if dim is not None and window is not None:
+            desk.create(name, Spec(dim=dim, window=window, policy=policy, parameters=dict(parameters or {})))
+        desk.info(name)
+    except UnknownBanditError:
+        desk.close()
+        raise UnknownBanditError(f"{os.fspath(path)} has no bandit {name!r}: give dim and window to make it") from None
+    except BaseException:
+        desk.close()
+        raise
+    return OpenBandit(desk, name)

@@ -1,0 +1,110 @@
+"""A bandit's log as tables: decisions and reports, for any tool that reads Parquet."""
+
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any
+
+import apsw
+import numpy as np
+import polars as pl
+
+from latecomer.core.state import Integers
+from latecomer.errors import UnknownBanditError
+from latecomer.policies.recorded import VERDICTS
+from latecomer.service import events
+from latecomer.service.log import connect, first_seq, rows, unreadable
+from latecomer.service.recovery import births
+
+_EVENTS = 500_000
+"""About so many events a table."""
+_WORDS = np.array([verdict.value for verdict in VERDICTS])
+_TIME = pl.Datetime("us", "UTC")
+
+
+def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The tables of a bandit, ("decisions" or "reports", frame), a part of the log at a time."""
+    connection = connect(path, write=False)
+    try:
+        connection.execute("BEGIN")
+        alive, _ = births(connection, {})
+        birth = next((birth for birth in alive.values() if birth.name == name), None)
+        if birth is None:
+            names = ", ".join(birth.name for birth in alive.values())
+            raise UnknownBanditError(f"there is no bandit {name!r}; there are: {names}")
+        part = _Part(birth.spec.dim)
+        for row in rows(connection, birth.number, after=first_seq(connection, birth.number) - 1, before=None):
+            part.add(row.payload)
+            if part.count >= _EVENTS:
+                yield from part.frames()
+                part = _Part(birth.spec.dim)
+        yield from part.frames()
+    except apsw.Error as error:
+        raise unreadable(path, error) from error
+    finally:
+        connection.close()
+
+
+class _Part:
+    """Events on their way into tables."""
+
+    def __init__(self, dim: int) -> None:
+        self.count = 0
+        self._dim = dim
+        self._decisions: list[events.Records] = []
+        self._labels: dict[int, str] = {}
+        self._reports: list[pl.DataFrame] = []
+
+    def add(self, payload: bytes) -> None:
+        """The events of a row."""
+        for kind, run in events.runs(payload, self._dim):
+            if isinstance(run, bytes):
+                self._labels[int(self._decisions[-1]["round"][-1])] = run.decode()
+            elif kind in (events.DECISION, events.ASKED):
+                self._decisions.append(run)
+            elif kind in (events.CONVERSION, events.REVOCATION):
+                self._reports.append(_reports(kind, run))
+            self.count += len(run)
+
+    def frames(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """The tables that have rows."""
+        if self._decisions:
+            yield "decisions", self._decided()
+        if self._reports:
+            yield "reports", pl.concat(self._reports)
+
+    def _decided(self) -> pl.DataFrame:
+        def column(name: str) -> Any:
+            return np.concatenate([run[name] for run in self._decisions])
+
+        rounds = column("round")
+        return pl.DataFrame(
+            {
+                "round": rounds,
+                "decided_at": _moments(column("stamp")),
+                "index": column("index"),
+                "score": column("score"),
+                "action": pl.Series(column("action"), dtype=pl.Array(pl.Float64, self._dim)),
+                "action_id": pl.Series([self._labels.get(round_) for round_ in rounds.tolist()], dtype=pl.String),
+            }
+        )
+
+
+def _reports(kind: int, run: events.Records) -> pl.DataFrame:
+    occurred = np.ascontiguousarray(run["occurred"])
+    converted = kind == events.CONVERSION
+    return pl.DataFrame(
+        {
+            "round": np.ascontiguousarray(run["round"]),
+            "kind": ["conversion" if converted else "revocation"] * len(run),
+            "verdict": _WORDS[run["verdict"]],
+            "reported_at": _moments(run["stamp"]),
+            "occurred_at": pl.select(
+                pl.when(pl.Series(occurred != events.NOT_SAID)).then(_moments(occurred)).otherwise(None)
+            ).to_series(),
+            "value": np.ascontiguousarray(run["value"]) if converted else np.full(len(run), np.nan),
+        }
+    ).with_columns(pl.col("value").fill_nan(None))
+
+
+def _moments(stamps: Integers) -> pl.Series:
+    return pl.Series(np.ascontiguousarray(stamps), dtype=pl.Int64).cast(_TIME)

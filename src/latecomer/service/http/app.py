@@ -1,0 +1,91 @@
+"""The application: every route, one error shape, and a gate that counts."""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+from litestar import HttpMethod, Litestar, Request, Response, route
+from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
+from litestar.response.base import ASGIResponse
+
+from latecomer import errors
+from latecomer.service.http import bandits, conversions, decisions, probes
+from latecomer.service.http.contract import OPERATIONS
+from latecomer.service.http.errors import CODES, Refusal, encoded
+from latecomer.service.http.reception import Reception
+
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (errors.InputError, 400),
+    (errors.UnknownBanditError, 404),
+    (errors.ConflictError, 409),
+    (errors.StoreError, 503),
+)
+_PLAIN = {404: "there is nothing at this address", 405: "this address does not take this method"}
+
+
+class Gate:
+    """The application as the server calls it: every request is counted in and out, and timed."""
+
+    def __init__(self, reception: Reception, *, more: Sequence[HTTPRouteHandler] = ()) -> None:
+        self._metrics = reception.metrics
+        handlers = [one for room in (bandits, decisions, conversions, probes) for one in room.routes(reception)]
+        self._app = Litestar(
+            [*map(_options, sorted({operation.path for operation in OPERATIONS})), *handlers, *more],
+            exception_handlers={Exception: _Explainer(reception)},
+            openapi_config=None,
+            logging_config=None,
+            request_max_body_size=None,  # the intake has the limit
+        )
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        metrics = self._metrics
+        metrics.in_flight += 1
+        start = perf_counter()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            metrics.in_flight -= 1
+            metrics.answered(scope["method"], scope.get("path_template", ""), perf_counter() - start)
+
+
+def _options(path: str) -> HTTPRouteHandler:
+    """What a path takes. Litestar's own answer names only the method that was registered first."""
+    methods = {operation.method.upper() for operation in OPERATIONS if operation.path == path}
+    allow = ", ".join(sorted({*methods, "OPTIONS"}))
+
+    @route(path.replace("{name}", "{name:str}"), http_method=[HttpMethod.OPTIONS], status_code=200)
+    async def options() -> ASGIResponse:
+        return ASGIResponse(status_code=204, headers={"allow": allow})
+
+    return options
+
+
+class _Explainer:
+    """What was raised, as an answer. What nobody foresaw is logged, and not shown."""
+
+    def __init__(self, reception: Reception) -> None:
+        self._reception = reception
+
+    def __call__(self, request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+        refusal, headers = self._refusal(request, error)
+        self._reception.metrics.refused(CODES[refusal.status])
+        if refusal.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        elif refusal.status == 503:
+            headers["Retry-After"] = "1"
+        return Response(encoded(refusal), status_code=refusal.status, headers=headers, media_type="application/json")
+
+    def _refusal(self, request: Request[Any, Any, Any], error: Exception) -> tuple[Refusal, dict[str, str]]:
+        if isinstance(error, Refusal):
+            return error, {}
+        if isinstance(error, HTTPException) and error.status_code in CODES and error.status_code < 500:
+            message = _PLAIN.get(error.status_code, error.detail)
+            return Refusal(error.status_code, message), dict(error.headers or {})
+        for kind, status in _STATUS:
+            if isinstance(error, kind):
+                return Refusal(status, str(error)), {}
+        log = self._reception.log
+        log.error("a request failed", method=request.method, route=request.scope.get("path_template"), exc_info=error)
+        return Refusal(500, "this should not have happened; the server's log says more"), {}

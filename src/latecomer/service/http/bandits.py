@@ -1,0 +1,72 @@
+"""/v1/bandits: made, looked at, deleted."""
+
+import asyncio
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+from litestar import Request, delete, get, put
+from litestar.handlers import HTTPRouteHandler
+from litestar.response.base import ASGIResponse
+from msgspec import Struct
+
+from latecomer.service.http.errors import invalid
+from latecomer.service.http.reception import Reception, answer
+from latecomer.service.messages import Info, Spec
+
+
+class Bandits(Struct, frozen=True):
+    """Every bandit that the key may read."""
+
+    bandits: list[Info]
+
+
+def routes(reception: Reception) -> list[HTTPRouteHandler]:
+    """The five routes, over this reception's desk."""
+    desk, door, limits = reception.desk, reception.door, reception.settings
+    specs = msgspec.json.Decoder(Spec)
+    making = asyncio.Lock()
+
+    @put("/v1/bandits/{name:str}")
+    async def create(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
+        door.admit(request.scope, "admin", name)
+        spec = await reception.json(request, specs)
+        if spec.dim > limits.max_dim:
+            raise invalid(f"dim must be at most {limits.max_dim} (the setting max_dim); got {spec.dim}", "dim")
+        async with making:  # so that two requests do not both take the last place
+            there = {info.name for info in desk.bandits()}
+            if name not in there and len(there) >= limits.max_bandits:
+                raise invalid(f"there may be at most {limits.max_bandits} bandits (the setting max_bandits)")
+            info, created = await asyncio.to_thread(desk.create, name, spec)  # it compiles, and others go on meanwhile
+        if created:
+            reception.log.info("bandit created", bandit=name, dim=spec.dim, policy=spec.policy)
+        return answer(info, 201 if created else 200)
+
+    @get("/v1/bandits")
+    async def every(request: Request[Any, Any, Any]) -> ASGIResponse:
+        key = door.admit(request.scope, "read", None)
+        infos = desk.bandits()
+        return answer(Bandits([info for info in infos if key is None or key.allows("read", info.name)]))
+
+    @get("/v1/bandits/{name:str}")
+    async def one(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
+        door.admit(request.scope, "read", name)
+        return answer(desk.info(name))
+
+    @get("/v1/bandits/{name:str}/stats")
+    async def stats(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
+        door.admit(request.scope, "read", name)
+        return answer(desk.stats(name))
+
+    @delete("/v1/bandits/{name:str}", status_code=200)
+    async def remove(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
+        door.admit(request.scope, "admin", name)
+        info = desk.info(name)
+        asked = parse_qs(request.scope["query_string"].decode("latin-1"), max_num_fields=10)
+        if asked.get("confirm") != [name]:
+            raise invalid("confirm must repeat the bandit's name: all that it has learnt is deleted with it", "confirm")
+        await asyncio.to_thread(desk.delete, name)
+        reception.log.info("bandit deleted", bandit=name)
+        return answer(info)
+
+    return [create, every, one, stats, remove]

@@ -1,0 +1,137 @@
+"""POST /v1/bandits/{name}/decisions: vectors, raw features, or an array in NumPy's format."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import parse_qs
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from litestar import Request, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.response.base import ASGIResponse
+from msgspec import Meta, Struct
+
+from latecomer.service.config import Settings
+from latecomer.service.features import hashed
+from latecomer.service.http.bodies import NPY, array_of
+from latecomer.service.http.errors import invalid
+from latecomer.service.http.reception import LARGE, Reception, answer, decoded
+
+if TYPE_CHECKING:
+    from latecomer.service.messages import Info
+
+_FEW_FEATURES = 2048
+"""Bytes of a body with features that are hashed in no time."""
+
+Label = Annotated[str, Meta(min_length=1, max_length=200)]
+Features = dict[str, float | bool | str | list[str] | None]
+
+
+class DescribedAction(Struct, frozen=True, forbid_unknown_fields=True):
+    """An action by its features, names and values, to be hashed into the bandit's dimension."""
+
+    id: Label
+    features: Features
+
+
+class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to choose from: rows of numbers, or actions by their features with those of the context."""
+
+    actions: list[list[float] | DescribedAction]
+    ids: list[Label] | None = None
+    request_id: Label | None = None
+    context: Features | None = None
+
+
+class Choice(Struct, frozen=True):
+    """A request, made uniform: rows, ids where there are any, and the request's id."""
+
+    rows: npt.NDArray[np.float64]
+    ids: list[str] | None
+    request_id: str | None
+
+
+_decoder = msgspec.json.Decoder(DecisionRequest)
+
+
+def routes(reception: Reception) -> list[HTTPRouteHandler]:
+    """The route, over this reception's desk."""
+    desk, door, intake = reception.desk, reception.door, reception.intake
+    limits, most = reception.settings, reception.settings.max_actions
+
+    @post("/v1/bandits/{name:str}/decisions")
+    async def decide(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
+        scope = request.scope
+        door.admit(scope, "decide", name)
+        info = desk.info(name)
+        body, kind = await intake.read(scope, request.receive)
+        if kind == NPY:
+            choice = _from_array(scope, body)
+        elif _is_heavy(body):
+            choice = await asyncio.to_thread(_from_json, body, info, limits)
+        else:
+            choice = _from_json(body, info, limits)
+        _check(choice, info, most)
+        result, ticket = desk.decide(name, choice.rows, choice.ids, request_id=choice.request_id)
+        await reception.durable(ticket)
+        return answer(result, 201)
+
+    return [decide]
+
+
+def _is_heavy(body: bytes) -> bool:
+    """Whether others would wait for it: a large body, or features, each of which is joined with each of the context."""
+    return len(body) > LARGE or (len(body) > _FEW_FEATURES and b'"features"' in body)
+
+
+def _from_json(body: bytes, info: "Info", limits: Settings) -> Choice:
+    asked: DecisionRequest = decoded(body, _decoder)
+    most = limits.max_actions
+    if not 1 <= len(asked.actions) <= most:
+        raise invalid(f"actions must be 1 to {most} (the setting max_actions); got {len(asked.actions)}", "actions")
+    if isinstance(asked.actions[0], DescribedAction):
+        return _from_features(asked, info, limits.max_terms)
+    if asked.context is not None:
+        raise invalid("context is for actions that have features", "context")
+    try:
+        rows = np.array(asked.actions, np.float64)
+    except (ValueError, TypeError):
+        raise invalid(f"actions must be rows of {info.dim} numbers each", "actions") from None
+    return Choice(rows, asked.ids, asked.request_id)
+
+
+def _from_features(asked: DecisionRequest, info: "Info", most: int) -> Choice:
+    if asked.ids is not None:
+        raise invalid("ids must be left out where actions have an id each", "ids")
+    described = [action for action in asked.actions if isinstance(action, DescribedAction)]
+    if len(described) != len(asked.actions):
+        raise invalid("actions must all be rows of numbers, or all have features", "actions")
+    around = 1 + _count(asked.context or {})
+    if sum(around * (1 + _count(action.features)) for action in described) > most:
+        raise invalid(f"features must give at most {most} terms, products included (the setting max_terms)", "actions")
+    rows = hashed(asked.context or {}, [action.features for action in described], info.dim)
+    return Choice(rows, [action.id for action in described], asked.request_id)
+
+
+def _count(features: Features) -> int:
+    return sum(len(value) if isinstance(value, list) else 1 for value in features.values())
+
+
+def _from_array(scope: Any, body: bytes) -> Choice:
+    """An array has no room for a request id: the query has."""
+    asked = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=10).get("request_id")
+    if asked is not None and not (len(asked) == 1 and 1 <= len(asked[0]) <= 200):
+        raise invalid("request_id must be one, of 1 to 200 characters", "request_id")
+    return Choice(array_of(body), None, asked[0] if asked else None)
+
+
+def _check(choice: Choice, info: "Info", most: int) -> None:
+    """What the desk would not say in terms of this request."""
+    count, columns = choice.rows.shape if choice.rows.ndim == 2 else (len(choice.rows), 0)
+    if columns != info.dim:
+        raise invalid(f"actions must have {info.dim} columns, one per dimension; got {columns}", "actions")
+    if count > most:
+        raise invalid(f"actions must be 1 to {most} (the setting max_actions); got {count}", "actions")
+    if choice.ids is not None and len(choice.ids) != count:
+        raise invalid(f"ids must be one for each of the {count} actions; got {len(choice.ids)}", "ids")

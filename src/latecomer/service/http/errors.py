@@ -1,0 +1,71 @@
+"""One shape for everything that goes wrong: {"error": {"code", "message", "field"?}}."""
+
+import re
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+CODES = {
+    400: "invalid",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_media_type",
+    500: "internal",
+    503: "unavailable",
+}
+"""A status and its code go together: a client may look at either."""
+
+_PLACE = re.compile(r"^(?P<rule>.*) - at `(?P<place>[^`]*)`$", re.DOTALL)
+
+
+class Problem(Struct, frozen=True):
+    """What went wrong: a code for programs, a sentence for people, and the field where there is one."""
+
+    code: str
+    message: str
+    field: str | UnsetType = UNSET
+
+
+class ErrorBody(Struct, frozen=True):
+    """The body of every answer that is not a success."""
+
+    error: Problem
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.field = status, message, field
+
+
+def invalid(message: str, field: str | None = None) -> Refusal:
+    """The request breaks a rule that another request would keep."""
+    return Refusal(400, message, field=field)
+
+
+def malformed(error: Exception) -> Refusal:
+    """What a decoder said, in our words: the place it names becomes the field."""
+    if isinstance(error, RecursionError):
+        return invalid("the body must not be nested so deeply")
+    if isinstance(error, UnicodeDecodeError):
+        return invalid("the body must be UTF-8")
+    found = _PLACE.match(str(error))
+    if found is None:
+        return invalid(f"the body is not what was expected: {error}")
+    return invalid(found["rule"], found["place"].removeprefix("$.").removeprefix("$") or None)
+
+
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding a hostile body may raise."""
+
+
+def encoded(refusal: Refusal) -> bytes:
+    """The refusal as a body."""
+    return msgspec.json.encode(ErrorBody(Problem(CODES[refusal.status], refusal.message, refusal.field or UNSET)))

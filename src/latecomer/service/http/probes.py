@@ -1,0 +1,41 @@
+"""What machines ask: is it alive, is it ready, what are its numbers, what does it speak."""
+
+from typing import Any
+
+from litestar import Request, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.response.base import ASGIResponse
+
+from latecomer.service.http.contract import State
+from latecomer.service.http.errors import Refusal
+from latecomer.service.http.reception import Reception, answer
+from latecomer.service.http.schema import document
+
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def routes(reception: Reception) -> list[HTTPRouteHandler]:
+    """The four routes."""
+    described = answer(document()).body
+
+    @get("/healthz")
+    async def healthz() -> ASGIResponse:
+        return answer(State("alive"))
+
+    @get("/readyz")
+    async def readyz() -> ASGIResponse:
+        failure = reception.desk.health.failure
+        if failure is not None:
+            raise Refusal(503, f"changes are refused until the store can be written again: {failure}")
+        return answer(State("ready"))
+
+    @get("/metrics")
+    async def metrics(request: Request[Any, Any, Any]) -> ASGIResponse:
+        reception.door.admit(request.scope, "read")
+        return ASGIResponse(body=reception.metrics.page(), headers={"content-type": _PROMETHEUS})
+
+    @get("/schema")
+    async def schema() -> ASGIResponse:
+        return ASGIResponse(body=described, media_type="application/json")
+
+    return [healthz, readyz, metrics, schema]

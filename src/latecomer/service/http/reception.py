@@ -1,0 +1,69 @@
+"""What every route needs, in one place."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from litestar.response.base import ASGIResponse
+from msgspec import Struct
+
+from latecomer.service.config import Settings
+from latecomer.service.http.bodies import JSON, Intake
+from latecomer.service.http.door import Door
+from latecomer.service.http.errors import MALFORMED, Refusal, invalid, malformed
+from latecomer.service.logs import Log
+from latecomer.service.metrics import Metrics
+
+if TYPE_CHECKING:
+    from latecomer.service.desk import Desk, Ticket
+
+LARGE = 1 << 15
+"""Bytes of a body from which others should not wait while it is decoded."""
+_LISTS = 100_000
+_encode = msgspec.json.Encoder().encode
+
+
+class Reception(Struct, frozen=True, kw_only=True):
+    """The desk, and what stands between it and the network."""
+
+    desk: "Desk"
+    settings: Settings
+    door: Door
+    intake: Intake
+    metrics: Metrics
+    log: Log
+
+    async def durable(self, ticket: "Ticket") -> None:
+        """Wait for a commit; where every request under way does, the commit need not wait for more of them."""
+        metrics = self.metrics
+        metrics.waiting += 1
+        try:
+            if metrics.waiting >= metrics.in_flight:
+                self.desk.hurry()
+            await self.desk.durable(ticket)
+        finally:
+            metrics.waiting -= 1
+
+    async def json(self, request: Any, decoder: "msgspec.json.Decoder[Any]") -> Any:
+        """The body, which has to be JSON of the decoder's type."""
+        body, kind = await self.intake.read(request.scope, request.receive)
+        if kind != JSON:
+            raise Refusal(415, "Content-Type must be application/json here")
+        if len(body) > LARGE:
+            return await asyncio.to_thread(decoded, body, decoder)
+        return decoded(body, decoder)
+
+
+def decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    """The body as the decoder's type, or a refusal that names the place."""
+    if body.count(b"[") > _LISTS:  # empty lists take twenty times the memory of their text
+        raise invalid(f"the body must have at most {_LISTS} lists")
+    try:
+        return decoder.decode(body)
+    except MALFORMED as error:
+        raise malformed(error) from None
+
+
+def answer(content: object, status: int = 200) -> ASGIResponse:
+    """The content as JSON."""
+    return ASGIResponse(body=_encode(content), status_code=status, media_type="application/json")

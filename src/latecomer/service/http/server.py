@@ -1,0 +1,113 @@
+"""From settings to a running server, and back: Granian on this process's own loop, which alone owns the desk."""
+
+import asyncio
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable, Sequence
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.server.embed import Server
+from litestar.handlers import HTTPRouteHandler
+
+from latecomer.errors import InputError, LatecomerError
+from latecomer.service.config import Settings
+from latecomer.service.desk import Desk
+from latecomer.service.http.app import Gate
+from latecomer.service.http.bodies import Intake
+from latecomer.service.http.door import Door
+from latecomer.service.http.reception import Reception
+from latecomer.service.keys import KeyFile
+from latecomer.service.logs import Log
+from latecomer.service.metrics import Metrics
+
+Extra = Callable[[Reception], Sequence[HTTPRouteHandler]]
+"""Routes that only a benchmark adds."""
+
+
+def no_extra(reception: Reception) -> Sequence[HTTPRouteHandler]:
+    """What a server has beyond its own routes."""
+    return ()
+
+
+async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> None:
+    """Open the store, answer until SIGTERM or SIGINT, answer what is under way, and close the store."""
+    keys = KeyFile(settings.keys_file)
+    alone = is_loopback(settings.host)
+    if not alone and not keys.keys():
+        raise InputError(
+            f"host must be a loopback address as long as there are no keys; got {settings.host!r}: "
+            f"make one with `latecomer keys add --keys {settings.keys_file}`"
+        )
+    port = free_port(settings.host, settings.port)
+    desk = Desk.open(settings.store, snapshot_every=settings.snapshot_every, retention=settings.retention)
+    try:
+        metrics = Metrics(desk)
+        reception = Reception(
+            desk=desk,
+            settings=settings,
+            door=Door(keys, always=not alone),
+            intake=Intake(limit=settings.max_body, seconds=settings.body_timeout),
+            metrics=metrics,
+            log=log,
+        )
+        server = _granian(Gate(reception, more=extra(reception)), settings, port)
+        told = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        log.info("serving", host=settings.host, port=port, store=settings.store, keys=keys.keys() is not None)
+        await _until(told, server, log, settings.drain_timeout)
+    finally:
+        desk.close()
+    log.info("stopped")
+
+
+async def _until(told: asyncio.Event, server: Server, log: Log, patience: float) -> None:
+    """Answer until told to stop; then take nothing new, and wait for the answers under way, but not for ever."""
+    serving, stopping = asyncio.create_task(server.serve()), asyncio.create_task(told.wait())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        serving.result()
+        raise LatecomerError("the HTTP server ended by itself: look at what it said on standard error")
+    log.info("draining")
+    server.stop()  # type: ignore[no-untyped-call]
+    _, unanswered = await asyncio.wait({serving}, timeout=patience)
+    await asyncio.sleep(0.1)  # Granian's own thread still takes its leave, and needs the interpreter for it
+    if unanswered:
+        log.warning("some requests did not end in time", seconds=patience)
+
+
+def _granian(app: Gate, settings: Settings, port: int) -> Server:
+    return Server(
+        app,
+        address=settings.host,
+        port=port,
+        interface=Interfaces.ASGINL,
+        http=HTTPModes.http1,
+        websockets=False,
+        backlog=settings.max_connections,
+        backpressure=settings.max_connections,
+        http1_settings=HTTP1Settings(header_read_timeout=round(settings.header_timeout * 1000), max_buffer_size=65536),
+        log_enabled=False,  # ours says what it would
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach that address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise InputError(f"host must be an IP address, such as 127.0.0.1; got {host!r}") from None
+
+
+def free_port(host: str, port: int) -> int:
+    """The port, once it is known that nobody has it; 0 finds one. Granian itself would share a port silently."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise InputError(f"{host} port {port} cannot be bound: {error.strerror}; choose another") from None

@@ -1,0 +1,187 @@
+"""The log: rows in one SQLite file, each the events of one bandit in one commit, chained by checksums.
+
+A row's key is bandit · 2⁴⁰ + sequence number, so a bandit's rows are neighbours, numbered 1, 2, … without gaps. Its
+checksum covers its number, its contents and the checksum of the row before: what is missing, swapped or changed shows,
+and is refused by name. Chain 0 is the desk's own: which bandits were created and deleted.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import apsw
+from msgspec import Struct
+
+from latecomer.errors import DamagedFileError, FileError, NewerFileError
+
+FORMAT = 1
+_APPLICATION = 0x4C617465  # "Late"
+_PAGE = 16_384
+"""A commit's row is a few kilobytes: larger pages leave less of themselves empty."""
+_SHIFT = 40
+LAST = (1 << _SHIFT) - 1
+"""The largest number that a row can have."""
+DESK = 0
+"""The chain of the desk itself."""
+GENESIS = bytes(16)
+"""What the first row of a chain says came before it."""
+
+_HEADER = struct.Struct("<qqqq")
+_SCHEMA = """
+CREATE TABLE log (
+    key INTEGER PRIMARY KEY, count INTEGER NOT NULL, rounds INTEGER NOT NULL, stamp INTEGER NOT NULL,
+    before BLOB NOT NULL, checksum BLOB NOT NULL, payload BLOB NOT NULL);
+CREATE TABLE snapshot (
+    key INTEGER PRIMARY KEY, oldest INTEGER NOT NULL, anchor BLOB NOT NULL, checksum BLOB NOT NULL);
+CREATE TABLE part (key INTEGER NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, part));
+CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Row(Struct, frozen=True):
+    """A row: its place in the chain, the bandit's rounds and latest stamp after it, and its events."""
+
+    bandit: int
+    seq: int
+    count: int
+    rounds: int
+    stamp: int
+    before: bytes
+    checksum: bytes
+    payload: bytes
+
+
+def key_of(bandit: int, seq: int) -> int:
+    """Where a row lives."""
+    return (bandit << _SHIFT) + seq
+
+
+def seq_of(key: int) -> int:
+    """A row's number within its chain."""
+    return key & LAST
+
+
+def sealed(bandit: int, seq: int, *, count: int, rounds: int, stamp: int, before: bytes, payload: bytes) -> Row:
+    """A row with its checksum: BLAKE2b, 16 bytes, over what came before, the key, the numbers and the events."""
+    digest = hashlib.blake2b(before, digest_size=16)
+    digest.update(_HEADER.pack(key_of(bandit, seq), count, rounds, stamp))
+    digest.update(payload)
+    return Row(bandit, seq, count, rounds, stamp, before, digest.digest(), payload)
+
+
+def make(path: Path) -> None:
+    """An empty log; whole, and in the file itself, before anything is written ahead of it."""
+    connection = apsw.Connection(fspath(path))
+    connection.pragma("page_size", _PAGE)
+    connection.pragma("synchronous", "full")
+    with connection:
+        connection.pragma("application_id", _APPLICATION)
+        connection.pragma("user_version", FORMAT)
+        connection.execute(_SCHEMA)
+    connection.pragma("journal_mode", "wal")
+    connection.close()
+
+
+def connect(path: str | PathLike[str], *, write: bool) -> apsw.Connection:
+    """A connection to a log, to read or to write."""
+    if not Path(path).is_file():
+        raise FileError(f"{fspath(path)} is not there")
+    try:
+        connection = apsw.Connection(fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection.set_busy_timeout(5000)
+        connection.pragma("synchronous", "full")
+        connection.pragma("journal_size_limit", 64 << 20)
+        connection.pragma("query_only", not write)
+        _check_format(connection, fspath(path))
+    except apsw.Error as error:
+        raise unreadable(path, error) from error
+    return connection
+
+
+def _check_format(connection: apsw.Connection, name: str) -> None:
+    if connection.pragma("application_id") != _APPLICATION:
+        raise DamagedFileError(f"{name} is not a log of Latecomer: give a path of its own, or restore it from a copy")
+    version: Any = connection.pragma("user_version")
+    if version > FORMAT:
+        raise NewerFileError(f"{name} has format {version}, and this Latecomer reads up to {FORMAT}: update")
+    if connection.pragma("journal_mode") != "wal":
+        raise DamagedFileError(f"{name} is not kept with a write-ahead log: restore it from a copy")
+
+
+def unreadable(path: str | PathLike[str], error: Exception) -> FileError:
+    """What SQLite found, in our words."""
+    if not isinstance(error, apsw.Error) or isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return DamagedFileError(f"{fspath(path)} is damaged: {error}; restore it from a copy")
+    return FileError(f"{fspath(path)} cannot be read: {error}")
+
+
+def append(connection: apsw.Connection, row: Row) -> None:
+    """Write one row; a row that is there already, from an attempt whose end was not seen, is left as it is."""
+    key = key_of(row.bandit, row.seq)
+    values = (key, row.count, row.rounds, row.stamp, row.before, row.checksum, row.payload)
+    try:
+        connection.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+    except apsw.ConstraintError:
+        there = list(connection.execute("SELECT checksum FROM log WHERE key = ?", (key,)))
+        if there != [(row.checksum,)]:
+            raise
+
+
+def row_at(connection: apsw.Connection, bandit: int, seq: int) -> Row | None:
+    """One row, checked on its own."""
+    return next(_read(connection, bandit, seq, seq), None)
+
+
+def rows(
+    connection: apsw.Connection, bandit: int, *, after: int, before: bytes | None, until: int = LAST
+) -> Iterator[Row]:
+    """The rows after number `after`, whose checksum is `before` (None: not known), each checked and none missing."""
+    for row in _read(connection, bandit, after + 1, until):
+        if row.seq != after + 1:
+            raise damaged(bandit, after + 1, "it is missing")
+        if before not in (None, row.before):
+            raise damaged(bandit, row.seq, "it does not follow from the row before")
+        yield row
+        after, before = row.seq, row.checksum
+
+
+def first_seq(connection: apsw.Connection, bandit: int) -> int:
+    """The number of the first row that has not been pruned; 1 where there is none."""
+    query = "SELECT min(key) FROM log WHERE key BETWEEN ? AND ?"
+    ((key,),) = connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))
+    return 1 if key is None else seq_of(key)
+
+
+def row_of_round(connection: apsw.Connection, bandit: int, round: int) -> Row | None:
+    """The first row that ends with that round or a later one: rounds only grow, so halving finds it."""
+    query = "SELECT min(key), max(key) FROM log WHERE key BETWEEN ? AND ?"
+    with connection:  # one view of the file, for rows may be pruned meanwhile
+        ((low, high),) = connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))
+        while low is not None and low < high:
+            middle = (low + high) // 2
+            found = list(connection.execute("SELECT rounds FROM log WHERE key = ?", (middle,)))
+            if not found or not isinstance(found[0][0], int):
+                raise damaged(bandit, seq_of(middle), "it is missing, or no row")
+            low, high = (low, middle) if found[0][0] >= round else (middle + 1, high)
+    return None if low is None else row_at(connection, bandit, seq_of(low))
+
+
+def _read(connection: apsw.Connection, bandit: int, first: int, last: int) -> Iterator[Row]:
+    query = "SELECT * FROM log WHERE key BETWEEN ? AND ? ORDER BY key"
+    for values in connection.execute(query, (key_of(bandit, first), key_of(bandit, last))):
+        key, count, rounds, stamp, before, checksum, payload = values
+        try:
+            row = sealed(bandit, seq_of(key), count=count, rounds=rounds, stamp=stamp, before=before, payload=payload)
+        except (TypeError, struct.error):
+            raise damaged(bandit, seq_of(key), "its columns have the wrong types") from None
+        if row.checksum != checksum:
+            raise damaged(bandit, row.seq, "its checksum does not match")
+        yield row
+
+
+def damaged(bandit: int, seq: int, what: str) -> DamagedFileError:
+    """The error that names a row."""
+    return DamagedFileError(f"row {seq} of chain {bandit} of the log is damaged: {what}; restore the file from a copy")

@@ -1,0 +1,105 @@
+"""What goes in and out of the desk, and over the wire: plain records that need nothing but msgspec."""
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from latecomer.policies.verdict import Verdict
+
+__all__ = ["Answer", "Conversion", "Health", "Info", "Revocation", "Spec", "Stats", "Verdict"]
+
+DEFAULT_POLICY = "OTFLinTS"
+"""What a bandit learns with when nobody says: here, and nowhere else."""
+
+
+class Spec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a bandit is created from.
+
+    `window` is rounds (an int) or a time ("7d", "36h"); `policy` a class of the catalogue; `parameters` its keyword
+    arguments. Without a seed, one is drawn when the bandit is created, and kept.
+    """
+
+    dim: int
+    window: int | str
+    policy: str = DEFAULT_POLICY
+    parameters: dict[str, Any] = {}
+
+
+class Info(Struct, frozen=True, kw_only=True):
+    """What a bandit is."""
+
+    name: str
+    dim: int
+    window: int | str
+    policy: str
+    parameters: dict[str, Any]
+    created_at: datetime
+
+
+class Answer(Struct, frozen=True):
+    """A decision. `decision_id` is what a conversion refers to; the choice is `index`, and its id where ids were given.
+
+    `expires_at` is when the window closes, where the window is a time.
+    """
+
+    decision_id: str
+    index: int
+    action_id: str | None
+    round: int
+    score: float
+    expires_at: datetime | None
+
+
+class Conversion(Struct, frozen=True, forbid_unknown_fields=True):
+    """A conversion as it is reported; `value` in [0, 1]; `occurred_at` where it happened before it was reported."""
+
+    decision_id: str
+    value: float = 1.0
+    occurred_at: datetime | None = None
+
+
+class Revocation(Struct, frozen=True, forbid_unknown_fields=True):
+    """A conversion to be taken back."""
+
+    decision_id: str
+    occurred_at: datetime | None = None
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """What a bandit knows, and what has happened to it.
+
+    `conversions` and `revocations` count verdicts. `width` is the policy's width as of the next round, `pending_width`
+    the part due to open rounds. `delay_edges` and `delay_counts` are a histogram of the delays of accepted conversions,
+    in seconds or rounds: a count for each edge (delays up to it, and above the one before), and one beyond. `drift` is
+    max |V·V⁻¹ − I| at its last check.
+    """
+
+    name: str
+    rounds: int
+    pending: int
+    conversions: dict[str, int]
+    revocations: dict[str, int]
+    theta_hat: list[float]
+    width: float
+    pending_width: float
+    delay_edges: list[float]
+    delay_counts: list[int]
+    drift: float
+    refactorisations: int
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """How the desk is.
+
+    `failure` says why changes are refused, where they are. `clock_offset` is the desk's time minus the machine's, in
+    seconds.
+    """
+
+    failure: str | None
+    snapshot_failure: str | None
+    commits: int
+    events: int
+    bytes: int
+    commit_seconds: float
+    clock_offset: float

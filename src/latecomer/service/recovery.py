@@ -1,0 +1,114 @@
+"""From a file to bandits: which ones there are, and each one's newest snapshot moved on by the rows after it."""
+
+from itertools import islice
+
+import apsw
+import msgspec
+import numpy as np
+
+from latecomer.core.state import Array, Integers
+from latecomer.errors import DamagedFileError, InputError
+from latecomer.policies.hollow import Hollow
+from latecomer.service import events
+from latecomer.service.bandit import Bandit
+from latecomer.service.births import Birth
+from latecomer.service.log import DESK, GENESIS, Row, damaged, row_of_round, rows, seq_of
+from latecomer.service.snapshots import keys, read, requests_of
+from latecomer.service.writer import Heads
+
+_AT_ONCE = 256
+
+
+def births(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, Birth], int]:
+    """The bandits that live, by number, and the next free number: a fold over the desk's own chain."""
+    alive: dict[int, Birth] = {}
+    free = 1
+    for row in rows(connection, DESK, after=0, before=GENESIS):
+        try:
+            free = max(free, _fold_births(alive, row) + 1)
+        except (ValueError, KeyError, msgspec.MsgspecError) as error:
+            raise damaged(DESK, row.seq, str(error)) from error
+        heads[DESK] = (row.seq, row.checksum)
+    return alive, free
+
+
+def _fold_births(alive: dict[int, Birth], row: Row) -> int:
+    """Move the list by one row; the largest number that it names."""
+    largest = 0
+    for kind, run in events.runs(row.payload, 0):
+        if kind == events.CREATED and isinstance(run, bytes):
+            birth = msgspec.json.decode(run, type=Birth)
+            alive[birth.number] = birth
+            largest = max(largest, birth.number)
+        elif kind == events.DELETED and not isinstance(run, bytes):
+            for number in run["number"].tolist():
+                del alive[number]
+    return largest
+
+
+def bandit_of(connection: apsw.Connection, birth: Birth, heads: Heads) -> Bandit:
+    """A bandit as the log leaves it; refuses, naming the row, what is missing or damaged."""
+    bandit, seq, before = _from_snapshot(connection, birth) or (Bandit(birth, birth.learner()), 0, GENESIS)
+    for row in rows(connection, birth.number, after=seq, before=before):
+        fold(bandit, row)
+        seq, before = row.seq, row.checksum
+    if seq < max([1, *map(seq_of, keys(connection, birth.number))]):
+        raise damaged(birth.number, seq + 1, "it is missing")
+    heads[birth.number] = (seq, before)
+    return bandit
+
+
+def fold(bandit: Bandit, row: Row) -> None:
+    """Move a bandit by one row."""
+    try:
+        bandit.fold(row.payload, row.stamp)
+    except (ValueError, InputError) as error:
+        raise damaged(row.bandit, row.seq, str(error)) from error
+    if bandit.rounds != row.rounds:
+        raise damaged(row.bandit, row.seq, f"it should end with round {row.rounds}, and ends with {bandit.rounds}")
+
+
+def _from_snapshot(connection: apsw.Connection, birth: Birth) -> tuple[Bandit, int, bytes] | None:
+    """The newest snapshot that is whole, with the log's open rounds: the bandit, its row, and that row's checksum."""
+    for key in reversed(keys(connection, birth.number)):
+        try:
+            return _thawed(connection, birth, key)
+        except (DamagedFileError, apsw.CorruptError, UnicodeDecodeError):
+            continue  # an older one and more of the log tell the same; where the log is damaged, reading it says so
+    return None
+
+
+def _thawed(connection: apsw.Connection, birth: Birth, key: int) -> tuple[Bandit, int, bytes]:
+    anchor, snapshot = read(connection, key)
+    hollow = Hollow.from_bytes(snapshot.policy, name=f"the snapshot at row {seq_of(key)} of chain {birth.number}")
+    requests = requests_of(snapshot)
+    actions, stamps = _open_rounds(connection, birth, hollow, seq=seq_of(key), anchor=anchor, requests=requests)
+    bandit = Bandit(birth, hollow.filled(actions, stamps))
+    bandit.requests, bandit.stamp = requests, snapshot.stamp
+    bandit.counters.restore(snapshot.counters)
+    return bandit, seq_of(key), anchor
+
+
+def _open_rounds(
+    connection: apsw.Connection, birth: Birth, hollow: Hollow, *, seq: int, anchor: bytes, requests: dict[bytes, int]
+) -> tuple[Array, Integers]:
+    """The actions and stamps of the open rounds, and their requests, from the rows up to number `seq`."""
+    oldest, dim = hollow.oldest, birth.spec.dim
+    first = row_of_round(connection, birth.number, oldest) if oldest <= hollow.rounds else None
+    begin, before = (first.seq, first.before) if first else (seq, None)
+    found = rows(connection, birth.number, after=begin - 1, before=before, until=seq)
+    actions, stamps, last = [np.empty((0, dim))], [np.empty(0, np.int64)], b""
+    while some := list(islice(found, _AT_ONCE)):
+        last = some[-1].checksum
+        for kind, run in events.runs(b"".join(row.payload for row in some), dim):  # long runs are read fastest
+            if isinstance(run, bytes) or kind not in (events.DECISION, events.ASKED):
+                continue
+            held = run[run["round"] >= oldest]
+            actions.append(held["action"])
+            stamps.append(held["stamp"])
+            if kind == events.ASKED:
+                requests.update(zip(held["request"].tolist(), held["round"].tolist(), strict=True))
+    if last != anchor:
+        raise damaged(birth.number, seq, "a snapshot stands on it, and it is missing or another")
+    rounds = np.arange(oldest, hollow.rounds + 1)
+    return np.concatenate(actions), rounds if isinstance(birth.spec.window, int) else np.concatenate(stamps)

@@ -1,0 +1,107 @@
+"""What a request asks, made certain; and the same request, the same answer, read back from the log."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import apsw
+import msgspec
+import numpy.typing as npt
+from numpy import ndarray
+
+from latecomer.core.state import Array
+from latecomer.errors import ConflictError, InputError
+from latecomer.policies.action_sets import DOUBLE, action_set
+from latecomer.service import events
+from latecomer.service.bandit import Bandit
+from latecomer.service.log import row_of_round
+from latecomer.service.messages import Answer
+from latecomer.service.writer import Batch, on_disk
+
+_LONGEST = 256
+
+
+def asked_actions(actions: npt.ArrayLike, dim: int) -> Array:
+    """A (K, d) array of doubles; most come as one, and are not looked at twice."""
+    if (
+        type(actions) is ndarray
+        and actions.dtype is DOUBLE
+        and actions.ndim == 2
+        and actions.flags.carray
+        and actions.shape[1] == dim
+        and actions.shape[0]
+    ):
+        return actions
+    return action_set(actions, dim)
+
+
+def request_digest(request_id: str) -> bytes:
+    """16 bytes that stand for a request id, which must never meet another's."""
+    if not isinstance(request_id, str) or not 0 < len(request_id) <= _LONGEST:
+        raise InputError(f"request_id must be a text of 1 to {_LONGEST} characters; got {request_id!r}")
+    return blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=events.DIGEST).digest()
+
+
+def body_digest(actions: Array, ids: Sequence[str] | None) -> bytes:
+    """8 bytes that stand for what a request asks, where the caller has none of its own; they need only differ."""
+    data = msgspec.msgpack.encode((actions.shape, actions.tobytes(), ids))
+    return blake2b(data, digest_size=events.BODY).digest()
+
+
+def checked_ids(ids: Sequence[str], count: int) -> None:
+    """One short text for each action."""
+    if len(ids) != count:
+        raise InputError(f"ids must name every action, {count}; got {len(ids)}")
+    for id_ in ids:
+        if not isinstance(id_, str) or len(id_) > _LONGEST:
+            raise InputError(f"ids must be texts of at most {_LONGEST} characters; got {id_!r}")
+    try:
+        "".join(ids).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"ids must be Unicode; got a lone surrogate ({error.reason})") from None
+
+
+def answered(
+    connection: apsw.Connection, bandit: Bandit, digests: bytes, request_id: str
+) -> tuple[Answer, Batch] | None:
+    """The answer that a request got before, and its ticket; `ConflictError` where it had another body."""
+    request, body = digests[: events.DIGEST], digests[events.DIGEST :]
+    round_ = bandit.requests.get(request)
+    if round_ is None:
+        return None
+    found = bandit.recent.get(request) or _read_back(connection, bandit, round_)
+    if found is None:
+        del bandit.requests[request]
+        return None
+    answer, before, ticket = found
+    if before != body:
+        raise ConflictError(f"request_id {request_id!r} was used with another body: a new request needs a new id")
+    return answer, ticket
+
+
+def _read_back(connection: apsw.Connection, bandit: Bandit, round: int) -> tuple[Answer, bytes, Batch] | None:
+    """The answer that a round got, and its body's digest; None where the log has been pruned."""
+    row = row_of_round(connection, bandit.number, round)
+    if row is None:
+        return None
+    found, label = _event_of(row.payload, bandit.dim, round)
+    if found is None:
+        return None
+    answer = bandit.answer(
+        round, index=int(found["index"]), score=float(found["score"]), stamp=int(found["stamp"]), label=label
+    )
+    return answer, bytes(found["body"]), on_disk()
+
+
+def _event_of(payload: bytes, dim: int, round: int) -> tuple[Any, str | None]:
+    """The event of a decision, and the id of its action, which comes after it."""
+    found = None
+    for kind, run in events.runs(payload, dim):
+        if found is not None:
+            return found, run.decode() if kind == events.LABEL and isinstance(run, bytes) else None
+        if kind != events.ASKED or isinstance(run, bytes) or not run["round"][0] <= round <= run["round"][-1]:
+            continue
+        found = run[round - int(run["round"][0])]
+        if round != run["round"][-1]:
+            return found, None
+    return found, None

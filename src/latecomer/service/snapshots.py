@@ -1,0 +1,140 @@
+"""Snapshots: a bandit as it was after some row of its chain, so that a restart need not fold the whole log.
+
+The actions of open rounds are not in it: they are in the log, whose rows are never pruned before their window closes. A
+snapshot's parts are written between commits, a part a transaction, and its entry last: a snapshot without an entry does
+not exist. Each bandit keeps two, so that a damaged one costs time and nothing else.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from itertools import islice
+
+import apsw
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from latecomer.errors import DamagedFileError
+from latecomer.policies.hollow import Hollow
+from latecomer.service.bandit import Bandit
+from latecomer.service.events import DIGEST
+from latecomer.service.log import LAST, key_of, seq_of
+
+KEPT = 2
+_PART = 1 << 20
+_AT_ONCE = 10_000
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """Everything that the next event needs and the log's open rounds do not tell.
+
+    The policy without its open actions, requests of closed rounds (digests, and rounds as int64), counters, and the
+    stamp of the latest event.
+    """
+
+    policy: bytes
+    digests: bytes
+    rounds: bytes
+    counters: dict[str, list[int]]
+    stamp: int
+
+
+class Frozen(Struct, frozen=True, kw_only=True):
+    """A bandit at one moment, to be encoded at leisure."""
+
+    number: int
+    policy: Hollow
+    requests: dict[bytes, int]
+    counters: dict[str, list[int]]
+    stamp: int
+
+    def encoded(self) -> Iterator[Snapshot | None]:
+        """The snapshot, after some pauses."""
+        digests, rounds = bytearray(), bytearray()
+        closed = iter(self.requests.items())
+        while some := [pair for pair in islice(closed, _AT_ONCE) if pair[1] < self.policy.oldest]:
+            digests += b"".join(digest for digest, _ in some)
+            rounds += np.array([round_ for _, round_ in some], "<i8").tobytes()
+            yield None
+        yield Snapshot(
+            policy=self.policy.to_bytes(),
+            digests=bytes(digests),
+            rounds=bytes(rounds),
+            counters=self.counters,
+            stamp=self.stamp,
+        )
+
+
+def freeze(bandit: Bandit) -> Frozen:
+    """A copy of what moves."""
+    return Frozen(
+        number=bandit.number,
+        policy=Hollow.of(bandit.learner),
+        requests=bandit.requests.copy(),
+        counters=bandit.counters.plain(),
+        stamp=bandit.stamp,
+    )
+
+
+def requests_of(snapshot: Snapshot) -> dict[bytes, int]:
+    """Which closed round answered a request, by the request's digest."""
+    digests = snapshot.digests
+    keys_ = (digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST))
+    return dict(zip(keys_, np.frombuffer(snapshot.rounds, "<i8").tolist(), strict=True))
+
+
+def writing(connection: apsw.Connection, frozen: Frozen, *, seq: int, anchor: bytes) -> Iterator[None]:
+    """Write a snapshot as of row `seq`, whose checksum is `anchor`, a part at a time."""
+    for snapshot in frozen.encoded():
+        if snapshot is not None:
+            break
+        yield
+    key, data = key_of(frozen.number, seq), memoryview(msgspec.msgpack.encode(snapshot))
+    others = [other for other in keys(connection, frozen.number) if other != key]
+    yield from discarding(connection, frozen.number, [*others[: 1 - KEPT], key])  # first, for their room is needed
+    for part, at in enumerate(range(0, len(data), _PART)):
+        connection.execute("INSERT INTO part VALUES (?, ?, ?)", (key, part, bytes(data[at : at + _PART])))
+        yield
+    entry = (key, frozen.policy.oldest, anchor, _checksum(key, anchor, data))
+    connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", entry)
+    yield
+
+
+def keys(connection: apsw.Connection, bandit: int) -> list[int]:
+    """The snapshots of a bandit, oldest first."""
+    query = "SELECT key FROM snapshot WHERE key BETWEEN ? AND ? ORDER BY key"
+    return [int(key) for (key,) in connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))]
+
+
+def discarding(connection: apsw.Connection, bandit: int, unwanted: list[int]) -> Iterator[None]:
+    """Remove snapshots, and parts that belong to none."""
+    for key in unwanted:
+        connection.execute("DELETE FROM snapshot WHERE key = ?", (key,))
+        yield
+    span = (key_of(bandit, 0), key_of(bandit, LAST))
+    orphans = "SELECT key, part FROM part WHERE key BETWEEN ? AND ? AND key NOT IN (SELECT key FROM snapshot)"
+    for orphan in list(connection.execute(orphans, span)):
+        connection.execute("DELETE FROM part WHERE key = ? AND part = ?", orphan)
+        yield
+
+
+def read(connection: apsw.Connection, key: int) -> tuple[bytes, Snapshot]:
+    """A snapshot, and the checksum of the row that it stands on; `DamagedFileError` where it is not whole."""
+    name = f"the snapshot at row {seq_of(key)}"
+    query = "SELECT anchor, checksum FROM snapshot WHERE key = ?"
+    try:
+        ((anchor, checksum),) = connection.execute(query, (key,))
+        stored = connection.execute("SELECT data FROM part WHERE key = ? ORDER BY part", (key,))
+        data = b"".join(part for (part,) in stored)
+        if _checksum(key, anchor, data) != checksum:
+            raise ValueError("its checksum does not match")
+        return anchor, msgspec.msgpack.decode(data, type=Snapshot)
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise DamagedFileError(f"{name} is damaged: {error}") from error
+
+
+def _checksum(key: int, anchor: bytes, data: bytes | memoryview) -> bytes:
+    digest = hashlib.blake2b(struct.pack("<q", key) + anchor, digest_size=16)
+    digest.update(data)
+    return digest.digest()

@@ -1,0 +1,129 @@
+"""Real servers for tests: `latecomer serve` in a process of its own, on a free port, ended by its process id."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+
+import latecomer as lc
+
+START_LIMIT, STOP_LIMIT = 60.0, 20.0
+
+
+class Server:
+    """A running server, and what it has said."""
+
+    def __init__(self, store: Path, *arguments: str, port: int = 0, at: str = "127.0.0.1", **environment: str) -> None:
+        self.store, self._at = store, at
+        command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", str(port), *arguments]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("LATECOMER_")}
+        self.process = subprocess.Popen(  # noqa: S603
+            command, stderr=subprocess.PIPE, text=True, env={**clean, **environment}, cwd=store.parent
+        )
+        self.lines: list[str] = []
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+        try:
+            self.port = self._port()
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            self._reader.join()
+            raise
+        self.url = f"http://{at}:{self.port}"
+        self.http = httpx.Client(base_url=self.url, timeout=60)
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as stream:
+            for line in stream:
+                self.lines.append(line)
+
+    def _port(self) -> int:
+        end = time.monotonic() + START_LIMIT
+        while time.monotonic() < end and self.process.poll() is None:
+            for said in self.said("serving"):
+                self._await_answer(int(said["port"]), end)
+                return int(said["port"])
+            time.sleep(0.02)
+        self.process.kill()
+        self._reader.join()
+        raise AssertionError(f"the server did not start: {self.output}")
+
+    def _await_answer(self, port: int, end: float) -> None:
+        while time.monotonic() < end:
+            try:
+                httpx.get(f"http://{self._at}:{port}/healthz").raise_for_status()
+                return
+            except httpx.TransportError:
+                time.sleep(0.02)
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """What its log says of that."""
+        every = [json.loads(line) for line in list(self.lines) if line.startswith("{")]
+        return [said for said in every if said["event"] == event]
+
+    @property
+    def output(self) -> str:
+        return "".join(self.lines)
+
+    @property
+    def memory(self) -> int:
+        """Resident bytes now."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) * 1024
+
+    def client(self, **arguments: Any) -> lc.Client:
+        return lc.Client(self.url, **arguments)
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            code = self.process.wait(STOP_LIMIT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"the server did not stop: {self.output}") from None
+        finally:
+            self.http.close()
+        self._reader.join()
+        return code
+
+
+@contextmanager
+def running(store: Path, *arguments: str, port: int = 0, **environment: str) -> Iterator[Server]:
+    """A server for the length of a block."""
+    server = Server(store, *arguments, port=port, at="127.0.0.1", **environment)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def refusal(answer: httpx.Response) -> dict[str, Any]:
+    """The error of an answer, whose shape is the one shape."""
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    assert set(body) == {"error"}
+    error: dict[str, Any] = body["error"]
+    assert {"code", "message"} <= set(error) <= {"code", "message", "field"}
+    assert all(isinstance(value, str) and value for value in error.values())
+    return error

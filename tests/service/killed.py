@@ -1,0 +1,122 @@
+"""A process that is killed over and over while four threads decide and report; run by test_kill.py.
+
+Usage: killed.py DATABASE JOURNAL CYCLES SEED. One process loads everything and forks the ones that are killed, so that
+a cycle takes as long as opening the desk does. What a child has been told is durable, it writes to a pipe; the journal
+keeps those lines. A step whose acknowledgement was lost is taken again, as a client would: the same request, the same
+report.
+"""
+
+import os
+import random
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+from machines import unit_rows
+
+from latecomer.core.state import Array
+from latecomer.service.births import learner_of, warm_up
+from latecomer.service.desk import Desk
+from latecomer.service.messages import Conversion, Spec
+
+WORKERS, DIM, STRIDE = 4, 2, 3
+SPEC = Spec(dim=DIM, window="30d", parameters={"seed": 7})
+
+Journal = dict[tuple[str, int], list[str]]
+
+
+def actions_of(i: int) -> Array:
+    """What request i chooses from."""
+    return unit_rows(np.random.default_rng(i), 3, DIM)
+
+
+def value_of(i: int) -> float | None:
+    """What request i's conversion is worth, where it has one."""
+    return None if i % STRIDE else (i % 7) / 6
+
+
+def journal_of(path: Path) -> Journal:
+    """What was acknowledged: (kind, request) → the rest of its line."""
+    lines = (line.split() for line in path.read_text().splitlines())
+    return {(kind, int(i)): rest for kind, i, *rest in lines}
+
+
+def work(desk: Desk, done: Journal, i: int, say: int) -> None:
+    """Request i as far as it has not been acknowledged."""
+    if ("d", i) not in done:
+        answer, ticket = desk.decide("shop", actions_of(i), request_id=f"r{i}")
+        desk.wait(ticket)
+        os.write(say, f"d {i} {answer.index} {answer.round} {answer.decision_id}\n".encode())
+        id_ = answer.decision_id
+    else:
+        id_ = done["d", i][2]
+    value = value_of(i)
+    if value is not None and ("c", i) not in done:
+        (verdict,), ticket = desk.convert("shop", [Conversion(id_, value)])
+        desk.wait(ticket)
+        os.write(say, f"c {i} {verdict.value}\n".encode())
+
+
+def child(database: str, done: Journal, say: int) -> None:
+    """Work until somebody ends it."""
+    desk = Desk.open(database, snapshot_every=150)
+    desk.create("shop", SPEC)
+
+    def worker(number: int) -> None:
+        i = number
+        while True:
+            work(desk, done, i, say)
+            i += WORKERS
+
+    threads = [Thread(target=worker, args=(number,), daemon=True) for number in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def cycle(database: str, journal: Path, seconds: float) -> None:
+    """Fork a child, let it work for a while, kill it, and keep what it said."""
+    done = journal_of(journal)
+    hear, say = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(hear)
+        try:
+            child(database, done, say)
+        finally:
+            os._exit(3)
+    os.close(say)
+    deadline, heard = None, b""
+    while deadline is None or time.monotonic() < deadline:
+        ready, _, _ = select.select([hear], [], [], 0.005)
+        if ready:
+            some = os.read(hear, 1 << 16)
+            if not some:
+                raise SystemExit("the child ended by itself")
+            heard += some
+            deadline = deadline or time.monotonic() + seconds  # the clock runs from its first word
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    while some := os.read(hear, 1 << 16):
+        heard += some
+    os.close(hear)
+    with journal.open("ab") as file:
+        file.write(heard[: heard.rfind(b"\n") + 1])
+
+
+def main() -> None:
+    database, journal, cycles, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
+    journal.touch()
+    warm_up(learner_of(SPEC, seed=0))  # once, for all the children
+    for _ in range(cycles):
+        cycle(database, journal, chance.uniform(0.0, 0.25))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The machine's clock is set ahead and back: nothing expires early, and nothing twice."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from machines import DAY, HOUR, SECOND, FakeMachine
+
+from latecomer.service.clock import DeskClock, ThisMachine
+from latecomer.service.desk import Desk
+from latecomer.service.messages import Conversion, Spec
+
+STEPS = [HOUR, -HOUR, 30 * DAY, -30 * DAY]
+WEEK = Spec(dim=2, window="7d")
+OFFERS = np.eye(2)
+
+
+def verdict(desk: Desk, id_: str) -> str:
+    return desk.convert("shop", [Conversion(id_)])[0][0].value
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_window_closes_when_its_time_has_passed(tmp_path: Path, step: int, restart: bool) -> None:
+    machine = FakeMachine()
+    desk = Desk.open(tmp_path / "desk.db", clock=machine)
+    desk.create("shop", WEEK)
+    ids = []
+    for _ in range(15):  # twice a day, the clock being set every time, there and back
+        ids.append(desk.decide("shop", OFFERS)[0].decision_id)
+        machine.set_clock(step if len(ids) % 2 else -step)
+        if restart:
+            desk.close()
+            desk = Desk.open(tmp_path / "desk.db", clock=machine)
+        machine.advance(DAY // 2)
+    # 7.5 days have passed since the first decision, 7 since the second: exactly the window still counts
+    assert [verdict(desk, id_) for id_ in ids] == ["late", *["accepted"] * 14]
+    assert [verdict(desk, id_) for id_ in ids] == ["late", *["duplicate"] * 14]
+    assert desk.stats("shop").conversions["accepted"] == 14
+    desk.close()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_width_is_that_of_a_machine_whose_clock_was_left_alone(tmp_path: Path, step: int) -> None:
+    stats = []
+    for name, steps in (("left.db", [0, 0]), ("set.db", [step, -step])):
+        machine = FakeMachine()
+        with Desk.open(tmp_path / name, clock=machine) as desk:
+            desk.create("shop", Spec(dim=2, window="7d", parameters={"seed": 3}))
+            for turn in range(40):
+                desk.decide("shop", OFFERS)
+                machine.set_clock(steps[turn % 2])
+                machine.advance(6 * HOUR)
+            stats.append(desk.stats("shop"))
+    assert stats[0] == stats[1]
+
+
+def test_after_a_restart_of_the_machine_time_goes_on_from_the_log(tmp_path: Path) -> None:
+    machine = FakeMachine()
+    with Desk.open(tmp_path / "desk.db", clock=machine) as desk:
+        desk.create("shop", WEEK)
+        machine.advance(DAY)
+        first = desk.decide("shop", OFFERS)[0]
+    machine.reboot()
+    machine.set_clock(-30 * DAY)
+    with Desk.open(tmp_path / "desk.db", clock=machine) as desk:
+        machine.advance(6 * DAY)
+        assert desk.decide("shop", OFFERS)[0].expires_at > first.expires_at  # type: ignore[operator]
+        assert verdict(desk, first.decision_id) == "accepted"
+        assert desk.health.clock_offset == pytest.approx(30 * 86_400)
+
+
+def test_a_machine_that_was_off_has_aged(tmp_path: Path) -> None:
+    machine = FakeMachine()
+    with Desk.open(tmp_path / "desk.db", clock=machine) as desk:
+        desk.create("shop", WEEK)
+        id_ = desk.decide("shop", OFFERS)[0].decision_id
+    machine.reboot()
+    machine.set_clock(8 * DAY)  # the wall clock went on while nothing ran
+    with Desk.open(tmp_path / "desk.db", clock=machine) as desk:
+        assert verdict(desk, id_) == "late"
+
+
+def test_this_machine_tells_the_time() -> None:
+    clock = DeskClock(ThisMachine(), latest=0)
+    first = clock.now()
+    assert 0 <= clock.now() - first < 10 * SECOND
+    assert abs(clock.ahead()) < 10
+    later = DeskClock(ThisMachine(), latest=first + DAY)
+    assert later.now() >= first + DAY

@@ -1,0 +1,307 @@
+"""The desk: bandits, decisions, reports, repeated requests, restarts, one owner."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+from machines import DAY, HOUR, FakeMachine, state_of, unit_rows
+
+from latecomer.errors import ConflictError, DamagedFileError, InputError, OwnedError, StoreError, UnknownBanditError
+from latecomer.service.desk import Desk
+from latecomer.service.messages import Conversion, Revocation, Spec, Verdict
+
+WEEK = Spec(dim=2, window="7d")
+ROUNDS = Spec(dim=2, window=50, policy="OTFLinUCB", parameters={"exploration": 0.5})
+OFFERS = np.eye(2)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "desk.db"
+
+
+@pytest.fixture
+def desk(path: Path) -> Iterator[Desk]:
+    with Desk.open(path) as opened:
+        yield opened
+
+
+def decided(desk: Desk, name: str, count: int) -> list[str]:
+    """The ids of so many durable decisions."""
+    answers = [desk.decide(name, OFFERS) for _ in range(count)]
+    desk.wait(answers[-1][1])
+    return [answer.decision_id for answer, _ in answers]
+
+
+def verdicts_of(desk: Desk, name: str, ids: list[str]) -> list[Verdict]:
+    verdicts, ticket = desk.convert(name, [Conversion(id_) for id_ in ids])
+    desk.wait(ticket)
+    return verdicts
+
+
+# ---- bandits ----
+
+
+def test_the_same_specification_again_is_no_other(desk: Desk) -> None:
+    assert desk.create("shop", WEEK)[1]
+    assert not desk.create("shop", Spec(dim=2, window="168h"))[1]
+    for other in (Spec(dim=3, window="7d"), Spec(dim=2, window=7), Spec(dim=2, window="7d", parameters={"ridge": 2.0})):
+        with pytest.raises(ConflictError, match="bandit 'shop' exists with another specification"):
+            desk.create("shop", other)
+    assert [info.name for info in desk.bandits()] == ["shop"]
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "a\0b", ".hidden", "x" * 65, "ü"])
+def test_names_that_are_none(desk: Desk, name: str) -> None:
+    with pytest.raises(InputError, match="name must be"):
+        desk.create(name, WEEK)
+    with pytest.raises(UnknownBanditError):
+        desk.decide(name, OFFERS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (Spec(dim=2, window="7 days"), "window must be a whole number and one of"),
+        (Spec(dim=2, window="99999999w"), "window must be at most 36500d"),
+        (Spec(dim=2, window=-1), "window must be at least 0"),
+        (Spec(dim=0, window=1), "dim must be at least 1"),
+        (Spec(dim=2, window=1, policy="Best"), "policy must be one of"),
+        (Spec(dim=2, window=1, parameters={"clock": 1}), "parameters of OTFLinTS must be among"),
+        (Spec(dim=2, window=1, parameters={"ridge": "big"}), "ridge must be"),
+        (Spec(dim=2, window=1, parameters={"seed": None}), "seed must be a whole number"),
+    ],
+)
+def test_specifications_that_are_none(desk: Desk, spec: Spec, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        desk.create("shop", spec)
+    assert desk.bandits() == []
+
+
+def test_a_bandit_deleted_and_made_again_knows_no_old_id(desk: Desk) -> None:
+    desk.create("shop", WEEK)
+    (old,) = decided(desk, "shop", 1)
+    desk.delete("shop")
+    with pytest.raises(UnknownBanditError, match="no bandit 'shop'"):
+        desk.stats("shop")
+    desk.create("shop", WEEK)
+    (new,) = decided(desk, "shop", 1)
+    assert verdicts_of(desk, "shop", [old, new]) == [Verdict.UNKNOWN, Verdict.ACCEPTED]
+
+
+def test_nothing_is_left_of_a_deleted_bandit(path: Path) -> None:
+    with Desk.open(path) as desk:
+        desk.create("shop", WEEK)
+        desk.create("other", WEEK)
+        decided(desk, "shop", 100)
+        desk.delete("shop")
+    with Desk.open(path) as desk:
+        assert [info.name for info in desk.bandits()] == ["other"]
+        ((rows, parts),) = desk.reader.execute(
+            "SELECT (SELECT count(*) FROM log WHERE key >> 40 = 1), (SELECT count(*) FROM part WHERE key >> 40 = 1)"
+        )
+        assert (rows, parts) == (0, 0)
+
+
+# ---- reports ----
+
+
+def test_verdicts(desk: Desk) -> None:
+    desk.create("shop", ROUNDS)
+    ids = decided(desk, "shop", 60)
+    stranger, future = "0" * 16 + "-1", ids[0][:17] + "ffff"
+    told = verdicts_of(desk, "shop", [ids[59], ids[59], ids[0], stranger, future, "", ids[0][:17] + "01", "x" * 1000])
+    assert [verdict.value for verdict in told] == ["accepted", "duplicate", "late", *["unknown"] * 5]
+    (taken_back,), _ = desk.revoke("shop", [Revocation(ids[59])])
+    again = [verdict.value for verdict in desk.revoke("shop", [Revocation(ids[59]), Revocation(ids[58])])[0]]
+    assert (taken_back, again) == (Verdict.ACCEPTED, ["duplicate", "unknown"])
+    stats = desk.stats("shop")
+    assert stats.conversions == {"accepted": 1, "duplicate": 1, "late": 1, "unknown": 5}
+    assert stats.revocations == {"accepted": 1, "duplicate": 1, "late": 0, "unknown": 1}
+    assert sum(stats.delay_counts) == 1
+
+
+def test_one_bad_value_and_nothing_has_changed(desk: Desk) -> None:
+    desk.create("shop", WEEK)
+    ids = decided(desk, "shop", 2)
+    before = state_of(desk, "shop")
+    with pytest.raises(InputError, match=r"value of conversion 1 must be in \[0, 1\]; got 2.0"):
+        desk.convert("shop", [Conversion(ids[0]), Conversion(ids[1], 2.0)])
+    assert state_of(desk, "shop") == before
+
+
+def test_nothing_reported_is_nothing_written(desk: Desk) -> None:
+    desk.create("shop", WEEK)
+    verdicts, ticket = desk.convert("shop", [])
+    desk.wait(ticket, timeout=0)
+    assert verdicts == []
+
+
+def test_an_occurrence_counts_while_its_decision_is_held(path: Path) -> None:
+    machine = FakeMachine()
+    with Desk.open(path, clock=machine) as desk:
+        desk.create("shop", WEEK)
+        (first,) = decided(desk, "shop", 1)
+        bought = desk.info("shop").created_at + timedelta(days=6)
+        machine.advance(8 * DAY)
+        assert desk.convert("shop", [Conversion(first)])[0] == [Verdict.LATE]
+        assert desk.convert("shop", [Conversion(first, occurred_at=bought + timedelta(days=1.5))])[0] == [Verdict.LATE]
+        assert desk.convert("shop", [Conversion(first, occurred_at=bought)])[0] == [Verdict.ACCEPTED]
+        (second,) = decided(desk, "shop", 1)
+        in_a_year = bought + timedelta(days=365)
+        assert desk.convert("shop", [Conversion(second, occurred_at=in_a_year)])[0] == [Verdict.ACCEPTED]
+        assert desk.convert("shop", [Conversion(first, occurred_at=bought)])[0] == [Verdict.LATE]  # forgotten by now
+
+
+# ---- requests ----
+
+
+def test_the_same_request_the_same_answer(path: Path) -> None:
+    with Desk.open(path) as desk:
+        desk.create("shop", WEEK)
+        first = [desk.decide("shop", OFFERS, ["a", "b"], request_id=str(i))[0] for i in range(5)]
+        bare = desk.decide("shop", OFFERS, request_id="bare")[0]
+        in_flight, ticket = desk.decide("shop", OFFERS, ["a", "b"], request_id="3")
+        assert in_flight == first[3]
+        desk.wait(ticket)
+        decided(desk, "shop", 3)
+        assert [desk.decide("shop", OFFERS, ["a", "b"], request_id=str(i))[0] for i in range(5)] == first
+        with pytest.raises(ConflictError, match="request_id '3' was used with another body"):
+            desk.decide("shop", OFFERS, ["a", "c"], request_id="3")
+        assert desk.stats("shop").rounds == 9
+    with Desk.open(path) as desk:
+        assert [desk.decide("shop", OFFERS, ["a", "b"], request_id=str(i))[0] for i in range(5)] == first
+        assert desk.decide("shop", OFFERS, request_id="bare")[0] == bare
+        with pytest.raises(ConflictError, match="request_id 'bare' was used with another body"):
+            desk.decide("shop", -OFFERS, request_id="bare")
+        assert desk.stats("shop").rounds == 9
+
+
+@pytest.mark.parametrize(
+    ("ids", "request_id", "message"),
+    [
+        (["a"], None, "ids must name every action, 2; got 1"),
+        (["a", 1], None, "ids must be texts"),
+        (["a", "\ud800"], None, "ids must be Unicode"),
+        (None, "", "request_id must be a text of 1 to 256"),
+        (None, "x" * 257, "request_id must be a text of 1 to 256"),
+    ],
+)
+def test_bad_requests_change_nothing(desk: Desk, ids: list[str], request_id: str, message: str) -> None:
+    desk.create("shop", WEEK)
+    before = state_of(desk, "shop")
+    with pytest.raises(InputError, match=message):
+        desk.decide("shop", OFFERS, ids, request_id=request_id)
+    assert state_of(desk, "shop") == before
+
+
+def test_a_request_whose_actions_are_refused_can_be_made_again(desk: Desk) -> None:
+    desk.create("shop", WEEK)
+    with pytest.raises(InputError, match="norm at most 1"):
+        desk.decide("shop", 2 * OFFERS, request_id="r")
+    assert desk.decide("shop", OFFERS, request_id="r")[0].round == 1
+
+
+# ---- restarts ----
+
+
+@pytest.mark.parametrize("spec", [WEEK, ROUNDS, Spec(dim=5, window=30, policy="Uniform")])
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_a_restart_changes_no_bit(path: Path, spec: Spec, snapshots: bool) -> None:
+    generator, machine = np.random.default_rng(1), FakeMachine()
+    with Desk.open(path, clock=machine, snapshot_every=70, retention=None) as desk:
+        desk.create("shop", spec)
+        ids: list[str] = []
+        for turn in range(300):
+            rows = unit_rows(generator, 3, spec.dim)
+            answer, ticket = desk.decide("shop", rows, ["a", "b", "c"] if turn % 5 == 0 else None)
+            ids.append(answer.decision_id)
+            reports = [Conversion(str(id_), generator.random()) for id_ in generator.choice(ids, turn % 3)]
+            desk.convert("shop", reports)
+            if turn % 10 == 0:
+                desk.wait(ticket)
+                desk.revoke("shop", [Revocation(ids[generator.integers(len(ids))])])
+            machine.advance(HOUR)
+        before = state_of(desk, "shop")
+    for _ in range(2):
+        with Desk.open(path, clock=machine, retention=None) as desk:
+            assert state_of(desk, "shop") == before
+            if not snapshots:
+                desk._connection.execute("DELETE FROM snapshot")
+
+
+def test_the_writer_keeps_two_snapshots(path: Path) -> None:
+    with Desk.open(path, snapshot_every=10) as desk:
+        desk.create("shop", Spec(dim=2, window=5))
+        for _ in range(10):
+            decided(desk, "shop", 10)
+    with Desk.open(path) as desk:
+        ((snapshots, orphans),) = desk.reader.execute(
+            "SELECT (SELECT count(*) FROM snapshot),"
+            " (SELECT count(*) FROM part WHERE key NOT IN (SELECT key FROM snapshot))"
+        )
+        assert (snapshots, orphans) == (2, 0)
+
+
+def test_threads_share_a_desk(desk: Desk) -> None:
+    desk.create("shop", WEEK)
+    ids: list[str] = []
+
+    def work() -> None:
+        for _ in range(100):
+            answer, ticket = desk.decide("shop", OFFERS)
+            desk.wait(ticket, timeout=30)
+            ids.append(answer.decision_id)
+
+    threads = [Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(ids)) == 800
+    assert desk.stats("shop").rounds == 800
+    assert desk.health.events == 802
+    assert desk.health.commits < 802
+
+
+# ---- the file ----
+
+
+def test_one_owner_at_a_time(path: Path, desk: Desk) -> None:
+    with pytest.raises(OwnedError, match=r"owned by process \d+: a log has one owner at a time"):
+        Desk.open(path)
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    script = f"from latecomer.service.desk import Desk; Desk.open({str(link)!r})"
+    other = subprocess.run(  # noqa: S603 - our own words
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "OwnedError" in other.stderr
+    desk.close()
+    Desk.open(path).close()
+
+
+def test_a_closed_desk_refuses(path: Path) -> None:
+    desk = Desk.open(path)
+    desk.create("shop", WEEK)
+    desk.close()
+    desk.close()
+    with pytest.raises(StoreError, match="the desk is closed"):
+        desk.decide("shop", OFFERS)
+
+
+def test_files_that_are_no_log(path: Path) -> None:
+    path.write_bytes(b"what a day" * 1000)
+    with pytest.raises(DamagedFileError, match="is damaged"):
+        Desk.open(path)
+    path.unlink()
+    with Desk.open(path) as desk:
+        desk.create("shop", WEEK)
+    path.write_bytes(b"")
+    with pytest.raises(DamagedFileError, match="is empty, and was a log before"):
+        Desk.open(path)

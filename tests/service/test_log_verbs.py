@@ -1,0 +1,247 @@
+"""verify, export, replay and backup: what can be done with a log, through the command."""
+
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from machines import DAY, HOUR, FakeMachine, state_of, unit_rows
+from typer.testing import CliRunner
+
+import latecomer as lc
+from latecomer.cli.main import app
+from latecomer.errors import FileError, InputError
+from latecomer.service.desk import Desk
+from latecomer.service.log import connect
+from latecomer.service.messages import Conversion, Revocation, Spec
+from latecomer.service.replay import replay
+
+TRACE = tuple[list[np.ndarray], list[int]]
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.output
+
+
+def played(desk: Desk, machine: FakeMachine, turns: int = 200) -> None:
+    """Decisions every hour; each third one converts, after 1 to 120 hours, by its order of arrival."""
+    generator = np.random.default_rng(2)
+    desk.create("shop", Spec(dim=2, window="2d", parameters={"seed": 1}))
+    due: dict[int, list[tuple[str, float]]] = {}
+    for turn in range(turns):
+        for id_, value in due.pop(turn, []):
+            desk.convert("shop", [Conversion(id_, value)] * (turn % 2 + 1))
+        answer, ticket = desk.decide("shop", unit_rows(generator, 3, 2), ["x", "y", "z"], request_id=f"r{turn}")
+        if turn % 3 == 0:
+            due.setdefault(turn + int(generator.integers(1, 120)), []).append((answer.decision_id, 0.5))
+        if turn % 40 == 7:
+            desk.revoke("shop", [Revocation(answer.decision_id)])
+        machine.advance(HOUR)
+        if turn % 5 == 0:
+            desk.wait(ticket)
+    desk.wait(ticket)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path, machine = tmp_path / "shop.db", FakeMachine()
+    with Desk.open(path, clock=machine, snapshot_every=100, retention=None) as desk:
+        played(desk, machine)
+    return path
+
+
+def test_a_whole_log_verifies(store: Path) -> None:
+    code, output = run("log", "verify", store)
+    assert (code, output.splitlines()[-1]) == (0, "whole")
+    assert "200 rounds" in output
+
+
+def test_a_damaged_row_is_named(store: Path) -> None:
+    connection = connect(store, write=True)
+    connection.execute("UPDATE log SET payload = zeroblob(length(payload)) WHERE key = (1 << 40) + 9")
+    connection.close()
+    code, output = run("log", "verify", store)
+    assert code == 1
+    assert "row 9 of chain 1 of the log is damaged: its checksum does not match" in output
+
+
+def test_tables(store: Path, tmp_path: Path) -> None:
+    code, output = run("log", "export", store, "--bandit", "shop", "--out", tmp_path / "tables")
+    assert code == 0, output
+    decisions = pl.read_parquet(tmp_path / "tables/decisions-*.parquet")
+    reports = pl.read_parquet(tmp_path / "tables/reports-*.parquet")
+    assert f"{len(decisions)} decisions and {len(reports)} reports" in output
+    assert decisions["round"].to_list() == list(range(1, 201))
+    assert decisions["decided_at"].diff().drop_nulls().unique().to_list() == [timedelta(hours=1)]
+    np.testing.assert_allclose(np.linalg.norm(decisions["action"].to_numpy(), axis=1), 1.0)
+    assert set(decisions["action_id"]) <= {"x", "y", "z"}
+    counts = dict(reports.filter(kind="conversion").group_by("verdict").len().iter_rows())
+    with Desk.open(store) as desk:
+        told = desk.stats("shop").conversions
+        B = desk._bandits["shop"].learner.B
+    assert counts == {verdict: count for verdict, count in told.items() if count}
+    accepted = reports.filter(kind="conversion", verdict="accepted").join(decisions, on="round")
+    np.testing.assert_allclose((accepted["value"].to_numpy()[:, None] * accepted["action"].to_numpy()).sum(0), B)
+
+
+def oracle(path: Path, tables: Path, window: timedelta) -> lc.OTFLinUCB:
+    """The exported events, played through a policy by hand."""
+    assert run("log", "export", path, "--bandit", "shop", "--out", tables)[0] == 0
+    decisions = pl.read_parquet(tables / "decisions-*.parquet").select("round", at="decided_at", action="action")
+    reports = pl.read_parquet(tables / "reports-*.parquet").filter(kind="conversion").unique("round", keep="first")
+    policy = lc.OTFLinUCB(2, window)
+    events = [(at, 0, round_, action, 0.0) for round_, at, action in decisions.iter_rows()]
+    events += [(at, 1, r, None, value) for r, at, value in reports.select("round", "reported_at", "value").iter_rows()]
+    for at, kind, round_, action, value in sorted(events, key=lambda event: (event[0], -event[1])):
+        if kind:
+            policy.convert(round_, value, at=at)
+        else:
+            policy.decide([action], at=at)
+    return policy
+
+
+def test_a_larger_window_loses_nothing(store: Path, tmp_path: Path) -> None:
+    code, output = run(
+        *("log", "replay", store, "--bandit", "shop", "--into", "wide", "--window", "10d", "--policy", "OTFLinUCB")
+    )
+    assert code == 0, output
+    expected = oracle(store, tmp_path / "tables", timedelta(days=10))
+    with Desk.open(store) as desk:
+        narrow, wide = desk.stats("shop"), desk.stats("wide")
+        learner = desk._bandits["wide"].learner
+    assert narrow.conversions["late"] > 0 == wide.conversions["late"]
+    assert wide.conversions["accepted"] > narrow.conversions["accepted"]
+    assert wide.rounds == narrow.rounds
+    np.testing.assert_allclose(learner.V, expected.V, rtol=1e-12)
+    np.testing.assert_allclose(learner.B, expected.B, rtol=1e-12)
+    assert run("log", "verify", store)[0] == 0
+
+
+def test_a_replay_that_changes_nothing_changes_no_bit(store: Path) -> None:
+    with Desk.open(store) as desk:
+        replay(desk, "shop", "twin", window="48h")
+        mine, theirs = state_of(desk, "shop"), state_of(desk, "twin")
+        first, again = (desk.decide(name, np.eye(2))[0] for name in ("shop", "twin"))
+    for name in ("V", "B", "generator", "pending", "width"):
+        assert mine[name] == theirs[name]
+    assert (first.index, first.score, first.round) == (again.index, again.score, again.round)
+
+
+def test_the_heir_knows_ids_and_requests(store: Path) -> None:
+    generator = np.random.default_rng(2)
+    rows = unit_rows(generator, 3, 2)
+    with Desk.open(store) as desk:
+        old = desk.decide("shop", rows, ["x", "y", "z"], request_id="r0")[0]
+        recent = desk.decide("shop", np.eye(2))[0]
+        replay(desk, "shop", "heir", window=1000)
+        new = desk.decide("heir", rows, ["x", "y", "z"], request_id="r0")[0]
+        assert (new.index, new.round, new.action_id, new.score) == (old.index, old.round, old.action_id, old.score)
+        verdicts = desk.convert("heir", [Conversion(recent.decision_id)] * 2)[0]
+        assert [verdict.value for verdict in verdicts] == ["accepted", "duplicate"]
+        replay(desk, "heir", "grandchild", window="30d")
+        assert desk.convert("grandchild", [Conversion(recent.decision_id)])[0][0].value == "duplicate"
+
+
+def test_a_pruned_log_is_replayed_only_when_that_is_wanted(tmp_path: Path) -> None:
+    path, machine = tmp_path / "shop.db", FakeMachine()
+    with Desk.open(path, clock=machine, snapshot_every=40, retention="1d") as desk:
+        played(desk, machine)
+        last = desk.decide("shop", np.eye(2))[0]
+    with Desk.open(path, clock=machine, retention=None) as desk:
+        whole = desk.stats("shop")
+        kept = [row for (row,) in desk.reader.execute("SELECT rounds FROM log WHERE key >> 40 = 1 ORDER BY key")]
+        assert 50 < kept[0] <= 128 + 5  # of 200 hours 3 days stay, and what waits for its snapshot; a row has 5 at most
+        with pytest.raises(FileError, match="has been pruned"):
+            replay(desk, "shop", "rest")
+        rest = replay(desk, "shop", "rest", partial=True)
+        assert 72 < rest.rounds < whole.rounds
+        assert desk.convert("rest", [Conversion(last.decision_id)])[0][0].value == "accepted"
+        old, stale = (desk.decide("shop", np.eye(2), request_id=name)[0].round for name in ("r0", "r1"))
+        assert (old, stale) == (whole.rounds + 1, whole.rounds + 2)  # their answers have been pruned
+    assert run("log", "verify", path)[0] == 0
+
+
+def test_pruning_waits_for_the_window(tmp_path: Path) -> None:
+    """Whatever the retention, an open decision's row stays: the snapshot needs it."""
+    path, machine = tmp_path / "shop.db", FakeMachine()
+    with Desk.open(path, clock=machine, snapshot_every=10, retention="0s") as desk:
+        desk.create("shop", Spec(dim=2, window="30d"))
+        ids = [desk.decide("shop", np.eye(2))[0].decision_id for _ in range(100)]
+        machine.advance(60 * DAY)  # closed by time, and not yet by a decision
+    for _ in range(3):
+        with Desk.open(path, clock=machine, snapshot_every=10, retention="0s") as desk:
+            assert desk.stats("shop").pending == 100
+            desk.convert("shop", [Conversion(id_) for id_ in ids])
+    with Desk.open(path, clock=machine, snapshot_every=10, retention="0s") as desk:
+        for _ in range(50):
+            desk.wait(desk.decide("shop", np.eye(2))[1])
+    with Desk.open(path, clock=machine) as desk:
+        ((first,),) = desk.reader.execute("SELECT min(rounds) FROM log WHERE key >> 40 = 1")
+        assert first == 100  # the reports of the last rows have come within a window
+        assert desk.stats("shop").rounds == 150
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--bandit", "nobody", "--into", "x"), 1, "there is no bandit 'nobody'"),
+        (("--bandit", "shop", "--into", "shop"), 2, "needs a name of its own"),
+        (("--bandit", "shop", "--into", "x", "--parameters", "[1]"), 2, "--parameters must be a JSON object"),
+        (("--bandit", "shop", "--into", "x", "--window", "soon"), 2, "window must be a whole number and one of"),
+    ],
+)
+def test_replays_that_are_refused(store: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    assert run("log", "replay", store, *arguments)[0] == code
+    assert message in run("log", "replay", store, *arguments)[1]
+
+
+def test_a_copy_of_a_store_in_use(store: Path, tmp_path: Path) -> None:
+    stop, target = threading.Event(), tmp_path / "copy.db"
+    with Desk.open(store, retention=None) as desk:
+
+        def decide() -> None:
+            while not stop.is_set():
+                desk.wait(desk.decide("shop", np.eye(2))[1])
+
+        thread = threading.Thread(target=decide)
+        thread.start()
+        code, output = run("backup", store, target)
+        stop.set()
+        thread.join()
+        rounds = desk.stats("shop").rounds
+    assert code == 0, output
+    assert run("log", "verify", target)[0] == 0
+    with Desk.open(target) as copy:
+        assert 200 <= copy.stats("shop").rounds <= rounds
+        copy.decide("shop", np.eye(2))
+    code, output = run("backup", store, target)
+    assert (code, "is there already" in output) == (2, True)
+    assert not list(tmp_path.glob(".copy*"))
+
+
+def test_verbs_without_a_store(tmp_path: Path) -> None:
+    for arguments in (("log", "verify", tmp_path / "x"), ("backup", tmp_path / "x", tmp_path / "y")):
+        code, output = run(*arguments)
+        assert (code, "is not there" in output) == (1, True)
+    with pytest.raises(InputError):
+        raise InputError(run("log", "replay", tmp_path / "x", "--bandit", "a", "--into", "b")[1])
+    assert not (tmp_path / "x").exists()
+
+
+def test_an_heir_is_pruned_from_its_first_row_on(tmp_path: Path) -> None:
+    """Its first row is younger than what was replayed into it."""
+    path, machine = tmp_path / "shop.db", FakeMachine()
+    with Desk.open(path, clock=machine, retention=None) as desk:
+        played(desk, machine)
+        replay(desk, "shop", "heir")
+    for _ in range(3):
+        with Desk.open(path, clock=machine, retention="1s") as desk:
+            desk.decide("heir", np.eye(2))
+    with Desk.open(path, clock=machine, retention="1s") as desk:
+        ((first,),) = desk.reader.execute("SELECT min(key) & 0xffffffff FROM log WHERE key >> 40 = 2")
+        assert first > 2
+        assert desk.stats("heir").rounds == 203
+    assert run("log", "verify", path)[0] == 0

@@ -1,0 +1,237 @@
+"""A state machine: whatever happens in whatever order, the desk agrees with a model that keeps everything in lists."""
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from machines import DAY, HOUR, SECOND, FakeMachine
+
+from latecomer.service.desk import Desk
+from latecomer.service.messages import Answer, Conversion, Revocation, Spec, Verdict
+
+WINDOW, RETENTION = 10 * SECOND, 5 * SECOND
+OFFERS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Model:
+    """Decisions in a list; every rule as it is written in the documentation."""
+
+    def __init__(self, in_rounds: bool) -> None:
+        self.in_rounds, self.span = in_rounds, 3 if in_rounds else WINDOW
+        self.stamps: list[int] = []
+        self.actions: list[Any] = []
+        self.credits: list[float | None] = []
+        self.revoked: set[int] = set()
+        self.forgotten = 0
+        self.counts = {(kind, verdict): 0 for kind in "cr" for verdict in Verdict}
+
+    def decide(self, action: Any, now: int) -> int:
+        self.forgotten = sum(self.is_closed(round_, now, deciding=True) for round_ in range(1, len(self.stamps) + 1))
+        self.stamps.append(now)
+        self.actions.append(action)
+        self.credits.append(None)
+        return len(self.stamps)
+
+    def is_closed(self, round_: int, now: int, deciding: bool = False) -> bool:
+        if self.in_rounds:
+            return len(self.stamps) + deciding - round_ > self.span
+        return now - self.stamps[round_ - 1] > self.span
+
+    def judge(self, round_: int, now: int) -> Verdict:
+        if not 1 <= round_ <= len(self.stamps):
+            return Verdict.UNKNOWN
+        if round_ <= self.forgotten or self.is_closed(round_, max(now, self.stamps[-1])):
+            return Verdict.LATE
+        return Verdict.ACCEPTED if self.credits[round_ - 1] is None else Verdict.DUPLICATE
+
+    def convert(self, round_: int, value: float, now: int) -> Verdict:
+        verdict = self.judge(round_, now)
+        if verdict is Verdict.ACCEPTED:
+            self.credits[round_ - 1] = value
+        self.counts["c", verdict] += 1
+        return verdict
+
+    def revoke(self, round_: int, now: int) -> Verdict:
+        verdict = self.judge(round_, now)
+        if verdict is Verdict.ACCEPTED:
+            verdict = Verdict.UNKNOWN
+        elif verdict is Verdict.DUPLICATE and round_ not in self.revoked:
+            self.revoked.add(round_)
+            verdict = Verdict.ACCEPTED
+        self.counts["r", verdict] += 1
+        return verdict
+
+    @property
+    def pending(self) -> int:
+        return sum(credit is None for credit in self.credits[self.forgotten :])
+
+    @property
+    def B(self) -> Any:
+        rounds = [i for i, credit in enumerate(self.credits) if credit is not None and i + 1 not in self.revoked]
+        return sum((self.credits[i] * self.actions[i] for i in rounds), np.zeros(2))
+
+    @property
+    def V(self) -> Any:
+        return sum((np.outer(action, action) for action in self.actions), np.eye(2))
+
+
+class DeskAndModel(RuleBasedStateMachine):
+    """Events, faults and the passing of time."""
+
+    @initialize(in_rounds=st.booleans())
+    def begin(self, in_rounds: bool) -> None:
+        self.folder = TemporaryDirectory()
+        self.machine, self.model = FakeMachine(), Model(in_rounds)
+        self.requests: dict[str, Answer] = {}
+        self.ids: list[str] = []
+        self.copies = 0
+        self.path = Path(self.folder.name) / "desk.db"
+        self.open()
+        self.desk.create("shop", Spec(dim=2, window=3 if in_rounds else "10s"))
+
+    def open(self) -> None:
+        self.desk = Desk.open(self.path, clock=self.machine, snapshot_every=4, retention="5s")
+
+    @property
+    def now(self) -> int:
+        return self.desk._clock.now()
+
+    def played(self, answer: Answer) -> None:
+        """A new decision, which the model follows."""
+        assert answer.round == self.model.decide(OFFERS[answer.index], self.now)
+        assert answer.action_id == "abc"[answer.index]
+        self.ids.append(answer.decision_id)
+
+    @rule()
+    def decide(self) -> None:
+        answer, ticket = self.desk.decide("shop", OFFERS, ["a", "b", "c"])
+        self.desk.wait(ticket)
+        self.played(answer)
+
+    @rule(name=st.sampled_from("xyz"))
+    def ask(self, name: str) -> None:
+        """The same request gets the same answer as long as the log keeps it, and may get a new one afterwards."""
+        answer, ticket = self.desk.decide("shop", OFFERS, ["a", "b", "c"], request_id=name)
+        self.desk.wait(ticket)
+        known = self.requests.get(name)
+        if answer != known:
+            if known is not None:
+                age = self.now - self.model.stamps[known.round - 1]
+                assert known.round <= self.model.forgotten
+                assert age > RETENTION + (0 if self.model.in_rounds else WINDOW)
+            self.played(answer)
+            self.requests[name] = answer
+
+    def pick(self, data: Any) -> tuple[str, int]:
+        """A decision: often a recent one, sometimes one that never was."""
+        round_ = len(self.ids) - data.draw(st.integers(-1, 8))
+        if 1 <= round_ <= len(self.ids):
+            return self.ids[round_ - 1], round_
+        return "0" * 16 + "-1", 0
+
+    def moment(self, data: Any) -> tuple[datetime | None, int]:
+        """When it happened, where that is said, and when it counts as having come."""
+        ago = data.draw(st.sampled_from([None, None, -2 * SECOND, 0, SECOND, 5 * SECOND, 11 * SECOND]))
+        if ago is None:
+            return None, self.now
+        return EPOCH + timedelta(microseconds=self.now - ago), min(self.now, self.now - ago)
+
+    @rule(data=st.data(), value=st.sampled_from([0.0, 0.25, 1.0]), times=st.integers(1, 3))
+    def convert(self, data: Any, value: float, times: int) -> None:
+        """A report comes one to three times, in one batch."""
+        id_, round_ = self.pick(data)
+        occurred, arrival = self.moment(data)
+        verdicts, ticket = self.desk.convert("shop", [Conversion(id_, value, occurred)] * times)
+        self.desk.wait(ticket)
+        assert verdicts == [self.model.convert(round_, value, arrival) for _ in range(times)]
+
+    @rule(data=st.data())
+    def revoke(self, data: Any) -> None:
+        id_, round_ = self.pick(data)
+        occurred, arrival = self.moment(data)
+        verdicts, ticket = self.desk.revoke("shop", [Revocation(id_, occurred)])
+        self.desk.wait(ticket)
+        assert verdicts == [self.model.revoke(round_, arrival)]
+
+    @rule(seconds=st.sampled_from([1, 4, 9, 10, 11, 30]))
+    def wait(self, seconds: int) -> None:
+        self.machine.advance(seconds * SECOND)
+
+    @rule(step=st.sampled_from([HOUR, -HOUR, 30 * DAY, -30 * DAY]))
+    def set_clock(self, step: int) -> None:
+        self.machine.set_clock(step)
+
+    @rule()
+    def restart(self) -> None:
+        self.desk.close()
+        self.open()
+
+    @precondition(lambda self: self.copies < 3)
+    @rule()
+    def crash(self) -> None:
+        """The files as they are at this moment, opened by somebody else: what a kill leaves behind."""
+        self.copies += 1
+        path = self.path.with_name(f"copy{self.copies}.db")
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{self.path}{suffix}", f"{path}{suffix}")
+        self.desk.close()
+        self.path = path
+        self.open()
+
+    @invariant()
+    def agree(self) -> None:
+        if not hasattr(self, "desk"):
+            return
+        stats, learner = self.desk.stats("shop"), self.desk._bandits["shop"].learner
+        assert (stats.rounds, stats.pending) == (len(self.model.stamps), self.model.pending)
+        for kind, counts in (("c", stats.conversions), ("r", stats.revocations)):
+            assert counts == {verdict.value: self.model.counts[kind, verdict] for verdict in Verdict}
+        np.testing.assert_allclose(learner.B, self.model.B, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(learner.V, self.model.V, rtol=0, atol=1e-12)
+
+    def teardown(self) -> None:
+        if hasattr(self, "desk"):
+            self.desk.close()
+            self.folder.cleanup()
+
+
+QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+def test_the_desk_agrees_with_a_model() -> None:
+    run_state_machine_as_test(
+        DeskAndModel,
+        settings=settings(
+            max_examples=60,
+            stateful_step_count=30,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            suppress_health_check=QUIET,
+        ),
+    )
+
+
+@pytest.mark.soak
+def test_the_desk_agrees_with_a_model_for_long() -> None:
+    run_state_machine_as_test(
+        DeskAndModel,
+        settings=settings(
+            max_examples=2000, stateful_step_count=60, deadline=None, database=None, suppress_health_check=QUIET
+        ),
+    )

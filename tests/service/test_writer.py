@@ -1,0 +1,139 @@
+"""The writer: groups, waiting in loops and threads, failures, chores."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from threading import RLock
+
+import apsw
+import pytest
+
+from latecomer.errors import StoreError
+from latecomer.service.log import GENESIS, Row, connect, make, rows
+from latecomer.service.writer import Writer
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
+    make(tmp_path / "log.db")
+    opened = connect(tmp_path / "log.db", write=True)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def writer(connection: apsw.Connection) -> Iterator[Writer]:
+    made = Writer(connection, RLock(), {}, retry=0.01)
+    yield made
+    made.stop()
+
+
+def put(writer: Writer, bandit: int, data: bytes = b"x") -> object:
+    with writer._lock:
+        return writer.append(bandit, data, count=1, rounds=0, stamp=0)
+
+
+def written(connection: apsw.Connection, bandit: int) -> list[Row]:
+    return list(rows(connection, bandit, after=0, before=GENESIS))
+
+
+def test_what_gathers_is_one_row_for_each_bandit(writer: Writer, connection: apsw.Connection) -> None:
+    with writer._lock:  # nobody commits meanwhile
+        tickets = [put(writer, bandit, bytes([i])) for i in range(10) for bandit in (1, 2)]
+    assert len(set(map(id, tickets))) == 1
+    writer.wait(tickets[0], timeout=10)  # type: ignore[arg-type]
+    for bandit in (1, 2):
+        (row,) = written(connection, bandit)
+        assert (row.payload, row.count, row.seq) == (bytes(range(10)), 10, 1)
+    assert (writer.commits, writer.events, writer.bytes) == (1, 20, 20)
+
+
+def test_a_loop_waits_without_blocking(writer: Writer) -> None:
+    async def main() -> list[None]:
+        return await asyncio.gather(*(writer.durable(put(writer, 1)) for _ in range(100)))  # type: ignore[arg-type]
+
+    assert asyncio.run(main()) == [None] * 100
+
+
+def test_one_who_gives_up_disturbs_nobody(writer: Writer) -> None:
+    async def main() -> None:
+        with writer._lock:
+            ticket = put(writer, 1)
+            tasks = [asyncio.create_task(writer.durable(ticket)) for _ in range(3)]  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+            tasks[0].cancel()
+            await asyncio.sleep(0)
+        await asyncio.gather(*tasks[1:])
+        assert tasks[0].cancelled()
+
+    asyncio.run(main())
+
+
+class Broken:
+    """A connection whose inserts fail for a while, though one of them was written all the same."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection, self.failures, self.secretly = connection, 3, True
+
+    def execute(self, statement: str, values: object = None) -> object:
+        if statement.startswith("INSERT INTO log") and self.failures:
+            self.failures -= 1
+            if self.secretly:
+                self.secretly = False
+                self._connection.execute(statement, values)  # type: ignore[arg-type]
+            raise apsw.IOError("the disk is on fire")
+        return self._connection.execute(statement, values)  # type: ignore[arg-type]
+
+    def get_autocommit(self) -> bool:
+        return self._connection.get_autocommit()
+
+
+def test_a_failure_is_told_and_outlived(connection: apsw.Connection) -> None:
+    broken = Broken(connection)
+    writer = Writer(broken, RLock(), {}, retry=0.2)  # type: ignore[arg-type]
+
+    async def main() -> None:
+        ticket = put(writer, 1)
+        with pytest.raises(StoreError, match="the log cannot be written: the disk is on fire"):
+            await writer.durable(ticket)  # type: ignore[arg-type]
+        assert writer.failure
+        with pytest.raises(StoreError):
+            await writer.durable(put(writer, 1))  # type: ignore[arg-type]
+        with pytest.raises(StoreError):
+            writer.wait(put(writer, 1))  # type: ignore[arg-type]
+        for _ in range(500):
+            if not writer.failure and not writer._uncommitted:
+                break
+            await asyncio.sleep(0.01)
+        await writer.durable(ticket)  # type: ignore[arg-type]
+
+    asyncio.run(main())
+    writer.stop()
+    assert [row.count for row in written(connection, 1)] == [1, 2]  # nothing twice, nothing lost
+
+
+def test_a_chore_that_fails_stops_nothing(writer: Writer) -> None:
+    def failing(_: apsw.Connection) -> Iterator[None]:
+        yield
+        raise apsw.FullError("no room for this")
+
+    with writer._lock:
+        writer.cut(failing)
+    writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
+    writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
+    assert writer.failure is None
+    assert "no room for this" in str(writer.chore_failure)
+    with writer._lock:
+        writer.cut(lambda _: iter(()))
+    writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
+    writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
+    assert writer.chore_failure is None
+
+
+def test_patience_ends(connection: apsw.Connection) -> None:
+    writer = Writer(connection, RLock(), {})
+    with writer._lock:
+        ticket = put(writer, 1)
+        with pytest.raises(StoreError, match="was not written within 0 s"):
+            writer.wait(ticket, timeout=0)  # type: ignore[arg-type]
+    writer.stop()

@@ -1,0 +1,126 @@
+"""Decisions and conversions over HTTP: what is answered, and that the same request is the same decision."""
+
+import io
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from servers import Server, refusal, running
+
+ROWS = [[0.6, 0.0], [0.0, 0.8]]
+SPEC = {"dim": 2, "window": 1000, "parameters": {"seed": 7}}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("decisions") / "a.db") as server:
+        for name in ("b", "timed"):
+            spec = SPEC | ({"window": "7d"} if name == "timed" else {})
+            assert server.http.put(f"/v1/bandits/{name}", json=spec).status_code == 201
+        yield server
+
+
+def test_a_decision_and_its_conversion(server: Server) -> None:
+    answer = server.http.post("/v1/bandits/b/decisions", json={"actions": ROWS, "ids": ["x", "y"]})
+    assert answer.status_code == 201
+    decision = answer.json()
+    assert set(decision) == {"decision_id", "index", "action_id", "round", "score", "expires_at"}
+    assert decision["action_id"] == "xy"[decision["index"]]
+    assert decision["expires_at"] is None  # the window is in rounds
+    told = {"decision_id": decision["decision_id"]}
+    for verdict in ("accepted", "duplicate"):
+        answer = server.http.post("/v1/bandits/b/conversions", json=told)
+        assert (answer.status_code, answer.json()) == (200, {"verdicts": [verdict]})
+    answer = server.http.post("/v1/bandits/b/revocations", json=[told, told])
+    assert answer.json() == {"verdicts": ["accepted", "duplicate"]}
+    answer = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": "none-1"}, told])
+    assert answer.json()["verdicts"][0] == "unknown"
+
+
+def test_a_window_in_time_says_when_it_closes(server: Server) -> None:
+    decision = server.http.post("/v1/bandits/timed/decisions", json={"actions": ROWS}).json()
+    closes = datetime.fromisoformat(decision["expires_at"])
+    assert 6.9 < (closes - datetime.now(closes.tzinfo)).total_seconds() / 86400 < 7.1
+
+
+def test_an_array_is_the_same_as_its_rows(server: Server) -> None:
+    file = io.BytesIO()
+    np.save(file, np.array(ROWS))
+    headers = {"Content-Type": "application/x-npy"}
+    path = "/v1/bandits/b/decisions?request_id=binary"
+    first, again = (server.http.post(path, content=file.getvalue(), headers=headers) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.content == again.content
+    same = server.http.post("/v1/bandits/b/decisions", json={"actions": ROWS, "request_id": "binary"})
+    assert same.json() == first.json()
+
+
+def test_features_are_hashed(server: Server) -> None:
+    actions = [{"id": f"offer-{i}", "features": {"price": i / 10, "kind": "book", "new": True}} for i in range(5)]
+    answer = server.http.post(
+        "/v1/bandits/b/decisions", json={"context": {"country": "NO", "hour": 7}, "actions": actions}
+    )
+    assert answer.status_code == 201
+    assert answer.json()["action_id"] == f"offer-{answer.json()['index']}"
+
+
+def test_many_features_are_the_same_as_few(server: Server) -> None:
+    """What is hashed aside, so that others do not wait, is hashed alike."""
+    actions = [{"id": f"offer-{i}", "features": {f"f{j}": i / 100 + j for j in range(20)}} for i in range(100)]
+    small = {"actions": actions[:1], "request_id": "few"}
+    padded = {"request_id": "few", "actions": actions[:1], "context": {}}
+    path = "/v1/bandits/b/decisions"
+    assert server.http.post(path, json={"actions": actions, "context": {"a": 1}}).status_code == 201
+    first = server.http.post(path, json=small)
+    spaced = json.dumps(padded) + " " * 4096
+    again = server.http.post(path, content=spaced, headers={"Content-Type": "application/json"})
+    assert (again.status_code, again.json()) == (201, first.json())
+
+
+def test_the_same_request_is_the_same_decision_across_a_restart(tmp_path: Path) -> None:
+    body = {"actions": ROWS, "ids": ["x", "y"], "request_id": "order 1"}
+    path = "/v1/bandits/b/decisions"
+    with running(tmp_path / "a.db") as server:
+        server.http.put("/v1/bandits/b", json=SPEC)
+        first = server.http.post(path, json=body)
+        assert server.http.post(path, json=body).content == first.content
+    with running(tmp_path / "a.db") as server:
+        assert server.http.post(path, json=body).content == first.content
+        other = server.http.post(path, json=body | {"actions": ROWS[::-1]})
+        assert (other.status_code, refusal(other)["code"]) == (409, "conflict")
+        assert server.http.get("/v1/bandits/b/stats").json()["rounds"] == 1
+
+
+def test_a_bandit_is_made_looked_at_and_deleted(server: Server) -> None:
+    path = "/v1/bandits/short-lived"
+    first, again = (server.http.put(path, json=SPEC) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() == again.json() == server.http.get(path).json()
+    assert refusal(server.http.put(path, json=SPEC | {"window": 5}))["code"] == "conflict"
+    assert "short-lived" in [info["name"] for info in server.http.get("/v1/bandits").json()["bandits"]]
+    decision = server.http.post(f"{path}/decisions", json={"actions": ROWS}).json()
+    for query in ("", "?confirm=yes", "?confirm=short-lived&confirm=b"):
+        assert refusal(server.http.delete(path + query))["field"] == "confirm"
+    assert server.http.delete(f"{path}?confirm=short-lived").status_code == 200
+    for answer in (server.http.get(path), server.http.post(f"{path}/decisions", json={"actions": ROWS})):
+        assert (answer.status_code, refusal(answer)["code"]) == (404, "not_found")
+    assert server.http.put(path, json=SPEC).status_code == 201  # a new one, to which the old ids mean nothing
+    told = server.http.post(f"{path}/conversions", json={"decision_id": decision["decision_id"]})
+    assert told.json() == {"verdicts": ["unknown"]}
+
+
+def test_stats_tell_what_happened(server: Server) -> None:
+    server.http.put("/v1/bandits/counted", json=SPEC)
+    path = "/v1/bandits/counted"
+    ids = [server.http.post(f"{path}/decisions", json={"actions": ROWS}).json()["decision_id"] for _ in range(3)]
+    server.http.post(f"{path}/conversions", json=[{"decision_id": i, "value": 0.5} for i in (*ids[:2], ids[0], "no")])
+    stats = server.http.get(f"{path}/stats").json()
+    assert stats["rounds"] == 3
+    assert stats["conversions"] == {"accepted": 2, "duplicate": 1, "late": 0, "unknown": 1}
+    assert sum(stats["delay_counts"]) == 2
+    assert 0 < stats["pending_width"] < stats["width"] * 10
+    assert len(stats["theta_hat"]) == 2
+    assert stats["drift"] < 1e-8

@@ -1,0 +1,258 @@
+"""Running it: probes, numbers, logs, settings, and a clean end."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from servers import Server, running
+
+from latecomer.errors import InputError
+from latecomer.service.config import PREFIX, Settings, names, settings
+
+ROOT = Path(__file__).parents[2]
+ROWS = {"actions": [[0.6, 0.0], [0.0, 0.8]]}
+
+
+def numbers(server: Server) -> dict[tuple[str, str], float]:
+    answer = server.http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    return {
+        (sample.name, ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def test_probes_and_numbers(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db") as server:
+        assert server.http.get("/healthz").json() == {"status": "alive"}
+        assert server.http.get("/readyz").json() == {"status": "ready"}
+        server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100})
+        ids = [server.http.post("/v1/bandits/b/decisions", json=ROWS).json()["decision_id"] for _ in range(10)]
+        told = [{"decision_id": decision} for decision in (*ids[:4], ids[0], "no")]
+        server.http.post("/v1/bandits/b/conversions", json=told)
+        server.http.post("/v1/bandits/b/decisions", json={})
+        seen = numbers(server)
+        assert seen["latecomer_decisions_total", "bandit=b"] == 10
+        assert seen["latecomer_pending", "bandit=b"] == 6
+        for verdict, count in {"accepted": 4, "duplicate": 1, "late": 0, "unknown": 1}.items():
+            assert seen["latecomer_verdicts_total", f"bandit=b,of=conversion,verdict={verdict}"] == count
+        assert seen["latecomer_delay_bucket", "bandit=b,le=+Inf"] == 4
+        assert seen["latecomer_inverse_drift", "bandit=b"] < 1e-8
+        assert seen["latecomer_commit_seconds_count", ""] >= 12
+        assert seen["latecomer_commit_events_sum", ""] >= 16
+        assert seen["latecomer_commit_bytes_total", ""] > 10 * 2 * 8
+        route = "method=POST,route=/v1/bandits/{name}/decisions"
+        assert seen["latecomer_request_seconds_count", route] == 11
+        assert 0 < seen["latecomer_request_seconds_sum", route] < 60
+        assert seen["latecomer_refused_requests_total", "code=invalid"] == 1
+        assert seen["latecomer_store_failing", ""] == 0
+
+
+def test_routes_that_nobody_has_do_not_fill_the_numbers(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db") as server:
+        for i in range(50):
+            server.http.get(f"/none/{i}")
+            server.http.request(f"MADE{i}", "/v1/bandits")
+        routes = {labels for name, labels in numbers(server) if name == "latecomer_request_seconds_count"}
+        assert len(routes) < 5
+
+
+def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
+    """Requests come in on many connections while it is told to stop: each is answered whole, or was never taken."""
+    store = tmp_path / "a.db"
+    answered: list[str] = []
+    odd: list[object] = []
+    with running(store) as server:
+        server.http.put("/v1/bandits/b", json={"dim": 2, "window": 10_000})
+        stop = threading.Event()
+
+        def ask() -> None:
+            with httpx.Client(base_url=server.url, timeout=20) as http:
+                while not stop.is_set():
+                    try:
+                        answer = http.post("/v1/bandits/b/decisions", json=ROWS)
+                    except (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
+                        if isinstance(error, httpx.ReadError | httpx.RemoteProtocolError):
+                            odd.append(error)
+                        return
+                    if answer.status_code != 201:
+                        odd.append(answer.text)
+                    answered.append(answer.json()["decision_id"])
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        while len(answered) < 50:
+            time.sleep(0.01)
+        slow = socket.create_connection(("127.0.0.1", server.port))  # and one that will never be done
+        head = b"POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        slow.sendall(head + b"Content-Length: 100\r\n\r\n{")
+        start = time.monotonic()
+        assert server.stop() == 0
+        took = time.monotonic() - start
+        stop.set()
+        for thread in threads:
+            thread.join()
+        slow.close()
+    assert took < 10
+    assert server.said("stopped")
+    assert len(set(answered)) == len(answered) >= 50
+    with running(store) as server:
+        told = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": i} for i in answered])
+        assert set(told.json()["verdicts"]) == {"accepted"}
+    assert len(odd) <= len(threads)  # at most the one request of each connection that arrived as it was being closed
+
+
+def test_ctrl_c_is_a_clean_end_too(tmp_path: Path, signals_that_arrive: None) -> None:
+    import signal
+
+    server = Server(tmp_path / "a.db")
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(20) == 0
+    server.stop()
+
+
+def test_every_line_of_the_log_is_json(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db", "--log-level", "debug") as server:
+        server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100})
+        server.http.delete("/v1/bandits/b?confirm=b")
+        server.http.get("/none")
+    said = [json.loads(line) for line in server.lines]
+    assert all({"event", "level", "timestamp"} <= set(line) for line in said)
+    assert [line["event"] for line in said] == ["serving", "bandit created", "bandit deleted", "draining", "stopped"]
+
+
+def test_a_second_owner_is_refused(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db") as server:
+        ended = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "latecomer", "serve", "--store", str(tmp_path / "a.db"), "--port", "0"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 1
+        assert str(server.process.pid) in ended.stderr
+        port = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "latecomer", "serve", "--store", "b.db", "--port", str(server.port)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert port.returncode == 2
+        assert "cannot be bound" in port.stderr
+
+
+def test_the_other_loopback(tmp_path: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    server = Server(tmp_path / "a.db", "--host", "::1", at="[::1]")
+    try:
+        assert server.http.get("/v1/bandits").json() == {"bandits": []}
+    finally:
+        assert server.stop() == 0
+
+
+def test_a_host_is_an_address(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "latecomer", "serve", "--host", "localhost"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr == "host must be an IP address, such as 127.0.0.1; got 'localhost'\n"
+
+
+@pytest.mark.parametrize("package", ["granian", "litestar", "structlog", "prometheus_client", "apsw", "uvloop"])
+def test_a_missing_package_is_named_with_its_remedy(package: str, tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from latecomer.cli.main import app; app()"
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, "serve"], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+    assert ended.returncode == 1
+    assert package in ended.stderr
+    assert "pip install 'latecomer[service]'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+# ---- settings ----
+
+
+def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('port = 1\nhost = "127.0.0.2"\nmax_body = 3\nbody_timeout = 2.5\n')
+    found = settings(file, environment={"LATECOMER_PORT": "2", "LATECOMER_HOST": "127.0.0.3"}, given={"port": 3})
+    assert (found.port, found.host, found.max_body, found.body_timeout) == (3, "127.0.0.3", 3, 2.5)
+    assert settings(environment={}) == Settings()
+    assert settings(environment={}, given={"store": "x/y.db"}).keys_file == Path("x/y.db.keys")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prot = 1", "'prot' is not a setting; there are store, host"),
+        ("port = 70000", "port"),
+        ("port = ", "is not valid TOML"),
+        ('log_level = "loud"', "log_level"),
+        ("max_body = 0", "max_body"),
+        ("[port]", "port"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message) as raised:
+        settings(file, environment={})
+    assert "a.toml" in str(raised.value)
+
+
+def test_a_mistake_in_the_environment_is_named() -> None:
+    with pytest.raises(InputError, match="port"):
+        settings(environment={"LATECOMER_PORT": "many"})
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \| (.+?) \|$", (ROOT / "docs/service.md").read_text(), re.M)
+    documented = {name: (variable, default) for name, variable, default, _ in rows}
+    assert list(documented) == list(names())
+    for name, default in msgspec_defaults().items():
+        assert documented[name] == (PREFIX + name.upper(), f"`{default}`" if default != "" else "`STORE.keys`")
+
+
+def msgspec_defaults() -> dict[str, object]:
+    return dict(zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True))
+
+
+@pytest.mark.parametrize("file", ["latecomer.service", "Dockerfile"])
+def test_what_is_deployed_sets_what_can_be_set(file: str) -> None:
+    used = set(re.findall(rf"\b{PREFIX}(\w+)=", (ROOT / "deploy" / file).read_text()))
+    assert used
+    assert {name.lower() for name in used} <= set(names())
+
+
+def test_the_shop_of_the_example_learns(tmp_path: Path) -> None:
+    source = ROOT / "examples/shop.py"
+    assert len(source.read_text().splitlines()) <= 60
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, str(source), "800"], capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path
+    )
+    regret = [float(value) for value in re.findall(r"regret a visitor ([\d.]+)", ended.stdout)]
+    assert len(regret) == 8
+    assert sum(regret[4:]) < 0.7 * sum(regret[:4])
+    assert "'accepted'" in ended.stdout

@@ -1,0 +1,89 @@
+"""The OpenAPI document: it is what the server does, and schemathesis finds nothing that says otherwise."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.core.failures import FailureGroup
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from servers import Server, running
+
+from latecomer.service.http.contract import OPERATIONS
+from latecomer.service.http.schema import document
+
+EXAMPLES = 25
+BRIEFLY = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("schema")
+    with running(folder / "a.db", LATECOMER_MAX_DIM="2", LATECOMER_MAX_BANDITS="20") as server:
+        server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}).raise_for_status()
+        yield server
+        assert not server.said("a request failed")
+
+
+schema = schemathesis.openapi.from_dict(document())
+
+
+@schemathesis.serializer("application/x-npy")
+def as_it_is(context: Any, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+@pytest.mark.filterwarnings("default")  # of the tool's own
+@schema.parametrize()
+@BRIEFLY
+def test_what_the_schema_allows_is_answered_as_it_says(case: Any, server: Server) -> None:
+    _validate(case, server)
+
+
+@pytest.mark.filterwarnings("default")
+@schema.include(path_regex="name").parametrize()
+@BRIEFLY
+def test_the_same_for_a_bandit_that_exists(case: Any, server: Server) -> None:
+    if case.method != "DELETE":
+        case.path_parameters["name"] = "b"
+    _validate(case, server)
+
+
+def _validate(case: Any, server: Server) -> None:
+    """Every check but one: a row of the wrong length is valid by the schema, which knows no bandit's dimension."""
+    try:
+        case.call_and_validate(base_url=server.url, excluded_checks=[positive_data_acceptance], timeout=60)
+    except FailureGroup as group:
+        raise AssertionError("\n".join(f"{type(e).__name__}: {e}" for e in group.exceptions)) from None
+
+
+def test_the_document_names_every_route(server: Server) -> None:
+    """Each operation answers, and with a status that it lists."""
+    described = server.http.get("/schema").json()
+    assert described == document()
+    assert described["openapi"].startswith("3.1")
+    for operation in OPERATIONS:
+        answer = server.http.request(operation.method.upper(), operation.path.format(name="none"))
+        assert str(answer.status_code) in described["paths"][operation.path][operation.method]["responses"]
+        assert answer.status_code != 405
+
+
+def test_the_document_has_no_route_that_is_not_there() -> None:
+    from pathlib import Path
+
+    source = Path(__file__).parents[2] / "src/latecomer/service/http"
+    routed = {
+        (method, path.replace(":str", ""))
+        for file in source.glob("*.py")
+        for method, path in re.findall(r'@(get|put|post|delete)\(\s*"([^"]+)"', file.read_text())
+    }
+    assert routed == {(operation.method, operation.path) for operation in OPERATIONS}

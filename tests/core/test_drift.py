@@ -6,7 +6,7 @@ import pytest
 import latecomer as lc
 
 
-def residual(policy: lc.OTFLinUCB | lc.OTFLinTS) -> float:
+def residual(policy: lc.OTFLinUCB | lc.OTFLinTS | lc.WaitingLinTS) -> float:
     """The largest entry, and more: the norm of V·V⁻¹ − I."""
     return float(np.linalg.norm(policy.V @ policy.V_inv - np.eye(policy.dim), 2))
 
@@ -41,6 +41,20 @@ def test_a_tiny_ridge_is_refactorised(dim: int, ridge: float) -> None:
         actions = rng.standard_normal((3, dim))
         policy.decide(actions / np.linalg.norm(actions, axis=1, keepdims=True))
         if policy.rounds > 2 * dim:
+            assert residual(policy) < 1e-7
+    root = policy._memory.state["root"][0]
+    np.testing.assert_allclose(root.T @ root, policy.V, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("ridge", [1e-12, 1e-6])
+def test_a_tiny_ridge_is_refactorised_when_rounds_close(ridge: float) -> None:
+    """Where V waits for closed rounds, it is they that cancel the digits."""
+    policy = lc.WaitingLinTS(2, 7, ridge=ridge, seed=0)
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        actions = rng.standard_normal((3, 2))
+        policy.decide(actions / np.linalg.norm(actions, axis=1, keepdims=True))
+        if policy.rounds > 12:
             assert residual(policy) < 1e-7
     root = policy._memory.state["root"][0]
     np.testing.assert_allclose(root.T @ root, policy.V, rtol=1e-9, atol=1e-9)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel
+from latecomer.core.compile import kernel, outlined
 from latecomer.core.draws import raise_root
 from latecomer.core.state import Array, State
 from latecomer.core.vectors import UNROLLED, dot, multiply
@@ -105,3 +105,13 @@ def refactorise(state: State) -> None:
             for j in range(k + 1):
                 state.V_inv[i, j] += factor * inverse[k, j]
     state.refactorisations += 1
+
+
+@outlined
+def mend_inverse(state: State) -> bool:
+    """Measure the residual, and refactorise where it is past `DRIFT`; whether it was."""
+    state.residual = residual(state)
+    if state.residual <= DRIFT:
+        return False
+    refactorise(state)
+    return True

@@ -51,6 +51,7 @@ class State(Protocol):
 
     # of policies that keep them
     matured: float
+    closed: int
     settled: float
     imputed_count: float
     moment: int

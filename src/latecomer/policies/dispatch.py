@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba.extending import overload
 
 from latecomer.core.compile import brief, kernel
-from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
+from latecomer.core.ridge import absorb, is_check_due, mend_inverse
 from latecomer.core.ridge import estimate as ridge_estimate
 from latecomer.core.state import LANES, UNSTAMPED, Array, Cell, Ring, State
 from latecomer.core.vectors import squared_length
@@ -66,6 +66,11 @@ class Algorithm:
 
 ALGORITHMS: dict[str, Algorithm] = {}
 """By tag."""
+
+
+def settles(tag: str) -> bool:
+    """Whether the algorithm's statistics change as time passes."""
+    return ALGORITHMS[tag].settle is not _nothing
 
 
 def tag_of(policy: type) -> str:
@@ -161,12 +166,8 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
         shrink_norms(state, ring, c)
         norm = c / (1.0 + c)  # ‖A_s‖² in V_{s+1}⁻¹
     push(state, ring, action, stamp, norm)
-    if is_check_due(state, c):
-        state.residual = residual(state)
-        if not state.residual <= DRIFT:
-            refactorise(state)
-            if state.exact:
-                renew_norms(state, ring)
+    if is_check_due(state, c) and mend_inverse(state) and state.exact:
+        renew_norms(state, ring)
 
 
 @kernel
@@ -216,8 +217,9 @@ def steps(
 
 @kernel
 def next_width(cell: Cell, ring: Ring, stamp: int) -> float:
-    """The width as of a decision at `stamp`."""
+    """The width as of a decision at `stamp`; what settles by then does so in `cell`."""
     state = cell[0]
+    settle(state, ring, stamp)
     return float(width(state, pending(state, ring, stamp)))
 
 
@@ -228,6 +230,7 @@ def next_pending_width(cell: Cell, ring: Ring, stamp: int) -> float:
 
 
 @kernel
-def next_estimate(cell: Cell) -> None:
-    """Fill in θ̂."""
+def next_estimate(cell: Cell, ring: Ring, stamp: int) -> None:
+    """Fill in θ̂ as of a decision at `stamp`; what settles by then does so in `cell`."""
+    settle(cell[0], ring, stamp)
     estimate(cell[0])

@@ -93,8 +93,8 @@ def test_the_information_is_the_mean_curvature(round: int) -> None:
 def test_one_step_of_scoring(cut: bool) -> None:
     policy = played()
     state, ring = policy._memory.state, policy._memory.ring
-    # hardly any prior, and a slope that asks for more than is allowed; or a firm one
-    state["precision"], state["linear"] = (np.eye(3) * 1e-3, 1.0) if cut else (np.eye(3) * 20.0, -0.5)
+    # hardly any prior, and a slope that asks for more than is allowed; or a firm one near BETA
+    state["precision"], state["linear"] = (np.eye(3) * 1e-3, 1.0) if cut else (np.eye(3) * 5.0, 5.0 * BETA + 0.5)
     total, information = state["linear"][0] - state["precision"][0] @ BETA, state["precision"][0].copy()
     for round in range(1, 10):
         x, F = round_of(policy, round)

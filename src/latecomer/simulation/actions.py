@@ -129,18 +129,18 @@ class Axes:
 
 @dataclass(frozen=True)
 class Drawn:
-    """K arms of [0,1]^d, normalised, drawn once: the same in every round and every run."""
+    """K arms of [0,1]^d, normalised, the same in every round and run; another number `draw` draws others."""
 
     count: int
-    seed: int = 0
+    draw: int = 0
 
     def __post_init__(self) -> None:
         whole("count", self.count, least=1)
-        whole("seed", self.seed, least=0)
+        whole("draw", self.draw, least=0)
 
     def arms(self, dim: int) -> Array:
         """All of them, a (K, d) array."""
-        return np.asarray(_normalised(np.random.default_rng(self.seed).random((1, self.count, dim)))[0])
+        return np.asarray(_normalised(np.random.default_rng(self.draw).random((1, self.count, dim)))[0])
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:  # noqa: ARG002 - a law's signature
         """The arms, without a copy for each round."""
@@ -154,13 +154,13 @@ class Passing:
     count: int
     shown: int
     stay: int
-    seed: int = 0
+    draw: int = 0
 
     def __post_init__(self) -> None:
         whole("stay", self.stay, least=1)
         if whole("shown", self.shown, least=1) > whole("count", self.count, least=1):
             raise InputError(f"shown must be at most count, {self.count}; got {self.shown}")
-        whole("seed", self.seed, least=0)
+        whole("draw", self.draw, least=0)
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """The first rounds."""
@@ -170,4 +170,4 @@ class Passing:
         """Rounds first, first + 1, …, counted from 0."""
         gone = (first + np.arange(rounds)) // self.stay
         offered = (gone[:, None] + np.arange(self.shown)) % self.count
-        return np.asarray(Drawn(self.count, self.seed).arms(len(theta))[offered])
+        return np.asarray(Drawn(self.count, self.draw).arms(len(theta))[offered])

@@ -23,7 +23,9 @@ print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("asked", [["--help"], ["--version"], ["simulate", "--help"], ["reproduce", "--help"]])
+@pytest.mark.parametrize(
+    "asked", [["--help"], ["--version"], ["simulate", "--help"], ["reproduce", "--help"], ["arena", "--help"]]
+)
 def test_help_brings_nothing_heavy(asked: list[str]) -> None:
     ended = subprocess.run([sys.executable, "-c", RUN_AND_LIST, *asked], check=True, capture_output=True, text=True)  # noqa: S603
     roots = {name.split(".")[0] for name in json.loads(ended.stderr)}
@@ -34,13 +36,13 @@ def test_help_has_a_line_for_each_verb_and_an_example() -> None:
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
     lines = [line.strip() for line in shown.stdout.splitlines()]
-    for verb in ("reproduce", "simulate"):
+    for verb in ("reproduce", "simulate", "arena"):
         line = next(line for line in lines if line.startswith(f"{verb} "))
         assert line.endswith("."), "cut short"
     assert "latecomer simulate examples/simulate.toml --runs 20" in lines
 
 
-@pytest.mark.parametrize("verb", ["reproduce", "simulate"])
+@pytest.mark.parametrize("verb", ["reproduce", "simulate", "arena"])
 def test_every_verb_has_an_example(verb: str) -> None:
     shown = CliRunner().invoke(app, [verb, "--help"])
     assert shown.exit_code == 0

@@ -71,7 +71,7 @@ def test_a_tiny_ridge_is_refactorised_when_rounds_close(ridge: float) -> None:
     ids=repr,
 )
 def test_one_arm_for_ever_and_hardly_any_ridge(policy: lc.MaturedLinTS, rounds: int) -> None:
-    """All of the plane but one line is rounding: a factor may not fail on it, nor, where θ̂ is solved for, θ̂ on the line.
+    """All of the plane but one line is rounding: no factor may fail on it, nor a θ̂ that is solved for, on the line.
 
     (An explicit inverse of a matrix of condition 1e16 has no right digit left: OTFLinTS goes on, and that is all.)
     """

@@ -12,7 +12,7 @@ import latecomer as lc
 SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(400)]
 
 
-@pytest.fixture(params=EVERY_POLICY)
+@pytest.fixture(params=EVERY_POLICY, scope="module")  # one policy after the other: each is compiled once, by one worker
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

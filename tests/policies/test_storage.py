@@ -18,8 +18,8 @@ from latecomer.policies import storage
 SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(260)]
 
 
-@pytest.mark.parametrize("name", EVERY_POLICY)
 @pytest.mark.parametrize("window", [5, 100, timedelta(seconds=50)])
+@pytest.mark.parametrize("name", EVERY_POLICY)
 def test_a_loaded_policy_continues_bit_for_bit(tmp_path: Path, name: str, window: Any) -> None:
     def play(policy: Any, i: int) -> tuple[int, float]:
         at = {"at": float(i)} if isinstance(window, timedelta) else {}

@@ -41,6 +41,10 @@ class Oracle:
     def theta_hat(self) -> Array:
         return np.asarray(np.linalg.solve(self.V, self.B), np.float64)
 
+    def estimate(self, now: int) -> Array:
+        """θ̂ at a decision: the same at any time, until something arrives."""
+        return self.theta_hat
+
     def f(self, t: int) -> float:
         d, ridge = self.dim, self.ridge
         return float(np.sqrt(ridge) + np.sqrt(2 * np.log(1 / self.delta) + d * np.log((d * ridge + t) / (d * ridge))))

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from duel import duel
 from oracle import Kind, Oracle
-from traces import make, unit_actions
+from traces import make
 
 import latecomer as lc
 
@@ -30,59 +31,26 @@ def play_both(
     check_every: int = 1,
 ) -> dict[lc.Verdict, int]:
     """Play one random trace through the policy and the oracle; returns how often each verdict fell."""
-    rng = np.random.default_rng([seed, dim, span])
-    normals = np.random.default_rng(seed)
+    sampled = "TS" in POLICY_OF[kind]
     policy = make(
         POLICY_OF[kind],
         dim,
         timedelta(microseconds=span) if in_time else span,
         ridge=ridge,
-        **({"seed": seed} if "TS" in POLICY_OF[kind] else {}),
+        **({"seed": seed} if sampled else {}),
     )
     oracle = Oracle(dim, span, kind=kind, ridge=ridge)
-    theta = unit_actions(rng, 1, dim)[0]
-    due: dict[int, list[int]] = {}
-    verdicts = dict.fromkeys(lc.Verdict, 0)
-    now = 0
-    for t in range(1, rounds + 1):
-        now = now + int(rng.integers(0, 3)) if in_time else t
-        actions = unit_actions(rng, int(rng.integers(1, 7)), dim)
-        z = normals.standard_normal(dim) if "TS" in POLICY_OF[kind] else np.empty(0)
-        if t % check_every == 0:
-            if not in_time:
-                assert policy.width == pytest.approx(oracle.width(now), rel=1e-9, abs=1e-9)
-                assert policy.pending_width == pytest.approx(oracle.pending_width(now), rel=1e-9, abs=1e-9)
-            np.testing.assert_allclose(policy.theta_hat, oracle.theta_hat, rtol=1e-9, atol=1e-9)
-        decision = policy.decide(actions, at=now * 1e-6) if in_time else policy.decide(actions)
-        index, score = oracle.decide(actions, now, z)
-        assert (decision.round, decision.index) == (t, index)
-        assert decision.score == pytest.approx(score, rel=1e-9, abs=1e-9)
-        np.testing.assert_array_equal(decision.action, actions[index])
-
-        if rng.random() < np.clip(decision.action @ theta, 0, 1):
-            due.setdefault(t + int(rng.geometric(1 / (1 + min(span, 20)))) - 1, []).append(t)
-        arrivals = due.pop(t, [])
-        arrivals += [int(rng.integers(-1, t + 3)) for _ in range(int(rng.integers(0, 3)))]  # late, unknown, repeated
-        for round in arrivals:
-            value = float(rng.choice([1.0, rng.random()]))
-            arrival = now + int(rng.integers(0, 2)) if in_time else now
-            at = {"at": arrival * 1e-6} if in_time else {}
-            if rng.random() < 0.1:
-                assert policy.revoke(round, **at) is oracle.revoke(round, arrival)
-            else:
-                verdict = policy.convert(round, value, **at)
-                assert verdict is oracle.convert(round, value, arrival)
-                verdicts[verdict] += 1
+    normals = np.random.default_rng(seed) if sampled else None
+    verdicts = duel(policy, oracle, rounds=rounds, seed=seed, normals=normals, check_every=check_every)
     np.testing.assert_allclose(policy.V, oracle.V, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(policy.B, oracle.B, rtol=1e-9, atol=1e-9)
-    still_open = [s for s in range(1, rounds + 1) if oracle.verdict(s, now) is lc.Verdict.ACCEPTED]
-    assert policy.pending == len(still_open)
     return verdicts
 
 
-@pytest.mark.parametrize("kind", POLICY_OF)
+# What is compiled for changes slowest, so that two workers seldom compile the same.
 @pytest.mark.parametrize("ridge", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("span", [0, 1, 7, 100, 5000])
+@pytest.mark.parametrize("kind", POLICY_OF)
 @pytest.mark.parametrize("dim", [1, 2, 5, 16, 64, 200])
 def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind) -> None:
     rounds = {64: 120, 200: 40}.get(dim, 150)

@@ -46,13 +46,15 @@ def test_help_has_a_line_for_each_verb_and_an_example() -> None:
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
     lines = [line.strip() for line in shown.stdout.splitlines()]
-    for verb in ("reproduce", "simulate", "serve", "keys"):
+    for verb in ("reproduce", "simulate", "arena", "window", "serve", "keys"):
         line = next(line for line in lines if line.startswith(f"{verb} "))
         assert line.endswith("."), "cut short"
     assert "latecomer simulate examples/simulate.toml --runs 20" in lines
 
 
-@pytest.mark.parametrize("verb", ["reproduce", "simulate", "serve", "keys add", "keys list", "keys revoke"])
+@pytest.mark.parametrize(
+    "verb", ["reproduce", "simulate", "arena", "window", "serve", "keys add", "keys list", "keys revoke"]
+)
 def test_every_verb_has_an_example(verb: str) -> None:
     shown = CliRunner().invoke(app, [*verb.split(), "--help"])
     assert shown.exit_code == 0

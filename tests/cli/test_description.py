@@ -62,6 +62,33 @@ def test_action_laws(law: str) -> None:
 @pytest.mark.parametrize(
     ("source", "law"),
     [
+        ('{ law = "axes" }', lc.actions.Axes()),
+        ('{ law = "drawn", count = 4 }', lc.actions.Drawn(4)),
+        ('{ law = "drawn", count = 4, draw = 9 }', lc.actions.Drawn(4, draw=9)),
+        ('{ law = "passing", count = 9, shown = 4, stay = 50, draw = 1 }', lc.actions.Passing(9, 4, 50, draw=1)),
+    ],
+)
+def test_laws_of_fixed_and_passing_arms(source: str, law: lc.actions.ActionLaw) -> None:
+    assert described(text(world=f"{THETA}\nactions = {source}\n{DELAYS}")).world.actions == law
+
+
+def test_theta_as_a_ramp() -> None:
+    made = described(text(world=f'theta = {{ dim = 3, value = "ramp", norm = 0.5 }}\n{ACTIONS}\n{DELAYS}'))
+    np.testing.assert_allclose(made.world.theta, np.array([1, 2, 3]) * 0.5 / 14**0.5)
+
+
+def test_logistic_rewards() -> None:
+    made = described(text(world=f'{THETA}\n{ACTIONS}\n{DELAYS}\nreward = "logistic"\nintercept = -2'))
+    assert (made.world.reward, made.world.intercept) == ("logistic", -2.0)
+
+
+@pytest.mark.parametrize(
+    ("source", "law"),
+    [
+        (
+            '{ law = "drift", before = { law = "never" }, after = { law = "fixed", delay = 3 }, change = 7 }',
+            lc.delays.Drift(lc.delays.Never(), lc.delays.Fixed(3), 7),
+        ),
         ('{ law = "geometric", mean = 5, start = 0 }', lc.delays.Geometric(5, start=0)),
         ('{ law = "fixed", delay = 3 }', lc.delays.Fixed(3)),
         ('{ law = "never" }', lc.delays.Never()),
@@ -153,7 +180,13 @@ REFUSED = [
     (theta("[0.1, nan]"), "world.theta must be a vector of finite numbers; got .*nan.*"),
     (theta("{ dim = 4 }"), "world.theta.value is missing: theta needs it"),
     (theta("{ dim = 0, value = 'uniform' }"), "world.theta.dim must be at least 1 .*; got 0"),
-    (theta("{ dim = 4, value = 'ones' }"), "world.theta.value must be one of 'uniform'; got 'ones'"),
+    (theta("{ dim = 4, value = 'ones' }"), "world.theta.value must be one of 'uniform', 'ramp'; got 'ones'"),
+    (theta("{ dim = 4, value = 'ramp', norm = 0 }"), "world.theta.norm must be above 0 and finite; got 0"),
+    (
+        text(world=f"{THETA}\n{ACTIONS}\n{DELAYS}\nreward = 'probit'"),
+        "world.reward must be one of 'linear', .*; got 'probit'",
+    ),
+    (text(world=f"{THETA}\n{ACTIONS}\n{DELAYS}\nintercept = 'x'"), "world.intercept must be a finite number; got 'x'"),
     (theta("[1, 1]"), r"world: every mean reward .* must be in \[0, 1\]; action .*: change theta, or the actions"),
     # actions
     (offer("'binary'"), "world.actions must be a table such as .*; got 'binary'"),
@@ -205,7 +238,10 @@ REFUSED = [
     (text(policies="[policies.ucb]\nwindow = 1"), "policies.ucb.policy is missing: it must be one of 'OTFLinUCB', .*"),
     (text(policies="[policies.ucb]\npolicy = 'OTFLinUCB'"), "policies.ucb.window is missing: OTFLinUCB needs it"),
     (text(policies=POLICY.replace("OTF", "otf")), "policies.ucb.policy must be .*; did you mean 'OTFLinUCB'?"),
-    (text(policies=f"{POLICY}\nwidth = 'wide'"), "policies.ucb.width must be one of 'exact', 'buffered'; got 'wide'"),
+    (
+        text(policies=f"{POLICY}\nwidth = 'wide'"),
+        "policies.ucb.width must be one of 'exact', 'buffered', 'tight'; got 'wide'",
+    ),
     (text(policies=f"{POLICY}\nwidht = 'exact'"), "policies.ucb.widht is not a key .*; did you mean 'width'?"),
     (text(policies=f"{POLICY}\ndelta = 2"), "policies.ucb.delta must be a probability .*; got 2.*"),
     (text(policies=f"{POLICY}\ndim = 5"), "policies.ucb.dim must be left out: it follows from world.theta"),

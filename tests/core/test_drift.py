@@ -6,7 +6,7 @@ import pytest
 import latecomer as lc
 
 
-def residual(policy: lc.OTFLinUCB | lc.OTFLinTS) -> float:
+def residual(policy: lc.OTFLinUCB | lc.OTFLinTS | lc.WaitingLinTS) -> float:
     """The largest entry, and more: the norm of V·V⁻¹ − I."""
     return float(np.linalg.norm(policy.V @ policy.V_inv - np.eye(policy.dim), 2))
 
@@ -44,6 +44,48 @@ def test_a_tiny_ridge_is_refactorised(dim: int, ridge: float) -> None:
             assert residual(policy) < 1e-7
     root = policy._memory.state["root"][0]
     np.testing.assert_allclose(root.T @ root, policy.V, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("ridge", [1e-12, 1e-6])
+def test_a_tiny_ridge_is_refactorised_when_rounds_close(ridge: float) -> None:
+    """Where V waits for closed rounds, it is they that cancel the digits."""
+    policy = lc.WaitingLinTS(2, 7, ridge=ridge, seed=0)
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        actions = rng.standard_normal((3, 2))
+        policy.decide(actions / np.linalg.norm(actions, axis=1, keepdims=True))
+        if policy.rounds > 12:
+            assert residual(policy) < 1e-7
+    root = policy._memory.state["root"][0]
+    np.testing.assert_allclose(root.T @ root, policy.V, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("policy", "rounds"),
+    [
+        (lc.MaturedLinTS(2, 50, ridge=1e-12, seed=0), 6000),
+        (lc.MaturedLinTS(2, 50, ridge=1e-9, seed=0), 6000),
+        (lc.OTFLinTS(2, 50, ridge=1e-12, seed=0), 6000),
+        (lc.LogisticLinTS(2, 50, ridge=1e-12, seed=0), 18_000),
+    ],
+    ids=repr,
+)
+def test_one_arm_for_ever_and_hardly_any_ridge(policy: lc.MaturedLinTS, rounds: int) -> None:
+    """All of the plane but one line is rounding: no factor may fail on it, nor a θ̂ that is solved for, on the line.
+
+    (An explicit inverse of a matrix of condition 1e16 has no right digit left: OTFLinTS goes on, and that is all.)
+    """
+    arm, rng, conversions = np.array([0.6, 0.8]), np.random.default_rng(0), 0
+    for _ in range(rounds // 1000):
+        decisions = policy.decide_many(np.tile(arm, (1000, 1, 1)))
+        assert np.isfinite([decision.score for decision in decisions]).all()
+        for decision in decisions[-50:]:
+            if rng.random() < 0.3:
+                policy.convert(decision)
+                conversions += 1
+    assert np.isfinite(policy.theta_hat).all()
+    if isinstance(policy, lc.MaturedLinTS):
+        assert arm @ policy.theta_hat == pytest.approx(conversions / rounds, rel=0.05)
 
 
 def test_refactorisation_mends_a_spoilt_inverse() -> None:

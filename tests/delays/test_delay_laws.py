@@ -54,6 +54,7 @@ LAWS: list[DelayLaw] = [
     delays.Empirical([NEVER, 1, 4], weights=[1, 2, 5]),
     delays.Criteo(100),
     delays.Criteo(1),
+    delays.Drift(delays.Never(), delays.Geometric(30), change=100),
 ]
 
 every_law = pytest.mark.parametrize("law", LAWS, ids=repr)

@@ -13,7 +13,7 @@ from traces import EVERY_POLICY, make, unit_actions
 
 import latecomer as lc
 
-DIM = 3
+DIM = 2
 SETS = [unit_actions(np.random.default_rng(i), 4, DIM) for i in range(80)]
 names = st.sampled_from(sorted(EVERY_POLICY))
 windows = st.sampled_from([0, 1, 4, 30])

@@ -9,10 +9,10 @@ from traces import EVERY_POLICY, make, unit_actions
 
 import latecomer as lc
 
-SETS = [unit_actions(np.random.default_rng(i), 4, 3) for i in range(400)]
+SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(400)]
 
 
-@pytest.fixture(params=EVERY_POLICY)
+@pytest.fixture(params=EVERY_POLICY, scope="module")  # one policy after the other: each is compiled once, by one worker
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -25,16 +25,16 @@ def snapshot(policy: Any) -> tuple[bytes, bytes, Any]:
 
 
 def test_it_is_a_policy_and_starts_empty(name: str) -> None:
-    policy = make(name, 3, 10)
+    policy = make(name, 2, 10)
     assert isinstance(policy, lc.Policy)
-    assert (policy.dim, policy.window, policy.rounds, policy.pending) == (3, 10, 0, 0)
-    np.testing.assert_array_equal(policy.theta_hat, np.zeros(3))
+    assert (policy.dim, policy.window, policy.rounds, policy.pending) == (2, 10, 0, 0)
+    np.testing.assert_array_equal(policy.theta_hat, np.zeros(2))
     assert policy.pending_width == 0.0
     assert name.split("-", maxsplit=1)[0] in repr(policy)
 
 
 def test_rounds_count_from_one_and_the_action_is_a_copy(name: str) -> None:
-    policy = make(name, 3, 10)
+    policy = make(name, 2, 10)
     actions = SETS[0].copy()
     first, second = policy.decide(actions), policy.decide(actions)
     assert (first.round, second.round, policy.rounds) == (1, 2, 2)
@@ -47,7 +47,7 @@ def test_rounds_count_from_one_and_the_action_is_a_copy(name: str) -> None:
 
 
 def test_the_verdicts_and_their_silence(name: str) -> None:
-    policy = make(name, 3, 2)
+    policy = make(name, 2, 2)
     decision = policy.decide(SETS[0])
     assert policy.convert(decision) is lc.Verdict.ACCEPTED
     for expected, round in ((lc.Verdict.DUPLICATE, 1), (lc.Verdict.UNKNOWN, 2), (lc.Verdict.UNKNOWN, 0)):
@@ -67,7 +67,7 @@ def test_the_verdicts_and_their_silence(name: str) -> None:
 
 @pytest.mark.parametrize("window", [0, 1, 5])
 def test_exactly_m_counts_and_m_plus_one_does_not(name: str, window: int) -> None:
-    policy = make(name, 3, window)
+    policy = make(name, 2, window)
     for i in range(window + 1):
         policy.decide(SETS[i])
     assert policy.convert(1) is lc.Verdict.ACCEPTED  # delay m
@@ -77,7 +77,7 @@ def test_exactly_m_counts_and_m_plus_one_does_not(name: str, window: int) -> Non
 
 
 def test_pending_is_the_number_that_would_be_accepted(name: str) -> None:
-    policy = make(name, 3, 5)
+    policy = make(name, 2, 5)
     rng = np.random.default_rng(0)
     for actions in SETS[:40]:
         policy.decide(actions)
@@ -88,27 +88,46 @@ def test_pending_is_the_number_that_would_be_accepted(name: str) -> None:
 
 
 def test_value_is_credited_in_proportion(name: str) -> None:
-    policy = make(name, 3, 5)
+    """At once, or, by policies that wait, when the window has closed."""
+    policy = make(name, 2, 5)
     decision = policy.decide(SETS[0])
     policy.convert(decision, 0.25)
+    if name.startswith("Waiting"):
+        np.testing.assert_array_equal(policy.B, np.zeros(2))
+        for actions in SETS[1:7]:
+            policy.decide(actions)
     np.testing.assert_allclose(policy.B, 0.25 * decision.action, rtol=1e-15)
 
 
+def test_reading_changes_nothing(name: str) -> None:
+    policy = make(name, 2, 5)
+    for actions in SETS[:9]:
+        policy.convert(policy.decide(actions))
+    memory = policy._memory
+    before = {field: memory.array(field) for field in memory._fields()}
+    ring, generator = memory.ring.tobytes(), policy._randomness.state()
+    readings = [(policy.theta_hat.tolist(), policy.width, policy.pending_width, policy.pending) for _ in range(2)]
+    assert readings[0] == readings[1]
+    for field, value in before.items():
+        np.testing.assert_array_equal(memory.array(field), value, err_msg=field)
+    assert (memory.ring.tobytes(), policy._randomness.state()) == (ring, generator)
+
+
 def test_zero_is_a_value(name: str) -> None:
-    policy = make(name, 3, 5)
+    policy = make(name, 2, 5)
     decision = policy.decide(SETS[0])
     assert policy.convert(decision, 0.0) is lc.Verdict.ACCEPTED
     assert policy.convert(decision, 1.0) is lc.Verdict.DUPLICATE
-    np.testing.assert_array_equal(policy.B, np.zeros(3))
+    np.testing.assert_array_equal(policy.B, np.zeros(2))
 
 
 def test_revoke_takes_back_for_good(name: str) -> None:
-    policy = make(name, 3, 5)
+    policy = make(name, 2, 5)
     decision = policy.decide(SETS[0])
     assert policy.revoke(decision) is lc.Verdict.UNKNOWN  # nothing to take back yet
     policy.convert(decision, 0.5)
     assert policy.revoke(decision) is lc.Verdict.ACCEPTED
-    np.testing.assert_allclose(policy.B, np.zeros(3), atol=1e-16)
+    np.testing.assert_allclose(policy.B, np.zeros(2), atol=1e-16)
     assert policy.revoke(decision) is lc.Verdict.DUPLICATE
     assert policy.convert(decision) is lc.Verdict.DUPLICATE
     assert policy.revoke(99) is lc.Verdict.UNKNOWN
@@ -116,7 +135,7 @@ def test_revoke_takes_back_for_good(name: str) -> None:
 
 
 def test_decide_many_answers_as_decide_does(name: str) -> None:
-    batch, single = make(name, 3, 7), make(name, 3, 7)
+    batch, single = make(name, 2, 7), make(name, 2, 7)
     sets = np.stack(SETS[:300])
     decisions = batch.decide_many(sets)
     for decision, actions in zip(decisions, sets, strict=True):
@@ -130,7 +149,7 @@ def test_decide_many_answers_as_decide_does(name: str) -> None:
 
 
 def test_decide_many_takes_sets_of_different_sizes(name: str) -> None:
-    batch, single = make(name, 3, 7), make(name, 3, 7)
+    batch, single = make(name, 2, 7), make(name, 2, 7)
     sets = [actions[: 1 + i % 4] for i, actions in enumerate(SETS[:50])]
     decisions = batch.decide_many(sets)
     expected = [single.decide(actions) for actions in sets]
@@ -139,7 +158,7 @@ def test_decide_many_takes_sets_of_different_sizes(name: str) -> None:
 
 
 def test_a_refused_batch_has_decided_nothing(name: str) -> None:
-    policy = make(name, 3, 7)
+    policy = make(name, 2, 7)
     policy.decide(SETS[0])
     before = snapshot(policy)
     for bad in (np.nan, 2.0):
@@ -155,7 +174,7 @@ def test_a_refused_batch_has_decided_nothing(name: str) -> None:
 
 
 def test_the_same_seed_is_the_same_trace(name: str) -> None:
-    first, second = make(name, 3, 7), make(name, 3, 7)
+    first, second = make(name, 2, 7), make(name, 2, 7)
     for actions in SETS[:50]:
         assert first.decide(actions).score == second.decide(actions).score
     assert snapshot(first) == snapshot(second)
@@ -163,7 +182,7 @@ def test_the_same_seed_is_the_same_trace(name: str) -> None:
 
 def test_a_window_in_time(name: str) -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    policy = make(name, 3, timedelta(hours=1))
+    policy = make(name, 2, timedelta(hours=1))
     decision = policy.decide(SETS[0], at=start)
     policy.decide(SETS[1], at=start + timedelta(minutes=30))
     assert policy.convert(decision, at=start + timedelta(hours=1)) is lc.Verdict.ACCEPTED  # exactly the window

@@ -17,20 +17,29 @@ from latecomer.errors import InputError
 from latecomer.experiments.released import ReleasedTS, ReleasedUCB
 from latecomer.simulation.run import Episode, policy_seed
 
-THETA = np.full(3, 1 / np.sqrt(3))
-WORLD = lc.World(theta=THETA, actions=lc.actions.Binary(6), delays=lc.delays.Geometric(mean=15))
+THETA = np.array([0.5, 0.8])
+WORLD = lc.World(theta=THETA, actions=lc.actions.Uniform(6), delays=lc.delays.Geometric(mean=15))
+
+
+CHANGING = lc.World(
+    theta=[3.0, -2.0],
+    actions=lc.actions.Passing(count=9, shown=4, stay=70),
+    delays=lc.delays.Drift(lc.delays.Geometric(mean=3), lc.delays.Geometric(mean=25), change=700),
+    reward="logistic",
+    intercept=-1.0,
+)
 
 
 def templates(window: int) -> dict[str, Any]:
-    return {name: make(name, 3, window) for name in EVERY_POLICY} | {
-        "ReleasedUCB": ReleasedUCB(3, window),
-        "ReleasedTS": ReleasedTS(3, window),
+    return {name: make(name, 2, window) for name in EVERY_POLICY} | {
+        "ReleasedUCB": ReleasedUCB(2, window),
+        "ReleasedTS": ReleasedTS(2, window),
     }
 
 
-def play_step_by_step(template: Any, name: str, *, horizon: int, seed: int, run: int) -> np.ndarray:
+def play_step_by_step(world: lc.World, template: Any, name: str, *, horizon: int, seed: int, run: int) -> np.ndarray:
     """The same run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
-    episode = Episode(WORLD, horizon, seed=seed, run=run)
+    episode = Episode(world, horizon, seed=seed, run=run)
     policy = template.fresh(policy_seed(seed, run, name))
     due: dict[int, list[int]] = {}
     regret, block = [], None
@@ -40,8 +49,11 @@ def play_step_by_step(template: Any, name: str, *, horizon: int, seed: int, run:
         assert block is not None
         actions = block.sets[t % 1024]
         decision = policy.decide(actions)
-        mean = float(decision.action @ THETA)
-        regret.append(float(max(actions @ THETA)) - mean)
+        means = actions @ world.theta + world.intercept
+        if world.reward == "logistic":
+            means = 1 / (1 + np.exp(-means))
+        mean = means[decision.index]
+        regret.append(max(means) - mean)
         if episode.uniforms[t] < mean:
             due.setdefault(t + int(episode.delays[t]), []).append(decision.round)
         for round in due.pop(t, []):
@@ -49,19 +61,21 @@ def play_step_by_step(template: Any, name: str, *, horizon: int, seed: int, run:
     return np.cumsum(regret)
 
 
-@pytest.mark.parametrize("window", [0, 20])
-def test_a_simulated_run_is_the_run_step_by_step(window: int) -> None:
-    policies = templates(window)
+def test_a_simulated_run_is_the_run_step_by_step() -> None:
+    """One test, not three: every policy is compiled for it, and two workers would both do that."""
     horizon = 1300  # more than a block
-    result = lc.simulate(WORLD, policies, horizon=horizon, runs=2, seed=5, progress=False)
-    for name, template in policies.items():
-        expected = play_step_by_step(template, name, horizon=horizon, seed=5, run=1)
-        np.testing.assert_allclose(result.regret(name)[1], expected, rtol=1e-9, atol=1e-9)
+    for world, window in ((WORLD, 0), (WORLD, 20), (CHANGING, 20)):
+        policies = templates(window)
+        result = lc.simulate(world, policies, horizon=horizon, runs=2, seed=5, progress=False)
+        for name, template in policies.items():
+            expected = play_step_by_step(world, template, name, horizon=horizon, seed=5, run=1)
+            where = f"{name}, window {window}, in {world}"
+            np.testing.assert_allclose(result.regret(name)[1], expected, rtol=1e-9, atol=1e-9, err_msg=where)
 
 
 def test_threads_and_templates_change_nothing() -> None:
     policies = templates(20)
-    policies["OTFLinUCB-exact"].decide(np.eye(3))  # a template that has lived
+    policies["OTFLinUCB-exact"].decide(np.eye(2))  # a template that has lived
     before = policies["OTFLinUCB-exact"]._memory.state.tobytes()
     one = lc.simulate(WORLD, policies, horizon=300, runs=7, seed=2, jobs=1, progress=False)
     four = lc.simulate(WORLD, policies, horizon=300, runs=7, seed=2, jobs=4, progress=False)
@@ -78,7 +92,7 @@ def test_others_do_not_touch_a_policys_numbers() -> None:
 
 
 def test_a_longer_horizon_has_the_same_beginning() -> None:
-    policies = {"ts": lc.OTFLinTS(3, 20)}
+    policies = {"ts": lc.OTFLinTS(2, 20)}
     short = lc.simulate(WORLD, policies, horizon=700, runs=2, seed=2, progress=False)
     long = lc.simulate(WORLD, policies, horizon=2500, runs=3, seed=2, progress=False)
     np.testing.assert_array_equal(short.regret("ts"), long.regret("ts")[:2, :700])
@@ -86,13 +100,13 @@ def test_a_longer_horizon_has_the_same_beginning() -> None:
 
 def test_every_policy_meets_the_same_world() -> None:
     """Two policies that choose alike have the same regret to the last bit, run by run."""
-    policies = {"a": lc.Greedy(3, 20), "b": lc.LinUCB(3, 20, exploration=0.0)}
+    policies = {"a": lc.Greedy(2, 20), "b": lc.LinUCB(2, 20, exploration=0.0)}
     result = lc.simulate(WORLD, policies, horizon=400, runs=5, seed=1, progress=False)
     np.testing.assert_array_equal(result.regret("a"), result.regret("b"))
 
 
 def test_the_result_in_its_forms(tmp_path: Path) -> None:
-    policies = {"greedy": lc.Greedy(3, 20), "uniform": lc.Uniform(3, 20)}
+    policies = {"greedy": lc.Greedy(2, 20), "uniform": lc.Uniform(2, 20)}
     result = lc.simulate(WORLD, policies, horizon=50, runs=4, seed=1, progress=False)
     assert (result.policies, result.runs, result.horizon, result.is_complete) == (["greedy", "uniform"], 4, 50, True)
     frame = result.to_frame()
@@ -168,15 +182,15 @@ def test_ctrl_c_leaves_what_is_done() -> None:
         ({"seed": -1}, r"seed must be at least 0"),
         ({"jobs": 0}, r"jobs must be at least 1"),
         ({"world": 3}, r"world must be a World; got 3"),
-        ({"policies": [lc.Greedy(3, 5)]}, r"policies must be a dictionary of policies by name"),
+        ({"policies": [lc.Greedy(2, 5)]}, r"policies must be a dictionary of policies by name"),
         ({"horizon": 10**15}, r"policies × runs × horizon must fit into memory, \d+ GB; got 8,000,000 GB"),
         ({"policies": {}}, r"policies must hold at least one policy"),
         ({"policies": {"x": 3}}, r"policies\['x'\] must be a Latecomer policy, such as OTFLinUCB\(...\); got 3"),
-        ({"policies": {"x": lc.Greedy(2, 5)}}, r"policies\['x'\] must have the world's dim, 3; got 2"),
-        ({"policies": {"x": lc.Greedy(3, timedelta(1))}}, r"policies\['x'\] must have its window in rounds"),
+        ({"policies": {"x": lc.Greedy(3, 5)}}, r"policies\['x'\] must have the world's dim, 2; got 3"),
+        ({"policies": {"x": lc.Greedy(2, timedelta(1))}}, r"policies\['x'\] must have its window in rounds"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
-    good: dict[str, Any] = {"policies": {"g": lc.Greedy(3, 5)}, "horizon": 10, "runs": 1, "progress": False}
+    good: dict[str, Any] = {"policies": {"g": lc.Greedy(2, 5)}, "horizon": 10, "runs": 1, "progress": False}
     with pytest.raises(InputError, match=message):
         lc.simulate(**{"world": WORLD, **good, **arguments})

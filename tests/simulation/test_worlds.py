@@ -53,6 +53,92 @@ def test_fixed_arms() -> None:
         lc.actions.Fixed([[1.0], [1.0, 2.0]])
 
 
+def test_axes_are_the_unit_vectors() -> None:
+    np.testing.assert_array_equal(lc.actions.Axes().sample(RNG, 3, np.array([0.1, 0.2])), np.stack([np.eye(2)] * 3))
+
+
+def test_drawn_arms_are_the_same_in_every_round_and_run() -> None:
+    law = lc.actions.Drawn(7, draw=3)
+    first, second = (law.sample(np.random.default_rng(i), 4, THETA) for i in range(2))
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first, np.stack([law.arms(5)] * 4))
+    np.testing.assert_allclose(np.linalg.norm(law.arms(5), axis=1), 1.0, rtol=1e-12)
+    assert (law.arms(5) >= 0).all()
+    assert not np.allclose(lc.actions.Drawn(7, draw=4).arms(5), law.arms(5))
+
+
+def test_passing_arms_come_and_go() -> None:
+    law = lc.actions.Passing(count=5, shown=3, stay=10, draw=3)
+    arms = lc.actions.Drawn(5, draw=3).arms(5)
+    for first, offered in (
+        (0, [0, 1, 2]),
+        (9, [0, 1, 2]),
+        (10, [1, 2, 3]),
+        (29, [2, 3, 4]),
+        (30, [3, 4, 0]),
+        (50, [0, 1, 2]),
+    ):
+        np.testing.assert_array_equal(law.sample_from(RNG, first, 1, THETA)[0], arms[offered])
+    whole = law.sample(RNG, 100, THETA)
+    parts = [law.sample_from(RNG, first, 25, THETA) for first in range(0, 100, 25)]
+    np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
+def test_passing_arms_pass_in_a_simulation_too() -> None:
+    """Beyond the first block of rounds; and a longer horizon has the same beginning."""
+    law = lc.actions.Passing(count=40, shown=3, stay=100, draw=3)
+    world = lc.World(theta=[0.1, 0.9], actions=law, delays=lc.delays.Fixed(1))
+    seen = [world.block(np.random.default_rng(0), 1024, first).sets for first in (0, 1024, 2048)]
+    np.testing.assert_array_equal(np.concatenate(seen), law.sample(RNG, 3072, world.theta))
+    played = [
+        lc.simulate(world, {"g": lc.Greedy(2, 5)}, horizon=horizon, runs=1, progress=False).regret("g")
+        for horizon in (1500, 2500)
+    ]
+    np.testing.assert_array_equal(played[0], played[1][:, :1500])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: lc.actions.Drawn(0), r"count must be at least 1"),
+        (
+            lambda: lc.actions.Drawn(2.0),  # type: ignore[arg-type]
+            r"count must be a whole number; got 2.0",
+        ),
+        (lambda: lc.actions.Drawn(2, draw=-1), r"draw must be at least 0"),
+        (lambda: lc.actions.Passing(5, 6, 1), r"shown must be at most count, 5; got 6"),
+        (lambda: lc.actions.Passing(5, 0, 1), r"shown must be at least 1"),
+        (lambda: lc.actions.Passing(5, 2, 0), r"stay must be at least 1"),
+        (lambda: lc.actions.Passing(5, 2, 1, draw=-1), r"draw must be at least 0"),
+    ],
+)
+def test_arms_that_cannot_be(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_logistic_means() -> None:
+    world = lc.World(
+        theta=[2.0, -3.0],
+        actions=lc.actions.Fixed([[1.0, 0.0], [0.0, 1.0]]),
+        delays=lc.delays.Fixed(1),
+        reward="logistic",
+        intercept=-1.0,
+    )
+    block = world.block(np.random.default_rng(0), 5)
+    np.testing.assert_allclose(block.means, np.tile(1 / (1 + np.exp([-1.0, 4.0])), (5, 1)), rtol=1e-15)
+    np.testing.assert_allclose(block.best, 1 / (1 + np.exp(-1.0)), rtol=1e-15)
+    assert repr(world).endswith(", reward='logistic', intercept=-1.0)")
+
+
+def test_an_intercept_moves_linear_means_too() -> None:
+    arms = lc.actions.Fixed([[1.0, 0.0], [0.0, 1.0]])
+    world = lc.World(theta=[0.5, -0.2], actions=arms, delays=lc.delays.Fixed(1), intercept=0.25)
+    np.testing.assert_allclose(world.block(np.random.default_rng(0), 1).means, [[0.75, 0.05]], rtol=1e-14)
+    with pytest.raises(InputError, match=r"must be in \[0, 1\]; action \[1.0, 0.0\] has 1.1"):
+        lc.World(theta=[0.5, -0.2], actions=arms, delays=lc.delays.Fixed(1), intercept=0.6)
+
+
 def test_a_world_says_which_action_breaks_it() -> None:
     with pytest.raises(InputError, match=r"must be in \[0, 1\]; action \[0.0, 1.0\] has -0.5: change theta, or"):
         lc.World(theta=[0.5, -0.5], actions=lc.actions.Fixed(np.eye(2)), delays=lc.delays.Fixed(1))
@@ -94,6 +180,10 @@ class Negative:
         ({"theta": [10**400, 0]}, r"theta must be a vector of finite numbers"),
         ({"delays": lc.delays.Geometric}, r"delays must be a law with a method sample; got <class"),
         ({"delays": Negative()}, r"at least 0"),
+        ({"reward": "probit"}, r"reward must be one of 'linear', 'logistic'; got 'probit'"),
+        ({"intercept": "0"}, r"intercept must be a finite number; got '0'"),
+        ({"intercept": np.nan}, r"intercept must be a finite number; got nan"),
+        ({"intercept": np.inf, "reward": "logistic"}, r"intercept must be a finite number; got inf"),
         ({"actions": 3}, r"actions must be a law with a method sample; got 3"),
         ({"delays": "geometric"}, r"delays must be a law with a method sample; got 'geometric'"),
         ({"actions": lc.actions.Fixed(np.eye(3))}, r"actions must be drawn as a \(1024, K, 2\) array"),

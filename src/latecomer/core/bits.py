@@ -24,7 +24,7 @@ def uniform(state: State) -> float:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
-    return (float(z >> np.uint64(11)) + 0.5) / 9007199254740992.0
+    return (float(z >> np.uint64(12)) + 0.5) / 4503599627370496.0  # 2^52: one bit more would round up to 1
 
 
 @kernel

@@ -24,7 +24,7 @@ def bin_edges(span: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """0 = e_0 < e_1 < … ≤ span + 1: bin j is [e_j, e_{j+1}), narrow where delays are short."""
     edges = np.zeros(BINS + 1, np.int64)
     for j in range(1, BINS + 1):
-        wanted = int((span + 1) * (j / BINS) ** 3)
+        wanted = (span + 1) * j**3 // BINS**3  # whole numbers: a double would lose the end of a long window
         edges[j] = min(span + 1, max(wanted, edges[j - 1] + 1))
     return edges
 

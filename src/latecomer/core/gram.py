@@ -10,6 +10,7 @@ import numpy as np
 
 from latecomer.core.compile import kernel, outlined
 from latecomer.core.state import LANES, Array, Ring, State
+from latecomer.core.vectors import EPSILON
 
 
 @kernel
@@ -30,7 +31,7 @@ def factorise(gram: Array, factor: Array) -> None:
         for j in range(i, dim):
             factor[i, j] = gram[i, j]
     for k in range(dim):
-        factor[k, k] = math.sqrt(factor[k, k])
+        factor[k, k] = math.sqrt(max(factor[k, k], EPSILON * gram[k, k]))
         scale = 1.0 / factor[k, k]
         for j in range(k + 1, dim):
             factor[k, j] *= scale

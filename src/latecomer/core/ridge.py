@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel
+from latecomer.core.compile import kernel, outlined
 from latecomer.core.draws import raise_root
 from latecomer.core.state import Array, State
-from latecomer.core.vectors import UNROLLED, dot, multiply
+from latecomer.core.vectors import EPSILON, UNROLLED, dot, multiply
 
 DRIFT = 1e-8
 STEEP = 1e4
@@ -75,7 +75,7 @@ def refactorise(state: State) -> None:
     dim = state.B.shape[0]
     upper = state.V.copy()
     for k in range(dim):
-        upper[k, k] = math.sqrt(upper[k, k])
+        upper[k, k] = math.sqrt(max(upper[k, k], EPSILON * state.V[k, k]))
         for j in range(k + 1, dim):
             upper[k, j] /= upper[k, k]
         for i in range(k + 1, dim):
@@ -105,3 +105,13 @@ def refactorise(state: State) -> None:
             for j in range(k + 1):
                 state.V_inv[i, j] += factor * inverse[k, j]
     state.refactorisations += 1
+
+
+@outlined
+def mend_inverse(state: State) -> bool:
+    """Measure the residual, and refactorise where it is past `DRIFT`; whether it was."""
+    state.residual = residual(state)
+    if state.residual <= DRIFT:
+        return False
+    refactorise(state)
+    return True

@@ -52,6 +52,7 @@ class State(Protocol):
 
     # of policies that keep them
     matured: float
+    closed: int
     settled: float
     offers: float
     offered_square: float

@@ -15,6 +15,9 @@ UNROLLED = 16
 CHUNK = 512
 """Actions a BLAS call works on at once: every call packs the matrix anew, and the product takes memory."""
 
+EPSILON = 2.0**-52
+"""What a double can tell from 1: a pivot that is less of its diagonal is rounding, and may have any sign."""
+
 TIE = 1e-10
 """A later action must beat an earlier one by more than this times 1 + |score|: rounding must not decide a tie."""
 

@@ -39,7 +39,7 @@ class Drift(Law):
     def sample_from(self, rng: np.random.Generator, first: int, size: int) -> Delays:
         """The delays of rounds first, first + 1, …, counted from 0."""
         old = min(size, max(0, self.change - first))
-        return np.concatenate([draw(self.before, rng, old), draw(self.after, rng, size - old)])
+        return np.concatenate([draw(self.before, rng, old, first), draw(self.after, rng, size - old, first + old)])
 
     def _sample(self, rng: np.random.Generator, size: int) -> Delays:
         return draw(self.after, rng, size)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,6 +34,7 @@ from latecomer.policies.recommended import recommended
 from latecomer.policies.uniform import Uniform
 from latecomer.policies.waiting_lin_ts import WaitingLinTS
 from latecomer.policies.waiting_lin_ucb import WaitingLinUCB
+from latecomer.simulation.result import Result
 from latecomer.simulation.simulate import Engine, simulate
 from latecomer.simulation.world import World
 
@@ -104,7 +106,7 @@ def contest(
 ) -> dict[str, Array]:
     """The regret at the horizon of every entrant, and of a learner that hears of every reward at once, run by run."""
     policies = {name: make(row.world.dim, row.window) for name, make in entrants.items()}
-    played = simulate(row.world, policies, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
+    played = _simulated_whole(row.world, policies, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
     at_once = World(
         theta=row.world.theta,
         actions=row.world.actions,
@@ -112,12 +114,21 @@ def contest(
         reward=row.world.reward,
         intercept=row.world.intercept,
     )
-    undelayed = simulate(
-        at_once, {UNDELAYED: MaturedLinTS(row.world.dim, 0)}, horizon=row.horizon, runs=runs, seed=seed, engine=engine
-    )
-    done = min(played.runs, undelayed.runs)
-    finals = {name: played.final(name)[:done] for name in policies}
-    return {**finals, UNDELAYED: undelayed.final(UNDELAYED)[:done]}
+    learner = {UNDELAYED: MaturedLinTS(row.world.dim, 0)}
+    undelayed = _simulated_whole(at_once, learner, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
+    return {**{name: played.final(name) for name in policies}, UNDELAYED: undelayed.final(UNDELAYED)}
+
+
+def _simulated_whole(world: World, policies: Mapping[str, Learner], **how: Any) -> Result:
+    """`simulate`, but that Ctrl-C is one: worlds of fewer runs do not compare."""
+    result = simulate(world, policies, **how)
+    if not result.is_complete:
+        raise KeyboardInterrupt
+    return result
+
+
+def _ratio(value: float, reference: float) -> float:
+    return value / reference if reference else np.nan
 
 
 def judged(row: Row, finals: Mapping[str, Array]) -> pl.DataFrame:
@@ -136,10 +147,10 @@ def judged(row: Row, finals: Mapping[str, Array]) -> pl.DataFrame:
             "standard_error": [float(values.std(ddof=1) / np.sqrt(len(values))) for values in finals.values()],
             "p95": list(tails.values()),
             "best_published": [best or ""] * len(finals),
-            "to_best_published": [means[name] / means[best] if best else np.nan for name in finals],
-            "p95_to_best_published": [tails[name] / tails[best] if best else np.nan for name in finals],
-            "to_uniform": [means[name] / means[UNIFORM] if UNIFORM in means else np.nan for name in finals],
-            "to_undelayed": [means[name] / means[UNDELAYED] for name in finals],
+            "to_best_published": [_ratio(means[name], means[best]) if best else np.nan for name in finals],
+            "p95_to_best_published": [_ratio(tails[name], tails[best]) if best else np.nan for name in finals],
+            "to_uniform": [_ratio(means[name], means.get(UNIFORM, 0.0)) for name in finals],
+            "to_undelayed": [_ratio(means[name], means[UNDELAYED]) for name in finals],
         }
     )
 

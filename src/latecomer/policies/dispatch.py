@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba.extending import overload
 
 from latecomer.core.compile import brief, kernel
-from latecomer.core.ridge import DRIFT, absorb, is_check_due, refactorise, residual
+from latecomer.core.ridge import absorb, is_check_due, mend_inverse
 from latecomer.core.ridge import estimate as ridge_estimate
 from latecomer.core.state import LANES, UNSTAMPED, Array, Cell, Integers, Ring, State
 from latecomer.core.vectors import squared_length
@@ -38,7 +38,11 @@ def _norm(state: State, c: float) -> float:
     return c
 
 
-def _nothing(state: State, ring: Ring, now: int, draws: Array | None) -> None:
+def _nothing(state: State, ring: Ring, now: int) -> None:
+    pass
+
+
+def _ready(state: State, ring: Ring, draws: Array | None) -> None:
     pass
 
 
@@ -63,9 +67,11 @@ class Algorithm:
     term: Callable[..., float] = _norm
     """term(state, c): the square of what a played action adds to W; c = ‖A_s‖² in V_s⁻¹."""
     settle: Callable[..., None] = _nothing
-    """settle(state, ring, now, draws): all that a decision at `now` changes before it is recorded; before `expire`."""
+    """settle(state, ring, now): what time changes, before a decision at `now` and before `expire`."""
+    prepare: Callable[..., None] = _ready
+    """prepare(state, ring, draws): what a decision changes besides, after `settle` and before `expire`."""
     hear: Callable[..., None] = _unheard
-    """hear(state, actions): what is on offer, before `settle`."""
+    """hear(state, actions): what is on offer, before `prepare`."""
     recall: Callable[..., None] = _unheard
     """recall(state, offer): the same from its summary, when a decision is replayed."""
     estimate: Callable[..., None] = _ridge
@@ -74,6 +80,11 @@ class Algorithm:
 
 ALGORITHMS: dict[str, Algorithm] = {}
 """By tag."""
+
+
+def settles(tag: str) -> bool:
+    """Whether the algorithm's statistics change as time passes."""
+    return ALGORITHMS[tag].settle is not _nothing
 
 
 def tag_of(policy: type) -> str:
@@ -105,8 +116,13 @@ def term(state: State, c: float) -> float:
     raise TypeError(_COMPILED)
 
 
-def settle(state: State, ring: Ring, now: int, draws: Array | None) -> None:
+def settle(state: State, ring: Ring, now: int) -> None:
     """What the state's algorithm does as time passes."""
+    raise TypeError(_COMPILED)
+
+
+def prepare(state: State, ring: Ring, draws: Array | None) -> None:
+    """What the state's algorithm does before it chooses."""
     raise TypeError(_COMPILED)
 
 
@@ -149,8 +165,13 @@ def _term(state: State, c: float) -> Callable[..., float]:
 
 
 @overload(settle, strict=False)
-def _settle(state: State, ring: Ring, now: int, draws: Array | None) -> Callable[..., None]:
+def _settle(state: State, ring: Ring, now: int) -> Callable[..., None]:
     return _of(state).settle
+
+
+@overload(prepare, strict=False)
+def _prepare(state: State, ring: Ring, draws: Array | None) -> Callable[..., None]:
+    return _of(state).prepare
 
 
 @overload(hear, strict=False)
@@ -189,12 +210,8 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
         shrink_norms(state, ring, c)
         norm = c / (1.0 + c)  # ‖A_s‖² in V_{s+1}⁻¹
     push(state, ring, action, stamp, norm)
-    if is_check_due(state, c):
-        state.residual = residual(state)
-        if not state.residual <= DRIFT:
-            refactorise(state)
-            if state.exact:
-                renew_norms(state, ring)
+    if is_check_due(state, c) and mend_inverse(state) and state.exact:
+        renew_norms(state, ring)
 
 
 @kernel
@@ -205,7 +222,8 @@ def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | No
     if is_full(state, ring):
         return RESIZE
     hear(state, actions)
-    settle(state, ring, stamp, draws)
+    settle(state, ring, stamp)
+    prepare(state, ring, draws)
     expire(state, ring, stamp)
     index = choose(state, ring, actions, draws, scores)
     record(state, ring, actions[index], stamp)
@@ -250,15 +268,17 @@ def records(cell: Cell, ring: Ring, actions: Array, offers: Singles, stamps: Int
     for i in range(actions.shape[0]):
         stamp = state.rounds + 1 if stamps[i] == UNSTAMPED else stamps[i]
         recall(state, offers[i])
-        settle(state, ring, stamp, draws[i])
+        settle(state, ring, stamp)
+        prepare(state, ring, draws[i])
         expire(state, ring, stamp)
         record(state, ring, actions[i], stamp)
 
 
 @kernel
 def next_width(cell: Cell, ring: Ring, stamp: int) -> float:
-    """The width as of a decision at `stamp`."""
+    """The width as of a decision at `stamp`; what settles by then does so in `cell`."""
     state = cell[0]
+    settle(state, ring, stamp)
     return float(width(state, pending(state, ring, stamp)))
 
 
@@ -269,6 +289,7 @@ def next_pending_width(cell: Cell, ring: Ring, stamp: int) -> float:
 
 
 @kernel
-def next_estimate(cell: Cell) -> None:
-    """Fill in θ̂."""
+def next_estimate(cell: Cell, ring: Ring, stamp: int) -> None:
+    """Fill in θ̂ as of a decision at `stamp`; what settles by then does so in `cell`."""
+    settle(cell[0], ring, stamp)
     estimate(cell[0])

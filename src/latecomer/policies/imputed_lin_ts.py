@@ -20,10 +20,14 @@ from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.stamps import Clock, Span
 
 
-def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
-    """What closes has its delay for good; then one sweep."""
-    dim = state.B.shape[0]
+def settle(state: State, ring: Ring, now: int) -> None:
+    """What closes has its delay for good."""
     keep_closing_delays(state, ring, now)
+
+
+def prepare(state: State, ring: Ring, draws: Array) -> None:
+    """One sweep."""
+    dim = state.B.shape[0]
     reseed(state, float(draws[dim]))
     impute(state, ring)
     redraw_law(state)
@@ -47,7 +51,9 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return first_best(scores)
 
 
-ALGORITHMS["ImputedLinTS"] = Algorithm(choose=choose, width=variance, pending=nothing_pending, settle=settle)
+ALGORITHMS["ImputedLinTS"] = Algorithm(
+    choose=choose, width=variance, pending=nothing_pending, settle=settle, prepare=prepare
+)
 
 
 class ImputedLinTS(Learner):

@@ -58,11 +58,11 @@ class Knowledge:
 
     @property
     def theta_hat(self) -> Array:
-        """θ̂ = V⁻¹B, Eq. 1, or what the policy has in its place.
+        """θ̂ = V⁻¹B, Eq. 1, or what the policy has in its place, as of the next round.
 
         It estimates τ_m·θ: how many conversions the window loses cannot be known from inside it.
         """
-        return self._memory.theta_hat
+        return self._memory.theta_hat(self._next_stamp)
 
     @property
     def width(self) -> float:

@@ -21,9 +21,13 @@ def unit(state: State, pending: float) -> float:
     return 1.0
 
 
-def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
-    """What closes is summed up, and β̂ moves."""
+def settle(state: State, ring: Ring, now: int) -> None:
+    """What closes is summed up."""
     keep_closing_rounds(state, ring, now)
+
+
+def prepare(state: State, ring: Ring, draws: Array) -> None:
+    """β̂ moves."""
     score_step(state, ring)
 
 
@@ -47,7 +51,7 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
 
 
 ALGORITHMS["LogisticLinTS"] = Algorithm(
-    choose=choose, width=unit, pending=nothing_pending, settle=settle, estimate=estimate
+    choose=choose, width=unit, pending=nothing_pending, settle=settle, prepare=prepare, estimate=estimate
 )
 
 

@@ -50,9 +50,13 @@ def recall(state: State, offer: Array) -> None:
         state.offer[i] = offer[i]
 
 
-def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
-    """Older rounds weigh more, and the offer counts."""
+def settle(state: State, ring: Ring, now: int) -> None:
+    """Older rounds weigh more."""
     mature(state, ring, now)
+
+
+def prepare(state: State, ring: Ring, draws: Array) -> None:
+    """The offer counts."""
     keep_offer(state)
 
 
@@ -77,6 +81,7 @@ ALGORITHMS["MaturedLinTS"] = Algorithm(
     width=spread,
     pending=nothing_pending,
     settle=settle,
+    prepare=prepare,
     hear=hear,
     recall=recall,
     estimate=estimate,

@@ -23,7 +23,7 @@ def radius(state: State, pending: float) -> float:
     return math.sqrt(variance * (-2.0 * math.log(state.delta) + state.log_det))
 
 
-def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
+def settle(state: State, ring: Ring, now: int) -> None:
     """Older rounds weigh more."""
     mature(state, ring, now)
 

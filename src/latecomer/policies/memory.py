@@ -19,6 +19,7 @@ from latecomer.policies.dispatch import (
     next_pending_width,
     next_width,
     records,
+    settles,
     steps,
 )
 
@@ -145,19 +146,25 @@ class Memory:
         copy: Array = self.state[name][0].copy()
         return copy
 
-    @property
-    def theta_hat(self) -> Array:
-        """V⁻¹B, Eq. 1, or what the algorithm has in its place."""
-        next_estimate(self.state)
-        return self.array("theta_hat")
+    def theta_hat(self, stamp: int) -> Array:
+        """V⁻¹B, Eq. 1, or what the algorithm has in its place, as of a decision at `stamp`."""
+        state = self._to_settle
+        next_estimate(state, self.ring, stamp)
+        found: Array = state["theta_hat"][0].copy()
+        return found
 
     def width(self, stamp: int) -> float:
         """The algorithm's width as of a decision at `stamp`."""
-        return next_width(self.state, self.ring, stamp)
+        return next_width(self._to_settle, self.ring, stamp)
 
     def pending_width(self, stamp: int) -> float:
         """W as of a decision at `stamp`."""
         return next_pending_width(self.state, self.ring, stamp)
+
+    @property
+    def _to_settle(self) -> npt.NDArray[Any]:
+        """The state to read the near future from: a copy, where time changes it. Reading changes nothing."""
+        return self.state.copy() if settles(self._arguments["tag"]) else self.state
 
     # ---- room ----
 

@@ -21,18 +21,20 @@ from latecomer.policies.waiting_lin_ucb import nothing_pending
 
 
 def settled_extras(dim: int, span: int, ridge: float) -> Extras:
-    """What closed rounds were worth, in all."""
-    return {"settled": np.zeros(())}
+    """How many rounds have closed, and what they were worth."""
+    return {"closed": np.zeros((), np.int64), "settled": np.zeros(())}
 
 
-def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
+def settle(state: State, ring: Ring, now: int) -> None:
     """What closes at `now` enters V and B."""
-    state.settled += settle_closed(state, ring, now)
+    closed, worth = settle_closed(state, ring, now)
+    state.closed += closed
+    state.settled += worth
 
 
 def variance(state: State, pending: float) -> float:
     """v̂ = p̂(1 − p̂), p̂ = (conversions + 1)/(rounds + 2) over the closed rounds."""
-    rate = min(0.9, (state.settled + 1.0) / (state.oldest + 1.0))
+    rate = min(0.9, (state.settled + 1.0) / (state.closed + 2.0))
     return float(rate * (1.0 - rate))
 
 

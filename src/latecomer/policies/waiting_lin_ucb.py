@@ -23,7 +23,7 @@ def nothing_pending(state: State, ring: Ring, now: int) -> float:
     return 0.0
 
 
-def settle(state: State, ring: Ring, now: int, draws: Array) -> None:
+def settle(state: State, ring: Ring, now: int) -> None:
     """What closes at `now` enters V and B."""
     settle_closed(state, ring, now)
 

@@ -90,6 +90,8 @@ class World:
         one_of("reward", reward, ("linear", "logistic"))
         self.reward: Literal["linear", "logistic"] = reward
         self.intercept = number("intercept", intercept, "a finite number")
+        if not math.isfinite(self.intercept):
+            raise InputError(f"intercept must be a finite number; got {intercept!r}")
         if self.theta.ndim != 1 or not self.theta.size or not np.isfinite(self.theta).all():
             raise InputError(f"theta must be a vector of finite numbers; got {theta!r}")
         for name, law in (("actions", actions), ("delays", delays)):
@@ -105,7 +107,9 @@ class World:
         return len(self.theta)
 
     def __repr__(self) -> str:
-        return f"World(theta={self.theta.tolist()}, actions={self.actions!r}, delays={self.delays!r})"
+        more = f", reward={self.reward!r}" if self.reward != "linear" else ""
+        more += f", intercept={self.intercept!r}" if self.intercept else ""
+        return f"World(theta={self.theta.tolist()}, actions={self.actions!r}, delays={self.delays!r}{more})"
 
     def block(self, rng: np.random.Generator, rounds: int, first: int = 0) -> Block:
         """Draw what rounds first, first + 1, … offer (from 0), and check that every mean is a probability."""

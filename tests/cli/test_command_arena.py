@@ -1,0 +1,132 @@
+"""`latecomer arena`: files that grow world by world, and what Ctrl-C leaves."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+import latecomer as lc
+from latecomer.cli.main import app
+from latecomer.experiments import arena
+from latecomer.experiments.arena import UNDELAYED, Row
+from latecomer.experiments.paper import UNIFORM
+
+ROOT = Path(__file__).parents[2]
+
+
+def small(name: str) -> Row:
+    world = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
+    return Row(name, "contexts", world, horizon=40, window=8)
+
+
+@pytest.fixture
+def worlds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two small worlds in place of the large ones."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(arena, "rows", lambda: {name: small(name) for name in ("first", "second")})
+    return ["first", "second"]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["arena", *map(str, arguments)])
+
+
+def test_a_world_of_the_table_from_the_command_to_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    chosen = ["--world", "20 fixed random arms", "--policy", "Greedy", "--policy", UNIFORM]
+    ended = run("--runs", 2, *chosen, "--out", tmp_path / "out")
+    assert ended.exit_code == 0, ended.output
+    assert ended.stderr == "1 of 1 worlds: 20 fixed random arms\n"
+    table = pl.read_csv(tmp_path / "out" / "arena.csv")
+    assert table["policy"].to_list() == ["Greedy", UNIFORM, UNDELAYED]
+    assert table["runs"].to_list() == [2, 2, 2]
+    assert table["to_uniform"].to_list()[1] == 1.0
+    assert table["to_best_published"].is_nan().all()  # none was asked for
+    assert (tmp_path / "out" / "arena.png").read_bytes().startswith(b"\x89PNG")
+    assert "20 fixed random arms" in ended.stdout
+    assert "uniform play" in ended.stdout
+
+
+def test_every_world_and_the_same_seed_the_same_bytes(worlds: list[str], tmp_path: Path) -> None:
+    for out in ("one", "two"):
+        ended = run("--runs", 3, "--policy", "Greedy", "--policy", "MaturedLinTS", "--out", out, "--jobs", 2)
+        assert ended.exit_code == 0, ended.output
+        assert ended.stderr == "1 of 2 worlds: first\n2 of 2 worlds: second\n"
+        assert ended.stdout.endswith(f"wrote {out}/arena.csv, {out}/arena.png\n")
+    assert pl.read_csv(tmp_path / "one" / "arena.csv")["world"].unique(maintain_order=True).to_list() == worlds
+    assert (tmp_path / "one" / "arena.csv").read_bytes() == (tmp_path / "two" / "arena.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--runs", "1"], "--runs"),
+        (["--seed", "-1"], "--seed"),
+        (["--jobs", "0"], "--jobs"),
+        (["--world", "nowhere"], "world must be one of 'first', 'second'; got 'nowhere'"),
+        (["--policy", "nobody"], "policy must be one of 'recommended', "),
+        (["--engine", "dask"], "--engine dask needs the scheduler's address"),
+    ],
+)
+@pytest.mark.usefixtures("worlds")
+def test_options_that_are_refused(arguments: list[str], message: str) -> None:
+    ended = run(*arguments)
+    assert ended.exit_code == 2
+    assert message in ended.stderr
+
+
+@pytest.mark.usefixtures("worlds")
+def test_out_must_be_writable_before_anything_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arena, "contest", lambda *_, **__: pytest.fail("played"))
+    (tmp_path / "file").touch()
+    ended = run("--out", "file")
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith("--out must be a folder that can be written; got 'file'")
+
+
+@pytest.mark.usefixtures("worlds")
+def test_interrupted_before_the_first_world_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(arena, "contest", interrupted)
+    ended = run("--out", "out")
+    assert ended.exit_code == 130
+    assert ended.stderr == "interrupted: no world was done; nothing is written\n"
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.usefixtures("signals_that_arrive")
+def test_ctrl_c_keeps_the_worlds_that_are_done(tmp_path: Path) -> None:
+    """In a real process: the first world is done, and the second is under way for as long as it takes to hear."""
+    chosen = ["--world", "20 fixed random arms", "--world", "heavy tail, m = 10000", "--policy", UNIFORM]
+    command = [sys.executable, "-m", "latecomer", "arena", "--runs", "100", "--out", "out", *chosen]
+    with subprocess.Popen(  # noqa: S603
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline() == "1 of 2 worlds: 20 fixed random arms\n"
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert errors == "interrupted: 1 of 2 worlds were done, and are written\n"
+    assert "wrote out/arena.csv, out/arena.png" in output
+    table = pl.read_csv(tmp_path / "out" / "arena.csv")
+    assert table["world"].unique().to_list() == ["20 fixed random arms"]
+    assert set(table["runs"]) == {100}
+
+
+def test_every_option_is_documented() -> None:
+    import re
+
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    section = page.split("## latecomer arena")[1].split("\n## ")[0] if "## latecomer arena" in page else ""
+    options = set(re.findall(r"--[a-z]+", run("--help").stdout)) - {"--help"}
+    assert {option for option in options if option not in section} == set()

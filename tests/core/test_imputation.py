@@ -1,0 +1,110 @@
+"""One sweep of data augmentation, from a state that is held still: frequencies against the formulas."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import latecomer as lc
+from latecomer.core.curve import BINS, bin_edges
+from latecomer.core.imputation import PRIOR_DELAYS, bin_of, impute, redraw_law
+
+SWEEPS = 30_000
+WINDOW = 10  # every delay has a bin of its own
+CURVE = np.minimum(1.0, np.array([0.0, 0.2, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.98, *[1.0] * (BINS - 10)]))
+
+
+@pytest.fixture
+def policy() -> Any:
+    """Seven rounds, whose actions tell from a sum which of them are in it; one has converted, one was taken back."""
+    made = lc.ImputedLinTS(2, WINDOW, seed=0)
+    for action in ([0.1, 0.0], [0.2, 0.0], [0.4, 0.0], [0.0, 0.1], [0.0, 0.2], [0.0, 0.4], [0.8, 0.0]):
+        made.decide([action])
+        if made.rounds == 3:
+            made.convert(2, 0.5)  # of delay 1
+            made.convert(1)
+            made.revoke(1)
+    state = made._memory.state
+    state["theta_tilde"] = [1.2, -1.0]  # p: .12, .24, .48, and 0, 0, 0 for a negative rate, and .96
+    state["curve"] = CURVE
+    return made
+
+
+def sweeps(policy: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which rounds were imputed, sweep by sweep; all delays; and how many of them."""
+    state, ring = policy._memory.state, policy._memory.ring
+    sums, delays, counts = np.empty((SWEEPS, 2)), np.empty((SWEEPS, BINS)), np.empty(SWEEPS)
+    for i in range(SWEEPS):
+        impute(state[0], ring)
+        sums[i], delays[i], counts[i] = state["imputed"][0], state["delays"][0], state["imputed_count"][0]
+    tenths = np.rint(sums * 10).astype(int)
+    np.testing.assert_allclose(sums * 10, tenths, atol=1e-9)
+    bits = np.stack([tenths[:, 0] & 1, tenths[:, 0] & 2, tenths[:, 0] & 4, *(tenths[:, [1, 1, 1]] & [1, 2, 4]).T])
+    return np.vstack([bits, tenths[:, 0] & 8]).T > 0, delays, counts
+
+
+def test_open_rounds_convert_with_the_right_probability_and_delay(policy: Any) -> None:
+    chosen, delays, counts = sweeps(policy)
+    np.testing.assert_array_equal(chosen.sum(axis=1), counts)
+    ages = 7 - np.arange(1, 8)
+    p, F = np.clip(np.array([0.12, 0.24, 0.48, 0, 0, 0, 0.96]), 0, 1), CURVE[ages]
+    expected = p * (1 - F) / (1 - p * F)
+    expected[[0, 1]] = 0.0  # revoked, and converted: nothing is left to come
+    sigma = np.sqrt(expected * (1 - expected) / SWEEPS)
+    assert (np.abs(chosen.mean(axis=0) - expected) <= 4.5 * sigma).all()
+    assert expected[[2, 6]].min() > 0.1
+    # the delay of one that will convert has the law beyond its age
+    law = np.diff(CURVE)
+    hoped = np.zeros(BINS)
+    for s in (2, 6):
+        hoped[ages[s] :] += expected[s] * law[ages[s] :] / (1 - F[s])
+    hoped[1] += 1.0  # the delay that was seen; the one taken back is none
+    np.testing.assert_allclose(delays.mean(axis=0), hoped, atol=4.5 * 0.5 / np.sqrt(SWEEPS))
+    assert set(np.unique(delays[:, WINDOW + 1 :])) == {0.0}
+
+
+def test_rounds_convert_independently(policy: Any) -> None:
+    chosen, _, _ = sweeps(policy)
+    assert abs(np.corrcoef(chosen[:, 2], chosen[:, 6])[0, 1]) < 4.5 / np.sqrt(SWEEPS)
+
+
+def test_the_law_is_dirichlet(policy: Any) -> None:
+    state = policy._memory.state
+    seen = np.zeros(BINS)
+    seen[[0, 1, 5, 10]] = 7, 3, 1, 12
+    state["delays"] = seen
+    laws = np.empty((SWEEPS, BINS))
+    for i in range(SWEEPS):
+        redraw_law(state[0])
+        laws[i] = np.diff(state["curve"][0])
+    assert state["curve"][0, 0] == 0.0
+    assert state["curve"][0, -1] == 1.0
+    assert (laws >= 0).all()
+    alpha = seen + PRIOR_DELAYS * np.diff(bin_edges(WINDOW)) / (WINDOW + 1)
+    total = alpha.sum()
+    mean, variance = alpha / total, alpha * (total - alpha) / (total**2 * (total + 1))
+    np.testing.assert_allclose(laws.mean(axis=0), mean, atol=4.5 * np.sqrt(variance.max() / SWEEPS))
+    np.testing.assert_allclose(laws.var(axis=0), variance, rtol=0.1, atol=1e-6)
+    np.testing.assert_array_equal(laws[:, WINDOW + 1 :], 0.0)
+
+
+@pytest.mark.parametrize("window", [0, 1, 10, 31, 32, 1000])
+def test_every_delay_of_a_window_has_its_bin(window: int) -> None:
+    edges = bin_edges(window)
+    assert (edges[0], edges[-1]) == (0, window + 1)
+    assert (np.diff(edges) >= 0).all()
+    state = lc.ImputedLinTS(2, window)._memory.state
+    for delay in range(window + 1):
+        j = bin_of(state[0], delay)
+        assert edges[j] <= delay < edges[j + 1]
+
+
+def test_closed_delays_are_kept_and_open_ones_are_not() -> None:
+    policy = lc.ImputedLinTS(2, 3, seed=0)
+    for t in range(1, 8):
+        policy.decide(np.eye(2))
+        if t % 2 == 0:
+            policy.convert(t - 1)  # rounds 1, 3, 5: delay 1
+    kept = policy._memory.array("closed_delays")
+    assert kept[:4].tolist() == [0.0, 2.0, 0.0, 0.0]  # 1 and 3 have closed at round 7
+    assert kept.sum() == 2.0

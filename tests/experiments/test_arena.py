@@ -1,0 +1,139 @@
+"""The arena: its worlds, a small contest, and the ratios by hand."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import latecomer as lc
+from latecomer.errors import InputError
+from latecomer.experiments import arena
+from latecomer.experiments.arena import ENTRANTS, PUBLISHED, RECOMMENDED, UNDELAYED, Row, contest, judged, play, rows
+from latecomer.experiments.arena_plot import arena_figure
+from latecomer.experiments.paper import RELEASED_UCB, TS, UNIFORM
+
+WORLD = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
+ROW = Row("small", "contexts", WORLD, horizon=60, window=8)
+
+
+def test_every_world_of_the_table_is_one() -> None:
+    found = rows()
+    assert list(found)[:6] == [f"{law} {panel}" for law in "BU" for panel in ("(100, 100)", "(500, 100)", "(100, 500)")]
+    assert len(found) >= 16
+    for name, row in found.items():
+        assert (row.name, row.kind in arena.KINDS, row.horizon >= 3000, row.window >= 1) == (name, True, True, True)
+    assert [name for name, row in found.items() if row.kind == "paper"] == list(found)[:6]
+    for name, row in found.items():  # the same arms in every round
+        sets = row.world.block(np.random.default_rng(0), 1024, 1024).sets
+        assert (row.kind == "fixed") == bool((sets == sets[:1]).all()), name
+
+
+def test_what_the_issue_asks_for_is_there() -> None:
+    found = rows()
+    assert {row.window for name, row in found.items() if "heavy tail" in name} == {2000, 10_000}
+    assert np.unique(found["basis arms, .03 and .06"].world.theta).tolist() == [0.03, 0.06]
+    means = found["low rates, 1 to 10 %"].world.block(np.random.default_rng(0), 1024).means
+    assert 0.01 <= means.min() <= means.max() <= 0.1
+    assert found["d = 30, K = 100"].world.block(np.random.default_rng(0), 2).sets.shape == (2, 100, 30)
+    assert isinstance(found["delays that drift"].world.delays, lc.delays.Drift)
+    assert found["delays that drift"].world.delays.change < found["delays that drift"].horizon
+    assert isinstance(found["arms that come and go"].world.actions, lc.actions.Passing)
+    assert found["logistic rewards"].world.reward == "logistic"
+    assert {RECOMMENDED, UNIFORM, *PUBLISHED} <= set(ENTRANTS)
+
+
+@pytest.mark.parametrize("missing", ["kind", "horizon", "window"])
+def test_a_world_that_lacks_something(missing: str) -> None:
+    table: dict[str, object] = {"kind": "fixed", "horizon": 10, "window": 3, "theta": [0.5]}
+    table |= {"actions": {"law": "axes"}, "delays": {"law": "fixed", "delay": 1}}
+    assert arena._row("mine", dict(table)).world.dim == 1
+    del table[missing]
+    with pytest.raises(InputError, match=f"the arena's world 'mine' needs {missing}"):
+        arena._row("mine", table)
+
+
+def test_a_contest_is_a_simulation_on_the_same_numbers() -> None:
+    entrants: dict[str, Callable[[int, int], Any]] = {name: ENTRANTS[name] for name in (TS, "MaturedLinTS", UNIFORM)}
+    finals = contest(ROW, entrants, runs=3, seed=4)
+    assert list(finals) == [TS, "MaturedLinTS", UNIFORM, UNDELAYED]
+    policies = {name: make(2, 8) for name, make in entrants.items()}
+    direct = lc.simulate(WORLD, policies, horizon=60, runs=3, seed=4, progress=False)
+    for name in entrants:
+        np.testing.assert_array_equal(finals[name], direct.final(name))
+    at_once = lc.World(theta=WORLD.theta, actions=WORLD.actions, delays=lc.delays.Fixed(0))
+    learner = {UNDELAYED: lc.MaturedLinTS(2, 0)}
+    undelayed = lc.simulate(at_once, learner, horizon=60, runs=3, seed=4, progress=False)
+    np.testing.assert_array_equal(finals[UNDELAYED], undelayed.final(UNDELAYED))
+
+
+FINALS = {
+    RECOMMENDED: np.array([1.0, 2.0, 3.0, 2.0]),
+    TS: np.array([4.0, 4.0, 4.0, 12.0]),
+    RELEASED_UCB: np.array([2.0, 6.0, 4.0, 4.0]),
+    UNIFORM: np.array([8.0, 8.0, 8.0, 8.0]),
+    UNDELAYED: np.array([1.0, 1.0, 1.0, 1.0]),
+}
+
+
+def test_ratios_by_hand() -> None:
+    """Means 2, 6, 4, 8, 1: the best published is the released UCB, by its mean."""
+    table = judged(ROW, FINALS)
+    assert table["policy"].to_list() == list(FINALS)
+    assert set(table["world"]) == {"small"}
+    assert set(table["best_published"]) == {RELEASED_UCB}
+    assert table["runs"].to_list() == [4] * 5
+    assert table["mean"].to_list() == [2.0, 6.0, 4.0, 8.0, 1.0]
+    assert table["to_best_published"].to_list() == [0.5, 1.5, 1.0, 2.0, 0.25]
+    assert table["to_uniform"].to_list() == [0.25, 0.75, 0.5, 1.0, 0.125]
+    assert table["to_undelayed"].to_list() == [2.0, 6.0, 4.0, 8.0, 1.0]
+    # quantiles between order statistics: 2 + 0.85, 4 + 0.85·8, 4 + 0.85·2
+    np.testing.assert_allclose(table["p95"], [2.85, 10.8, 5.7, 8.0, 1.0], rtol=1e-12)
+    np.testing.assert_allclose(table["p95_to_best_published"], np.array([2.85, 10.8, 5.7, 8.0, 1.0]) / 5.7, rtol=1e-12)
+    np.testing.assert_allclose(table["standard_error"][0], np.sqrt(2 / 3) / 2, rtol=1e-12)
+
+
+def test_without_a_reference_there_is_no_ratio() -> None:
+    table = judged(ROW, {name: FINALS[name] for name in (RECOMMENDED, UNDELAYED)})
+    assert np.isnan(table["to_best_published"].to_numpy()).all()
+    assert np.isnan(table["to_uniform"].to_numpy()).all()
+    assert set(table["best_published"]) == {""}
+    none = judged(ROW, {**FINALS, UNDELAYED: np.zeros(4), RELEASED_UCB: np.zeros(4)})
+    assert np.isnan(none["to_undelayed"].to_numpy()).all()
+    assert np.isnan(none["to_best_published"].to_numpy()).all()
+
+
+def test_a_picture_has_a_cell_for_each_pair() -> None:
+    made = arena_figure(judged(ROW, FINALS), runs=4)
+    texts = [text.get_text() for text in made.axes[0].texts]
+    assert texts == ["0.50", "1.50", "1.00", "2.00", "0.25"]
+    assert "4 runs" in made.axes[0].get_title()
+
+
+@pytest.mark.parametrize(
+    ("worlds", "entrants", "message"),
+    [
+        (["nowhere"], ["Greedy"], "world must be one of 'B "),
+        (["B (100, 100)"], ["nobody"], "policy must be one of 'rec"),
+    ],
+)
+def test_unknown_names_are_refused_before_anything_is_played(
+    worlds: list[str], entrants: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arena, "contest", lambda *_, **__: pytest.fail("played"))
+    with pytest.raises(InputError, match=message):
+        next(play(worlds=worlds, entrants=entrants, runs=2, seed=0))
+
+
+class Interrupted:
+    """An engine in which Ctrl-C comes after the first run."""
+
+    def map(self, play: Callable[[int], Any], runs: int) -> Iterator[tuple[int, Any]]:
+        yield 0, play(0)
+        raise KeyboardInterrupt
+
+
+def test_a_world_counts_whole_or_not_at_all() -> None:
+    engine: Any = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        contest(ROW, {UNIFORM: ENTRANTS[UNIFORM]}, runs=3, seed=0, engine=engine)

@@ -19,7 +19,7 @@ import numpy as np
 from machines import unit_rows
 
 from latecomer.core.state import Array
-from latecomer.service.births import learner_of, warm_up
+from latecomer.service.births import learner_of, resolved, warm_up
 from latecomer.service.desk import Desk
 from latecomer.service.messages import Conversion, Spec
 
@@ -113,7 +113,7 @@ def main() -> None:
     database, journal, cycles, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     journal.touch()
-    warm_up(learner_of(SPEC, seed=0))  # once, for all the children
+    warm_up(learner_of(resolved(SPEC), seed=0))  # once, for all the children
     for _ in range(cycles):
         cycle(database, journal, chance.uniform(0.0, 0.25))
 

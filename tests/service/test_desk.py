@@ -72,7 +72,7 @@ def test_names_that_are_none(desk: Desk, name: str) -> None:
         (Spec(dim=2, window=-1), "window must be at least 0"),
         (Spec(dim=0, window=1), "dim must be at least 1"),
         (Spec(dim=2, window=1, policy="Best"), "policy must be one of"),
-        (Spec(dim=2, window=1, parameters={"clock": 1}), "parameters of OTFLinTS must be among"),
+        (Spec(dim=2, window=1, parameters={"clock": 1}), "parameters of MaturedLinTS must be among"),
         (Spec(dim=2, window=1, parameters={"ridge": "big"}), "ridge must be"),
         (Spec(dim=2, window=1, parameters={"seed": None}), "seed must be a whole number"),
     ],

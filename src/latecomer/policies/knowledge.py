@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from latecomer.core.state import Array
 from latecomer.policies.memory import Memory
 from latecomer.policies.stamps import Span
@@ -73,6 +75,18 @@ class Knowledge:
     def pending_width(self) -> float:
         """W_t, the part of the width that is due to rounds that may still convert."""
         return self._memory.pending_width(self._next_stamp)
+
+    @property
+    def delay_curve(self) -> tuple[Array, Array] | None:
+        """F̂_m, where the policy estimates it: ages in the window's unit, and the share of conversions due by then.
+
+        The share is of those that the window keeps. How many it loses, conversions do not tell.
+        """
+        names = self._memory.state.dtype.names or ()
+        if "curve" not in names:
+            return None
+        ages = self._memory.array("edges").astype(np.float64)
+        return (ages if self._in_rounds else ages / 1e6), self._memory.array("curve")
 
     def __repr__(self) -> str:
         parameters = "".join(f", {name}={value!r}" for name, value in self._parameters.items())

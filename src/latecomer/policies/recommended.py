@@ -4,7 +4,8 @@ from latecomer.policies.matured_lin_ts import MaturedLinTS
 from latecomer.policies.randomness import Seed
 from latecomer.policies.stamps import Clock, Span
 
-RIDGE, EXPLORATION, OPTIMISM, PRIOR, THRIFT = 2.0, 0.65, 2.0, 0.5, 0.5
+POLICY = "MaturedLinTS"
+PARAMETERS = {"ridge": 1.0, "exploration": 0.5, "optimism": 1.5, "prior": 1.0, "thrift": 0.3}
 
 
 def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | None = None) -> MaturedLinTS:
@@ -28,14 +29,4 @@ def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | Non
     >>> policy.convert(policy.decide([[1.0, 0.0], [0.0, 1.0]])).name
     'ACCEPTED'
     """
-    return MaturedLinTS(
-        dim,
-        window,
-        ridge=RIDGE,
-        exploration=EXPLORATION,
-        optimism=OPTIMISM,
-        prior=PRIOR,
-        thrift=THRIFT,
-        seed=seed,
-        clock=clock,
-    )
+    return MaturedLinTS(dim, window, **PARAMETERS, seed=seed, clock=clock)

@@ -207,6 +207,7 @@ class Bandit:
         """Everything at a glance."""
         learner, counters = self.learner, self.counters
         drift, refactorisations = recorded.drift(learner)
+        curve = learner.delay_curve
         return Stats(
             name=self.info.name,
             rounds=learner.rounds,
@@ -218,6 +219,7 @@ class Bandit:
             pending_width=learner.pending_width,
             delay_edges=counters.edges.tolist(),
             delay_counts=counters.delays.tolist(),
+            delay_curve=None if curve is None else list(zip(*(part.tolist() for part in curve), strict=True)),
             drift=drift,
             refactorisations=refactorisations,
         )

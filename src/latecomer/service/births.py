@@ -11,10 +11,11 @@ import numpy as np
 from msgspec import Struct
 
 from latecomer.errors import InputError
+from latecomer.policies import recommended
 from latecomer.policies.catalogue import POLICIES, policy_class
 from latecomer.policies.learner import Learner
 from latecomer.policies.recorded import credit, offer, record, revoke
-from latecomer.service.messages import Info, Spec
+from latecomer.service.messages import DEFAULT_POLICY, Info, Spec
 from latecomer.service.spans import window_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -79,22 +80,29 @@ def new_birth(number: int, name: str, spec: Spec, *, stamp: int, heir_of: list[t
     )
 
 
-def is_same(spec: Spec, other: Spec) -> bool:
-    """Whether two specifications ask for the same bandit: 168h is 7d."""
-    mine, theirs = window_of(spec.window), window_of(other.window)
-    return (type(mine), mine, spec.dim, spec.policy, spec.parameters) == (
-        type(theirs),
-        theirs,
-        other.dim,
-        other.policy,
-        other.parameters,
+def resolved(spec: Spec) -> Spec:
+    """The policy and the parameters that "recommended" means today: a log must mean the same tomorrow."""
+    if spec.policy != DEFAULT_POLICY:
+        return spec
+    return msgspec.structs.replace(
+        spec, policy=recommended.POLICY, parameters={**recommended.PARAMETERS, **spec.parameters}
     )
 
 
+def is_same(spec: Spec, asked: Spec) -> bool:
+    """Whether a bandit is what is asked for: 168h is 7d, and "recommended" what was so when it was created."""
+    mine, theirs = window_of(spec.window), window_of(asked.window)
+    if (type(mine), mine, spec.dim) != (type(theirs), theirs, asked.dim):
+        return False
+    if asked.policy == DEFAULT_POLICY and spec.policy == recommended.POLICY:
+        return all(spec.parameters.get(name) == value for name, value in asked.parameters.items())
+    return (spec.policy, spec.parameters) == (asked.policy, asked.parameters)
+
+
 def learner_of(spec: Spec, seed: int) -> Learner:
-    """The policy that a specification describes; `InputError` where it describes none."""
+    """The policy that a resolved specification describes; `InputError` where it describes none."""
     if spec.policy not in POLICIES:
-        raise InputError(f"policy must be one of {', '.join(POLICIES)}; got {spec.policy!r}")
+        raise InputError(f"policy must be one of {', '.join((DEFAULT_POLICY, *POLICIES))}; got {spec.policy!r}")
     policy: Any = policy_class(spec.policy)
     known = [name for name in inspect.signature(policy).parameters if name not in _NOT_PARAMETERS]
     unknown = sorted(set(spec.parameters) - set(known))

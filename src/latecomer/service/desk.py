@@ -16,7 +16,7 @@ import numpy.typing as npt
 from latecomer.errors import ConflictError, StoreError, UnknownBanditError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
-from latecomer.service.births import checked_name, is_same, learner_of, new_birth, warm_up
+from latecomer.service.births import checked_name, is_same, learner_of, new_birth, resolved, warm_up
 from latecomer.service.clock import Machine, ThisMachine
 from latecomer.service.files import clock_of, made_once
 from latecomer.service.keeping import DAY, Keeper
@@ -103,14 +103,15 @@ class Desk:
 
     def create(self, name: str, spec: Spec, *, heir_of: list[tuple[str, int]] | None = None) -> tuple[Info, bool]:
         """Make a bandit; (what it is, whether it is new). Durable when it returns; compiles, so call it in a thread."""
+        asked, spec = spec, resolved(spec)
         learner = learner_of(spec, seed=0)
-        known = self._known(checked_name(name), spec)
+        known = self._known(checked_name(name), asked)
         if known is not None:
             return known, False
         warm_up(learner)
         with self._lock:
             self._check_open()
-            known = self._known(name, spec)  # somebody else may have been faster
+            known = self._known(name, asked)  # somebody else may have been faster
             if known is not None:
                 return known, False
             birth = new_birth(self._free, name, spec, stamp=self._clock.now(), heir_of=heir_of)

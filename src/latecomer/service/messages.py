@@ -9,15 +9,15 @@ from latecomer.policies.verdict import Verdict
 
 __all__ = ["Answer", "Conversion", "Health", "Info", "Revocation", "Spec", "Stats", "Verdict"]
 
-DEFAULT_POLICY = "OTFLinTS"
-"""What a bandit learns with when nobody says: here, and nowhere else."""
+DEFAULT_POLICY = "recommended"
+"""What a bandit learns with when nobody says: what `latecomer.recommended` gives on the day that it is created."""
 
 
 class Spec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a bandit is created from.
 
-    `window` is rounds (an int) or a time ("7d", "36h"); `policy` a class of the catalogue; `parameters` its keyword
-    arguments. Without a seed, one is drawn when the bandit is created, and kept.
+    `window` is rounds (an int) or a time ("7d", "36h"); `policy` a class of the catalogue, or "recommended";
+    `parameters` its keyword arguments. Without a seed, one is drawn when the bandit is created, and kept.
     """
 
     dim: int
@@ -71,8 +71,10 @@ class Stats(Struct, frozen=True, kw_only=True):
 
     `conversions` and `revocations` count verdicts. `width` is the policy's width as of the next round, `pending_width`
     the part due to open rounds. `delay_edges` and `delay_counts` are a histogram of the delays of accepted conversions,
-    in seconds or rounds: a count for each edge (delays up to it, and above the one before), and one beyond. `drift` is
-    max |V·V⁻¹ − I| at its last check.
+    in seconds or rounds: a count for each edge (delays up to it, and above the one before), and one beyond.
+    `delay_curve` is the policy's own estimate, where it makes one: pairs of an age and the share of in-window
+    conversions that have come by then; which share of all conversions the window keeps cannot be known from inside it.
+    `drift` is max |V·V⁻¹ − I| at its last check.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     pending_width: float
     delay_edges: list[float]
     delay_counts: list[int]
+    delay_curve: list[tuple[float, float]] | None
     drift: float
     refactorisations: int
 

@@ -55,7 +55,7 @@ def everything_happened(verdicts: dict[lc.Verdict, int], span: int) -> bool:
 @pytest.mark.parametrize("ridge", [0.5, 3.0])
 @pytest.mark.parametrize("span", [0, 1, 7, 100])
 @pytest.mark.parametrize("kind", POLICY_OF)
-@pytest.mark.parametrize("dim", [1, 2, 5])
+@pytest.mark.parametrize("dim", [2, 5])
 def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: BeyondKind) -> None:
     verdicts = play_both(dim, span, kind, ridge=ridge, rounds=160, seed=span + int(10 * ridge))
     assert everything_happened(verdicts, span)

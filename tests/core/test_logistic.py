@@ -59,8 +59,8 @@ def test_the_gradient_is_that_of_the_loss(round: int, y: float) -> None:
     policy = played()
     state, ring = policy._memory.state, policy._memory.ring
     state["descent"] = 0.0
-    _add_open_round(state[0], ring, slot_of(state[0], ring, round))
     x, F = round_of(policy, round)
+    _add_open_round(state[0], ring, slot_of(state[0], ring, round), F)
     np.testing.assert_allclose(state["descent"][0], -gradient(BETA, x, y, F), rtol=1e-6, atol=1e-8)
 
 
@@ -68,8 +68,8 @@ def test_a_conversion_taken_back_is_a_closed_silence() -> None:
     policy = played()
     state, ring = policy._memory.state, policy._memory.ring
     state["descent"] = 0.0
-    _add_open_round(state[0], ring, slot_of(state[0], ring, 4))
-    x, _ = round_of(policy, 4)
+    x, F = round_of(policy, 4)
+    _add_open_round(state[0], ring, slot_of(state[0], ring, 4), F)
     np.testing.assert_allclose(state["descent"][0], -gradient(BETA, x, 0.0, 1.0), rtol=1e-6, atol=1e-8)
 
 
@@ -79,8 +79,8 @@ def test_the_information_is_the_mean_curvature(round: int) -> None:
     policy = played()
     state, ring = policy._memory.state, policy._memory.ring
     state["gram"] = 0.0
-    _add_open_round(state[0], ring, slot_of(state[0], ring, round))
     x, F = round_of(policy, round)
+    _add_open_round(state[0], ring, slot_of(state[0], ring, round), F)
     h, seen = 1e-4, F * mu(x @ BETA)
     hessian = np.zeros((3, 3))
     for y, chance in ((1.0, seen), (0.0, 1 - seen)):

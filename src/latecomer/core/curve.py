@@ -84,12 +84,15 @@ def follow_curve(state: State, ring: Ring, now: int) -> None:
 
 
 @kernel
-def maturity(state: State, age: int) -> float:
-    """F̂_m(age): the share of in-window conversions with a delay below `age`, linear inside a bin."""
-    if age >= state.edges[BINS]:
-        return 1.0
-    j = 0
+def bin_from(state: State, j: int, age: int) -> int:
+    """The bin that an age inside the window lies in, which is bin j or a later one."""
     while state.edges[j + 1] <= age:
         j += 1
+    return j
+
+
+@kernel
+def maturity_in(state: State, j: int, age: int) -> float:
+    """F̂_m(age), the share of in-window conversions with a delay below an age of bin j; linear inside the bin."""
     part = (age - state.edges[j]) / (state.edges[j + 1] - state.edges[j])
     return float(state.curve[j] + part * (state.curve[j + 1] - state.curve[j]))

@@ -11,10 +11,10 @@ import math
 import numpy as np
 
 from latecomer.core.compile import kernel
-from latecomer.core.curve import curve_extras, follow_curve, maturity
+from latecomer.core.curve import bin_from, curve_extras, follow_curve, maturity_in
 from latecomer.core.gram import backward, factorise, forward
 from latecomer.core.state import LANES, Array, Extras, Ring, State
-from latecomer.core.window import is_closed, slot_of
+from latecomer.core.window import held, is_closed, slot_of
 
 LONGEST_STEP = 2.0
 """A step of Fisher scoring that is longer is cut: far from the optimum the quadratic misleads."""
@@ -87,11 +87,10 @@ def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
 
 
 @kernel
-def _add_open_round(state: State, ring: Ring, slot: int) -> None:
+def _add_open_round(state: State, ring: Ring, slot: int, matured: float) -> None:
     """The gradient (μ − Y − (1−Y)w)A with w = μ(1−F)/(1−Fμ), and Fisher's Fμ(1−μ)²/(1−Fμ)·AAᵀ."""
     block, lane = ring[slot // LANES], slot % LANES
     chance = _mean(_logit(state, ring, slot))
-    matured = maturity(state, state.moment - block.stamp[lane])
     expected = chance * (1.0 - matured) / (1.0 - matured * chance)
     if not math.isnan(block.credit[lane]):
         expected = max(block.credit[lane], 0.0)  # a revoked conversion is none
@@ -111,10 +110,15 @@ def score_step(state: State, ring: Ring) -> None:
     for i in range(dim):
         for j in range(dim):
             descent[i] -= state.precision[min(i, j), max(i, j)] * state.beta[j]
-    for round in range(state.oldest, state.rounds + 1):
-        slot = slot_of(state, ring, round)
-        if not is_closed(state, ring[slot // LANES].stamp[slot % LANES], state.moment):
-            _add_open_round(state, ring, slot)
+    j = 0
+    for back in range(held(state)):  # the newest first: ages only grow, and the first that is closed ends it
+        slot = slot_of(state, ring, state.rounds - back)
+        stamp = ring[slot // LANES].stamp[slot % LANES]
+        if is_closed(state, stamp, state.moment):
+            break
+        age = max(0, state.moment - stamp)
+        j = bin_from(state, j, age)
+        _add_open_round(state, ring, slot, maturity_in(state, j, max(age, state.edges[j])))
     factorise(state.gram, state.factor)
     forward(state.factor, descent)
     backward(state.factor, descent)

@@ -116,7 +116,7 @@ def state_dtype(
     return np.dtype(fields, align=True)
 
 
-SCRATCH = ("played", "scores", "theta_hat", "sample", "u", "products", "sums", "factor")
+SCRATCH = ("played", "scores", "theta_hat", "sample", "u", "products", "sums", "factor", "descent")
 
 
 @cache

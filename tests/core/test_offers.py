@@ -26,12 +26,14 @@ def played(policy: Any, sets: Any) -> Any:
 def test_a_summary_is_the_mean_and_the_spread() -> None:
     actions = np.random.default_rng(0).random((6, 5)) / 3
     mean = actions.mean(axis=0)
-    expected = [*mean, mean @ mean, ((actions - mean) ** 2).sum(axis=1).mean() / 5]
-    np.testing.assert_allclose(recorded.offer(lc.MaturedLinTS(5, 10), actions), expected, rtol=1e-6)
+    expected = [*mean, ((actions - mean) ** 2).sum(axis=1).mean()]
+    *summary, count = recorded.offer(lc.MaturedLinTS(5, 10), actions).tolist()
+    np.testing.assert_allclose(np.array(summary) / 32767, expected, atol=0.5 / 32767)
+    assert count == 6
 
 
 def test_one_action_has_no_spread() -> None:
-    assert recorded.offer(lc.MaturedLinTS(5, 10), np.full((1, 5), 0.3))[-1] == 0.0
+    assert recorded.offer(lc.MaturedLinTS(5, 10), np.full((1, 5), 0.3)).tolist()[-2:] == [0, 1]
 
 
 @pytest.mark.parametrize(("fresh", "low", "high"), [(False, 0.0, 1e-6), (True, 0.8, 1.0)])
@@ -56,7 +58,7 @@ def test_the_estimate_is_shrunk_towards_the_mean_rate() -> None:
     prior = 0.5 * rate * mean / (mean @ mean)
     assert np.linalg.norm(prior) <= 0.5 * rate * np.sqrt(5)
     expected = np.linalg.solve(policy.V, policy.B + 2.0 * prior)
-    np.testing.assert_allclose(policy.theta_hat, expected, rtol=1e-6)
+    np.testing.assert_allclose(policy.theta_hat, expected, rtol=1e-4)
 
 
 def test_without_a_common_direction_the_prior_stays_short() -> None:

@@ -80,5 +80,5 @@ def test_a_policy_without_its_actions_is_whole_once_it_has_them(name: str) -> No
 def test_offers_must_fit() -> None:
     policy = make("MaturedLinTS", 2, 7)
     with pytest.raises(InputError, match=r"offers must be an \(N, 4\) array, a row each; got \(1, 3\)"):
-        recorded.record(policy, np.eye(2)[:1], np.zeros((1, 3), np.float32), np.array([UNSTAMPED]))
+        recorded.record(policy, np.eye(2)[:1], np.zeros((1, 3), np.int16), np.array([UNSTAMPED]))
     assert policy.rounds == 0

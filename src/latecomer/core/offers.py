@@ -3,17 +3,22 @@
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from latecomer.core.compile import kernel
 from latecomer.core.gram import gram_solve
 from latecomer.core.maturity import rate
 from latecomer.core.state import Array, Extras, State
 
+Shorts = npt.NDArray[np.int16]
+WHOLE = 32767
+"""The largest number of 16 bits, which stands for 1."""
+
 
 def offer_extras(dim: int) -> Extras:
     """What a policy keeps of the action sets that it was offered."""
     return {
-        "offer": np.zeros(dim + 2, np.float32),  # the summary of the latest
+        "offer": np.zeros(dim + 2, np.int16),  # the summary of the latest
         "offers": np.zeros(()),  # how many there were
         "offered": np.zeros(dim),  # Σ over rounds of ā_t, the mean action on offer
         "offered_square": np.zeros(()),  # Σ ‖ā_t‖²
@@ -22,8 +27,8 @@ def offer_extras(dim: int) -> Extras:
 
 
 @kernel
-def summarise(actions: Array, summary: Array) -> None:
-    """ā_t, ‖ā_t‖² and the mean ‖a − ā_t‖² over K − 1, in single precision: what a log keeps of an offer."""
+def summarise(actions: Array, summary: Shorts) -> None:
+    """What a log keeps of an offer: ā_t and the mean ‖a − ā_t‖² as multiples of 1/32767, and K, in 16 bits each."""
     count, dim = actions.shape[0], actions.shape[1]
     mean_square, square = 0.0, 0.0
     for i in range(dim):
@@ -32,20 +37,22 @@ def summarise(actions: Array, summary: Array) -> None:
             total += actions[k, i]
             square += actions[k, i] * actions[k, i]
         mean = total / count
-        summary[i] = mean
+        summary[i] = round(min(max(mean, -1.0), 1.0) * WHOLE)
         mean_square += mean * mean
-    summary[dim] = mean_square
-    summary[dim + 1] = max(0.0, square / count - mean_square) / (count - 1) if count > 1 else 0.0
+    summary[dim] = round(min(max(square / count - mean_square, 0.0), 1.0) * WHOLE)
+    summary[dim + 1] = min(count, WHOLE)
 
 
 @kernel
 def keep_offer(state: State) -> None:
-    """The latest offer, which is in state.offer, joins the others."""
+    """The latest offer, whose summary is in state.offer, joins the others."""
     dim = state.offered.shape[0]
     for i in range(dim):
-        state.offered[i] += state.offer[i]
-    state.offered_square += state.offer[dim]
-    state.offered_spread += state.offer[dim + 1]
+        mean = state.offer[i] / WHOLE
+        state.offered[i] += mean
+        state.offered_square += mean * mean
+    if state.offer[dim + 1] > 1:
+        state.offered_spread += state.offer[dim] / WHOLE / (state.offer[dim + 1] - 1)
     state.offers += 1.0
 
 

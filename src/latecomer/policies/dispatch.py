@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba.extending import overload
 
 from latecomer.core.compile import brief, kernel
+from latecomer.core.offers import Shorts
 from latecomer.core.ridge import absorb, is_check_due, mend_inverse
 from latecomer.core.ridge import estimate as ridge_estimate
 from latecomer.core.state import LANES, UNSTAMPED, Array, Cell, Integers, Ring, State
@@ -26,8 +26,6 @@ NORM_LIMIT = 1.0 + 1e-6
 """Norms up to 1 are what the theory wants; the rest is room for rounding, single precision included."""
 
 RESIZE, INADMISSIBLE = -1, -2
-
-Singles = npt.NDArray[np.float32]
 
 
 def _sum_of_norms(state: State, ring: Ring, now: int) -> float:
@@ -262,7 +260,7 @@ def steps(
 
 
 @kernel
-def records(cell: Cell, ring: Ring, actions: Array, offers: Singles, stamps: Integers, draws: Array) -> None:
+def records(cell: Cell, ring: Ring, actions: Array, offers: Shorts, stamps: Integers, draws: Array) -> None:
     """Decisions that were made before, each recorded as `play` recorded it; the ring has room for all of them."""
     state = cell[0]
     for i in range(actions.shape[0]):

@@ -1,9 +1,10 @@
 """A policy without the actions of its open rounds: what a snapshot keeps where a log keeps the actions.
 
 The open rounds' actions are most of a policy, and where they are in a log anyway, a snapshot need not hold them twice:
-it has the statistics, and of each open round its norm, its credit and when that came, 24 bytes.
+it has the statistics, and of each open round 16 or 24 bytes: norm, credit, and when that came where it matters.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ from latecomer.policies.catalogue import policy_class
 from latecomer.policies.learner import Learner
 from latecomer.policies.storage import packed, unpacked
 
-_KEPT = ("norm", "credit", "arrival")
+
+def _kept(fields: Iterable[str]) -> tuple[str, ...]:
+    """What is needed of an open round; when its conversion came, only where the policy follows delays."""
+    return ("norm", "credit", "arrival") if any(field.endswith("edges") for field in fields) else ("norm", "credit")
 
 
 class Hollow(Struct, frozen=True, kw_only=True):
@@ -46,7 +50,7 @@ class Hollow(Struct, frozen=True, kw_only=True):
         state, ring = memory.state.copy(), memory.ring
         head, held = state["head"].item(), state["rounds"].item() - state["oldest"].item() + 1
         blocks = (head // LANES + np.arange(spanned_blocks(head, held))) % len(ring)
-        first = head % LANES
+        first, _kept = head % LANES, _kept(memory._fields())
         return cls(
             name="a policy",
             policy=type(learner).__name__,
@@ -54,7 +58,9 @@ class Hollow(Struct, frozen=True, kw_only=True):
             generator=learner._randomness.state(),
             arrays={
                 **{f"state/{name}": state[name] for name in memory._fields()},
-                **{f"open/{name}": ring[name][blocks].ravel()[first : first + held] for name in _KEPT},
+                **{
+                    f"open/{name}": ring[name][blocks].ravel()[first : first + held] for name in _kept(memory._fields())
+                },
             },
         )
 
@@ -72,7 +78,7 @@ class Hollow(Struct, frozen=True, kw_only=True):
                 policy=header["policy"],
                 parameters=header["parameters"],
                 generator=header["generator"],
-                arrays={entry: arrays[entry] for entry in (*arrays, *(f"open/{kept}" for kept in _KEPT))},
+                arrays={entry: arrays[entry] for entry in (*arrays, *(f"open/{kept}" for kept in _kept(arrays)))},
             )
         except KeyError as error:
             raise DamagedFileError(f"{name} does not fit together: {error} is missing") from error
@@ -95,8 +101,8 @@ class Hollow(Struct, frozen=True, kw_only=True):
         first = (self.oldest - 1) % LANES  # a round's lane follows from its number
         ring = new_ring(actions.shape[1], spanned_blocks(first, held + 1))
         arrays = {**self.arrays, "state/head": np.array([first])}
-        kept = {name: arrays.pop(f"open/{name}") for name in _KEPT}
-        for name, values in {**kept, "stamp": stamps}.items():
+        kept = {name: arrays.pop(f"open/{name}") for name in _kept(self.arrays)}
+        for name, values in {"arrival": np.zeros(held, np.int64), **kept, "stamp": stamps}.items():
             arrays[f"ring/{name}"] = _in_blocks(values, ring[name].dtype, first, len(ring))
         arrays["ring/action"] = _in_blocks(actions, ring["action"].dtype, first, len(ring)).transpose(0, 2, 1)
         try:

@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 from latecomer.core.blas import one_thread
 from latecomer.core.compile import entry
+from latecomer.core.offers import Shorts
 from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, Integers, new_ring, new_state
 from latecomer.core.window import brief_credit, credit_each, is_sparse, resized, revoke, spanned_blocks, verdict
 from latecomer.policies.dispatch import (
     RESIZE,
-    Singles,
     brief_admissible,
     brief_step,
     long_step,
@@ -111,7 +111,7 @@ class Memory:
         one_thread(steps)(self.state, self.ring, sets, stamps, draws, indices, values)
         return indices.tolist(), values.tolist()
 
-    def record_many(self, actions: Array, offers: Singles, stamps: Integers, draws: Array) -> None:
+    def record_many(self, actions: Array, offers: Shorts, stamps: Integers, draws: Array) -> None:
         """Decisions that were made before, in their order; the actions are admissible."""
         self.fit(len(actions))
         one_thread(records)(self.state, self.ring, actions, offers, stamps, draws)

@@ -10,11 +10,10 @@ from functools import cache
 import numpy as np
 
 from latecomer.core.compile import brief, entry
-from latecomer.core.offers import summarise
+from latecomer.core.offers import Shorts, summarise
 from latecomer.core.state import UNSTAMPED, Array, Integers
 from latecomer.errors import InputError
 from latecomer.policies.action_sets import explain_inadmissible
-from latecomer.policies.dispatch import Singles
 from latecomer.policies.learner import Learner
 from latecomer.policies.records import Verdict
 
@@ -39,20 +38,20 @@ def latest(learner: Learner) -> int:
     return learner._now
 
 
-def offer(learner: Learner, actions: Array) -> Singles:
-    """The summary of an offer, d + 2 single floats: what a replay must know of the actions that were not chosen."""
-    summary = np.empty(learner.dim + 2, np.float32)
+def offer(learner: Learner, actions: Array) -> Shorts:
+    """The summary of an offer, d + 2 short integers: what a replay must know of the actions that were not chosen."""
+    summary = np.empty(learner.dim + 2, np.int16)
     _summariser()(actions, summary)
     return summary
 
 
 @cache
-def _summariser() -> Callable[[Array, Singles], None]:
+def _summariser() -> Callable[[Array, Shorts], None]:
     """Its machine code, for sets of any size: arrays do not carry theirs in their type."""
-    return entry(brief(summarise.py_func), np.empty((1, 1)), np.empty(3, np.float32))  # type: ignore[attr-defined,no-any-return]
+    return entry(brief(summarise.py_func), np.empty((1, 1)), np.empty(3, np.int16))  # type: ignore[attr-defined,no-any-return]
 
 
-def record(learner: Learner, actions: Array, offers: Singles, stamps: Integers) -> None:
+def record(learner: Learner, actions: Array, offers: Shorts, stamps: Integers) -> None:
     """Record decisions as if `decide` had just chosen these actions, and spend the random numbers that it would have.
 
     After it the policy is, bit for bit, the one that made the decisions. `offers` has each one's `offer`, a row each.
@@ -76,7 +75,7 @@ def record(learner: Learner, actions: Array, offers: Singles, stamps: Integers) 
     if offers.shape != (len(actions), learner.dim + 2):
         raise InputError(f"offers must be an (N, {learner.dim + 2}) array, a row each; got {offers.shape}")
     stamps = np.full(len(stamps), UNSTAMPED) if learner._in_rounds else stamps
-    offers = np.ascontiguousarray(offers, np.float32)
+    offers = np.ascontiguousarray(offers, np.int16)
     for low in range(0, len(actions), _AT_ONCE):
         part = slice(low, low + _AT_ONCE)
         draws = learner._randomness.draws(len(actions[part]), learner.dim)

@@ -2,8 +2,8 @@
 
 | kind | what | bytes |
 | --- | --- | --- |
-| 1 | decision: index u32, round i64, stamp i64, score f64, chosen action d × f64, offer (d + 2) × f32 | 37 + 12d |
-| 2 | decision with a request id: the same, the request's digest (16), its body's digest (8) | 61 + 12d |
+| 1 | decision: index u32, round i64, stamp i64, score f64, chosen action d × f64, offer (d + 2) × i16 | 33 + 10d |
+| 2 | decision with a request id: the same, the request's digest (16), its body's digest (8) | 57 + 10d |
 | 3 | the chosen action's id, after its decision: length u16, UTF-8 | 3 + length |
 | 4 | conversion: verdict u8, round i64, stamp i64, occurred i64, value f64 | 34 |
 | 5 | revocation: verdict u8, round i64, stamp i64, occurred i64 | 26 |
@@ -49,7 +49,7 @@ Records = npt.NDArray[Any]
 @cache
 def layout(dim: int) -> dict[int, np.dtype[np.void]]:
     """The records of fixed size, by kind."""
-    played = [*_DECISION, ("action", "<f8", (dim,)), ("offer", "<f4", (dim + 2,))]
+    played = [*_DECISION, ("action", "<f8", (dim,)), ("offer", "<i2", (dim + 2,))]
     return {
         DECISION: np.dtype(played),
         ASKED: np.dtype([*played, ("request", f"V{DIGEST}"), ("body", f"V{BODY}")]),

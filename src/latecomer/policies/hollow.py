@@ -50,7 +50,7 @@ class Hollow(Struct, frozen=True, kw_only=True):
         state, ring = memory.state.copy(), memory.ring
         head, held = state["head"].item(), state["rounds"].item() - state["oldest"].item() + 1
         blocks = (head // LANES + np.arange(spanned_blocks(head, held))) % len(ring)
-        first, _kept = head % LANES, _kept(memory._fields())
+        first, kept = head % LANES, _kept(memory._fields())
         return cls(
             name="a policy",
             policy=type(learner).__name__,
@@ -58,9 +58,7 @@ class Hollow(Struct, frozen=True, kw_only=True):
             generator=learner._randomness.state(),
             arrays={
                 **{f"state/{name}": state[name] for name in memory._fields()},
-                **{
-                    f"open/{name}": ring[name][blocks].ravel()[first : first + held] for name in _kept(memory._fields())
-                },
+                **{f"open/{name}": ring[name][blocks].ravel()[first : first + held] for name in kept},
             },
         )
 

@@ -34,7 +34,7 @@ types: .venv/installed  ## mypy --strict over source, tests and benches
 	$(BIN)/mypy
 
 unit: .venv/installed  ## every test, executed documentation included
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 soak: .venv/installed  ## the tests of faults in their long form
 	$(BIN)/pytest -m soak tests

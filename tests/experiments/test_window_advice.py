@@ -59,7 +59,7 @@ def test_theory_is_theorem_2_with_the_share_for_tau(advice: WindowAdvice) -> Non
 
 
 def test_memory_is_what_a_pending_decision_takes(advice: WindowAdvice) -> None:
-    expected = 100 * advice.table["seconds"].to_numpy() / 3600 * (8 * 2 + 24)
+    expected = 100 * advice.table["seconds"].to_numpy() / 3600 * (8 * 2 + 32)
     np.testing.assert_allclose(advice.table["memory_bytes"], expected, atol=0.5)
 
 

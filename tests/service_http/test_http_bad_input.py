@@ -227,8 +227,8 @@ def test_a_body_without_a_length_is_cut_off(server: Server) -> None:
     memory = server.memory
     try:
         answer = server.http.post(DECISIONS, content=(b" " * 65536 for _ in range(2000)), headers=JSON)
-    except httpx.WriteError:
-        pass
+    except (httpx.WriteError, httpx.ReadError, httpx.RemoteProtocolError):
+        pass  # closed while we were still sending: which of the three depends on who is faster
     else:
         assert (answer.status_code, refusal(answer)["code"]) == (413, "too_large")
     assert server.memory - memory < 50 * MEGABYTE

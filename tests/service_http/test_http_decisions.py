@@ -113,7 +113,7 @@ def test_a_bandit_is_made_looked_at_and_deleted(server: Server) -> None:
 
 
 def test_stats_tell_what_happened(server: Server) -> None:
-    server.http.put("/v1/bandits/counted", json=SPEC)
+    server.http.put("/v1/bandits/counted", json={**SPEC, "policy": "OTFLinTS"})
     path = "/v1/bandits/counted"
     ids = [server.http.post(f"{path}/decisions", json={"actions": ROWS}).json()["decision_id"] for _ in range(3)]
     server.http.post(f"{path}/conversions", json=[{"decision_id": i, "value": 0.5} for i in (*ids[:2], ids[0], "no")])
@@ -124,3 +124,11 @@ def test_stats_tell_what_happened(server: Server) -> None:
     assert 0 < stats["pending_width"] < stats["width"] * 10
     assert len(stats["theta_hat"]) == 2
     assert stats["drift"] < 1e-8
+    assert stats["delay_curve"] is None
+
+
+def test_stats_have_the_delay_curve_of_a_policy_that_estimates_it(server: Server) -> None:
+    server.http.put("/v1/bandits/curved", json=SPEC)
+    curve = server.http.get("/v1/bandits/curved/stats").json()["delay_curve"]
+    assert curve[0] == [0.0, 0.0]
+    assert curve[-1][1] == 1.0

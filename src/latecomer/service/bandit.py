@@ -219,7 +219,7 @@ class Bandit:
             pending_width=learner.pending_width,
             delay_edges=counters.edges.tolist(),
             delay_counts=counters.delays.tolist(),
-            delay_curve=None if curve is None else list(zip(*(part.tolist() for part in curve), strict=True)),
+            delay_curve=None if curve is None else np.column_stack(curve).tolist(),
             drift=drift,
             refactorisations=refactorisations,
         )

@@ -87,7 +87,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     pending_width: float
     delay_edges: list[float]
     delay_counts: list[int]
-    delay_curve: list[tuple[float, float]] | None
+    delay_curve: list[list[float]] | None
     drift: float
     refactorisations: int
 

@@ -34,7 +34,8 @@ types: .venv/installed  ## mypy --strict over source, tests and benches
 	$(BIN)/mypy
 
 unit: .venv/installed  ## every test, executed documentation included
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 tests src
+	$(BIN)/pytest README.md docs  # a document's snippets share their names: one process runs them in turn
 
 soak: .venv/installed  ## the tests of faults in their long form
 	$(BIN)/pytest -m soak tests

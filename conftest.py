@@ -37,13 +37,6 @@ def _leave_it(namespace: dict[str, Any]) -> None:
     namespace["_folder"].cleanup()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The snippets of a document share their names, so that one worker must run them all."""
-    for item in items:
-        if item.path.suffix == ".md":
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
-
-
 @pytest.fixture
 def signals_that_arrive() -> Iterator[None]:
     """A shell's background job ignores SIGINT, and so would its children."""

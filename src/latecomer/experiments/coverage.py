@@ -11,7 +11,7 @@ from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Cell, Ring
 from latecomer.core.vectors import multiply
 from latecomer.core.width import pending_width_at
-from latecomer.policies.dispatch import width
+from latecomer.policies.algorithm import width
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
 from latecomer.simulation.loop import arrivals, live
 from latecomer.simulation.run import Episode

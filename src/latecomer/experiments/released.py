@@ -12,9 +12,9 @@ from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, inner_products, row_dot, squared_norms
 from latecomer.core.width import pending_width
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
-from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.randomness import Draw, Seed
 
 
 def released_alpha(state: State, pending: float) -> float:
@@ -71,7 +71,9 @@ class ReleasedUCB(Learner):
         super().__init__(dim, window, ridge=ridge, numbers=numbers)
 
 
-ALGORITHMS["ReleasedTS"] = Algorithm(choose=choose_released_ts, width=released_kappa, term=released_ts_term)
+ALGORITHMS["ReleasedTS"] = Algorithm(
+    choose=choose_released_ts, width=released_kappa, term=released_ts_term, draw=Draw.NORMAL, sampled=True
+)
 
 
 class ReleasedTS(Learner):
@@ -79,4 +81,4 @@ class ReleasedTS(Learner):
 
     def __init__(self, dim: int, window: int, *, sigma: float = 0.5, seed: Seed = None) -> None:
         ridge = positive("sigma", sigma) ** 2
-        super().__init__(dim, window, ridge=ridge, sampled=True, randomness=Randomness(Draw.NORMAL, seed))
+        super().__init__(dim, window, ridge=ridge, seed=seed)

@@ -7,7 +7,7 @@ where arms are fixed.
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, inner_products
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm
 from latecomer.policies.learner import Learner
 from latecomer.policies.stamps import Clock, Span
 

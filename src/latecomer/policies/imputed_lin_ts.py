@@ -7,17 +7,14 @@ argmax ⟨a, θ̃⟩. O(m·d) a round.
 
 import math
 
-from latecomer.arguments import nonnegative
 from latecomer.core.bits import reseed
 from latecomer.core.draws import draw
 from latecomer.core.imputation import imputation_extras, impute, keep_closing_delays, redraw_law
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, inner_products, multiply
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
-from latecomer.policies.learner import Learner
-from latecomer.policies.matured_lin_ts import nothing_pending
-from latecomer.policies.randomness import Draw, Randomness, Seed
-from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.randomness import Draw
+from latecomer.policies.shells import Sampler
 
 
 def settle(state: State, ring: Ring, now: int) -> None:
@@ -52,12 +49,19 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
 
 
 ALGORITHMS["ImputedLinTS"] = Algorithm(
-    choose=choose, width=variance, pending=nothing_pending, settle=settle, prepare=prepare
+    choose=choose,
+    width=variance,
+    pending=nothing_pending,
+    settle=settle,
+    prepare=prepare,
+    draw=Draw.NORMAL_AND_ONE,
+    sampled=True,
+    extras=imputation_extras,
 )
 
 
-class ImputedLinTS(Learner):
-    """Posterior sampling over θ, the delay law and the conversions to come; parameters as in `MaturedLinTS`.
+class ImputedLinTS(Sampler):
+    """Posterior sampling over θ, the delay law and the conversions to come; parameters as in `OTFLinTS`.
 
     `theta_hat` is V⁻¹B, as if nothing more would come: what it imputes changes with every round.
 
@@ -67,24 +71,3 @@ class ImputedLinTS(Learner):
     >>> lc.ImputedLinTS(dim=2, window=100, seed=0).decide([[1.0, 0.0], [0.0, 1.0]]).round
     1
     """
-
-    def __init__(
-        self,
-        dim: int,
-        window: Span,
-        *,
-        ridge: float = 1.0,
-        exploration: float = 1.0,
-        seed: Seed = None,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(
-            dim,
-            window,
-            ridge=ridge,
-            sampled=True,
-            numbers={"exploration": nonnegative("exploration", exploration)},
-            extras=imputation_extras,
-            randomness=Randomness(Draw.NORMAL_AND_ONE, seed),
-            clock=clock,
-        )

@@ -4,7 +4,7 @@ An algorithm is its `choose`; arguments, windows, draws and files are here. A po
 several threads at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from datetime import timedelta
 from os import PathLike
@@ -15,24 +15,19 @@ import numpy.typing as npt
 from numpy import ndarray
 
 from latecomer.arguments import positive, share, whole
-from latecomer.core.state import UNSTAMPED, Extras
+from latecomer.core.state import UNSTAMPED
 from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
 from latecomer.policies.action_sets import DOUBLE, action_set, checked_sets, explain_inadmissible
+from latecomer.policies.algorithm import ALGORITHMS, tag_of
 from latecomer.policies.catalogue import POLICIES
-from latecomer.policies.dispatch import INADMISSIBLE, tag_of
+from latecomer.policies.dispatch import INADMISSIBLE
 from latecomer.policies.knowledge import Knowledge
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.records import NO_ROUND, Decision, Verdict, round_of
 from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, stamp_of, system_clock
 from latecomer.policies.storage import packed, write
-
-
-def no_extras(dim: int, span: int, ridge: float) -> Extras:
-    """Most algorithms keep nothing besides V, B and the window."""
-    return {}
-
 
 _VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)  # by the kernels' numbers
 
@@ -48,20 +43,19 @@ class Learner(Knowledge):
         ridge: float,
         tag: str | None = None,
         exact: bool = False,
-        sampled: bool = False,
-        deferred: bool = False,
         numbers: dict[str, float] | None = None,
-        extras: Callable[[int, int, float], Extras] = no_extras,
         options: dict[str, str] | None = None,
-        randomness: Randomness | None = None,
+        seed: Seed = 0,
         clock: Clock | None = None,
     ) -> None:
+        tag = tag or tag_of(type(self))
+        algorithm = ALGORITHMS[tag]
         self._dim = whole("dim", dim, least=1)
         self._span = span_of(window)
         self._in_rounds = not isinstance(window, timedelta)
         self._window: Span = window if isinstance(window, timedelta) else self._span
         self._clock = clock or system_clock
-        self._randomness = randomness or Randomness(Draw.NOTHING, seed=0)
+        self._randomness = Randomness(algorithm.draw, seed)
         self._no_draws = None if self._randomness.draw is Draw.NOTHING else np.empty(self._dim)
         numbers = {"ridge": positive("ridge", ridge), **(numbers or {})}
         if not 1e-12 <= numbers["ridge"] <= 1e12:
@@ -76,14 +70,14 @@ class Learner(Knowledge):
             raise InputError(f"clock must be a function that tells the time; got {clock!r}")
         self._parameters: dict[str, Any] = {**numbers, **(options or {})}
         self._memory = Memory(
-            tag or tag_of(type(self)),
+            tag,
             self._dim,
             span=self._span,
             exact=exact,
-            sampled=sampled,
-            deferred=deferred,
+            sampled=algorithm.sampled,
+            deferred=algorithm.deferred,
             numbers=numbers,
-            extras=extras(self._dim, self._span, numbers["ridge"]),
+            extras=algorithm.extras(self._dim, self._span, numbers["ridge"]),
         )
 
     # ---- decisions ----

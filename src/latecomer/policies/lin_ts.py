@@ -4,15 +4,13 @@ Samples θ̃_t ~ N(θ̂_t, c²·V_t⁻¹), the standard Thompson sampling of the
 argmax ⟨a, θ̃_t⟩.
 """
 
-from latecomer.arguments import nonnegative
 from latecomer.core.draws import draw
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, inner_products
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm
-from latecomer.policies.learner import Learner
-from latecomer.policies.randomness import Draw, Randomness, Seed
-from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm
+from latecomer.policies.randomness import Draw
+from latecomer.policies.shells import Sampler
 
 
 def unit(state: State, pending: float) -> float:
@@ -28,10 +26,10 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return first_best(scores)
 
 
-ALGORITHMS["LinTS"] = Algorithm(choose=choose, width=unit)
+ALGORITHMS["LinTS"] = Algorithm(choose=choose, width=unit, draw=Draw.NORMAL, sampled=True)
 
 
-class LinTS(Learner):
+class LinTS(Sampler):
     """Thompson sampling without regard to delay; parameters as in `OTFLinTS`.
 
     Examples
@@ -40,23 +38,3 @@ class LinTS(Learner):
     >>> lc.LinTS(dim=2, window=100, seed=0).decide([[1.0, 0.0], [0.0, 1.0]]).round
     1
     """
-
-    def __init__(
-        self,
-        dim: int,
-        window: Span,
-        *,
-        ridge: float = 1.0,
-        exploration: float = 1.0,
-        seed: Seed = None,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(
-            dim,
-            window,
-            ridge=ridge,
-            sampled=True,
-            numbers={"exploration": nonnegative("exploration", exploration)},
-            randomness=Randomness(Draw.NORMAL, seed),
-            clock=clock,
-        )

@@ -5,14 +5,12 @@ Plays argmax ⟨a, θ̂_t⟩ + c·f_{t,δ}·‖a‖_{V_t⁻¹}. Under delays θ�
 
 import math
 
-from latecomer.arguments import nonnegative, probability
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
 from latecomer.core.width import radius
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
-from latecomer.policies.learner import Learner
-from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
+from latecomer.policies.shells import Optimist
 
 
 def plain_radius(state: State, pending: float) -> float:
@@ -33,7 +31,7 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
 ALGORITHMS["LinUCB"] = Algorithm(choose=choose, width=plain_radius)
 
 
-class LinUCB(Learner):
+class LinUCB(Optimist):
     """Optimism without regard to delay, radius f; parameters as in `OTFLinUCB`.
 
     Examples
@@ -42,21 +40,3 @@ class LinUCB(Learner):
     >>> lc.LinUCB(dim=2, window=100).decide([[1.0, 0.0], [0.0, 1.0]]).index
     0
     """
-
-    def __init__(
-        self,
-        dim: int,
-        window: Span,
-        *,
-        ridge: float = 1.0,
-        delta: float = 0.1,
-        exploration: float = 1.0,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(
-            dim,
-            window,
-            ridge=ridge,
-            numbers={"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)},
-            clock=clock,
-        )

@@ -4,15 +4,13 @@ P(in-window conversion) = 1/(1 + exp(−⟨a, β⟩ − β_0)); an open round th
 (see `core.logistic`). Samples β̃ ~ N(β̂, c²·H⁻¹) and plays argmax ⟨a, β̃⟩. O(m·d² + d³) a round.
 """
 
-from latecomer.arguments import nonnegative
 from latecomer.core.gram import backward
 from latecomer.core.logistic import keep_closing_rounds, logistic_extras, score_step
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, row_dot
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
-from latecomer.policies.learner import Learner
-from latecomer.policies.matured_lin_ts import nothing_pending
-from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.randomness import Draw, Seed
+from latecomer.policies.shells import Sampler
 from latecomer.policies.stamps import Clock, Span
 
 
@@ -51,14 +49,21 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
 
 
 ALGORITHMS["LogisticLinTS"] = Algorithm(
-    choose=choose, width=unit, pending=nothing_pending, settle=settle, prepare=prepare, estimate=estimate
+    choose=choose,
+    width=unit,
+    pending=nothing_pending,
+    settle=settle,
+    prepare=prepare,
+    estimate=estimate,
+    draw=Draw.NORMAL_AND_ONE,
+    extras=logistic_extras,
 )
 
 
-class LogisticLinTS(Learner):
+class LogisticLinTS(Sampler):
     """Posterior sampling in a logistic model; `theta_hat` is β̂, and a decision's score is in logits.
 
-    Parameters as in `MaturedLinTS`, but that `ridge` is the precision of the prior on β: a rate of 1 % is a logit of
+    Parameters as in `OTFLinTS`, but that `ridge` is the precision of the prior on β: a rate of 1 % is a logit of
     −4.6, so that it should be small.
 
     Examples
@@ -78,12 +83,4 @@ class LogisticLinTS(Learner):
         seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(
-            dim,
-            window,
-            ridge=ridge,
-            numbers={"exploration": nonnegative("exploration", exploration)},
-            extras=logistic_extras,
-            randomness=Randomness(Draw.NORMAL_AND_ONE, seed),
-            clock=clock,
-        )
+        super().__init__(dim, window, ridge=ridge, exploration=exploration, seed=seed, clock=clock)

@@ -18,9 +18,9 @@ from latecomer.core.maturity import mature, maturity_extras, rate
 from latecomer.core.offers import diversity, keep_offer, offer_extras, shrunk_estimate, summarise
 from latecomer.core.state import Array, Extras, Ring, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
 from latecomer.policies.learner import Learner
-from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.randomness import Draw, Seed
 from latecomer.policies.stamps import Clock, Span
 
 
@@ -32,11 +32,6 @@ def extras(dim: int, span: int, ridge: float) -> Extras:
 def spread(state: State, pending: float) -> float:
     """v̂ = p̂(1 − p̂), a Bernoulli's variance at the mean rate."""
     return rate(state) * (1.0 - rate(state))
-
-
-def nothing_pending(state: State, ring: Ring, now: int) -> float:
-    """The matured estimate is not biased by what is open, so there is nothing to widen for."""
-    return 0.0
 
 
 def hear(state: State, offer: Array) -> None:
@@ -85,32 +80,24 @@ ALGORITHMS["MaturedLinTS"] = Algorithm(
     hear=hear,
     recall=recall,
     estimate=estimate,
+    draw=Draw.NORMAL,
+    extras=extras,
 )
 
 
 class MaturedLinTS(Learner):
     """Posterior sampling that weighs every round by how much of its feedback should have come.
 
+    `dim`, `window`, `ridge`, `exploration`, `seed` and `clock` are as in `OTFLinTS`.
+
     Parameters
     ----------
-    dim
-        d, the number of features of an action.
-    window
-        m: how long a decision may wait for its conversion; rounds (an int) or time (a `timedelta`).
-    ridge
-        λ > 0.
-    exploration
-        c, a multiplier of the standard deviation.
     optimism
         b ≥ 0: conversions that every direction is given in advance.
     prior
         w ≥ 0: the share of the mean rate that the mean action is taken to have before there is evidence.
     thrift
         In [0, 1]: the share of exploration that is saved where contexts vary.
-    seed
-        An int, or a NumPy generator; None takes fresh entropy.
-    clock
-        Where the window is a time: what tells the time when `at` is not given.
 
     Examples
     --------
@@ -143,7 +130,6 @@ class MaturedLinTS(Learner):
                 "prior": nonnegative("prior", prior),
                 "thrift": share("thrift", thrift),
             },
-            extras=extras,
-            randomness=Randomness(Draw.NORMAL, seed),
+            seed=seed,
             clock=clock,
         )

@@ -6,15 +6,12 @@ self-normalised bound with a plug-in variance, and with maturity in place of the
 
 import math
 
-from latecomer.arguments import nonnegative, probability
 from latecomer.core.gram import gram_estimate, gram_norms
 from latecomer.core.maturity import mature, maturity_extras, rate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, row_dot
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
-from latecomer.policies.learner import Learner
-from latecomer.policies.matured_lin_ts import nothing_pending
-from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.shells import Optimist
 
 
 def radius(state: State, pending: float) -> float:
@@ -44,11 +41,11 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
 
 
 ALGORITHMS["MaturedLinUCB"] = Algorithm(
-    choose=choose, width=radius, pending=nothing_pending, settle=settle, estimate=estimate
+    choose=choose, width=radius, pending=nothing_pending, settle=settle, estimate=estimate, extras=maturity_extras
 )
 
 
-class MaturedLinUCB(Learner):
+class MaturedLinUCB(Optimist):
     """Optimism that weighs every round by how much of its feedback should have come; parameters as in `OTFLinUCB`.
 
     Examples
@@ -57,22 +54,3 @@ class MaturedLinUCB(Learner):
     >>> lc.MaturedLinUCB(dim=2, window=100).decide([[1.0, 0.0], [0.0, 1.0]]).index
     0
     """
-
-    def __init__(
-        self,
-        dim: int,
-        window: Span,
-        *,
-        ridge: float = 1.0,
-        delta: float = 0.1,
-        exploration: float = 1.0,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(
-            dim,
-            window,
-            ridge=ridge,
-            numbers={"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)},
-            extras=maturity_extras,
-            clock=clock,
-        )

@@ -10,6 +10,7 @@ from latecomer.core.compile import entry
 from latecomer.core.offers import Shorts
 from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, Integers, new_ring, new_state
 from latecomer.core.window import brief_credit, credit_each, is_sparse, resized, revoke, spanned_blocks, verdict
+from latecomer.policies.algorithm import settles
 from latecomer.policies.dispatch import (
     RESIZE,
     brief_admissible,
@@ -19,7 +20,6 @@ from latecomer.policies.dispatch import (
     next_pending_width,
     next_width,
     records,
-    settles,
     steps,
 )
 

@@ -12,9 +12,9 @@ from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, inner_products
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
-from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.randomness import Draw, Seed
 from latecomer.policies.stamps import Clock, Span
 
 BETAS = ("heuristic", "conservative", "confidence")
@@ -42,7 +42,7 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return first_best(scores)
 
 
-ALGORITHMS["OTFLinTS"] = Algorithm(choose=choose, width=beta)
+ALGORITHMS["OTFLinTS"] = Algorithm(choose=choose, width=beta, draw=Draw.NORMAL, sampled=True)
 
 
 class OTFLinTS(Learner):
@@ -91,13 +91,12 @@ class OTFLinTS(Learner):
             dim,
             window,
             ridge=ridge,
-            sampled=True,
             numbers={
                 "delta": probability("delta", delta),
                 "exploration": nonnegative("exploration", exploration),
                 "beta": BETAS.index(one_of("beta", beta, BETAS)),
             },
             options={"beta": beta},
-            randomness=Randomness(Draw.NORMAL, seed),
+            seed=seed,
             clock=clock,
         )

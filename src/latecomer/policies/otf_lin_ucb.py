@@ -11,7 +11,7 @@ from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.stamps import Clock, Span
 from latecomer.policies.tight_width import TIGHT

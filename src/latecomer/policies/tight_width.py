@@ -16,7 +16,7 @@ from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import dot, first_best, multiply, row_dot
 from latecomer.core.width import bernoulli_radius
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm
 
 TIGHT = "OTFLinUCB, tight"
 """The tag of a state with this width."""

@@ -1,9 +1,9 @@
 """Uniform: every action alike. The yardstick below which a policy has learnt nothing."""
 
 from latecomer.core.state import Array, Ring, State
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm
 from latecomer.policies.learner import Learner
-from latecomer.policies.randomness import Draw, Randomness, Seed
+from latecomer.policies.randomness import Draw, Seed
 from latecomer.policies.stamps import Clock, Span
 
 
@@ -20,7 +20,7 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return min(int(draws[0] * count), count - 1)
 
 
-ALGORITHMS["Uniform"] = Algorithm(choose=choose, width=none)
+ALGORITHMS["Uniform"] = Algorithm(choose=choose, width=none, draw=Draw.UNIFORM)
 
 
 class Uniform(Learner):
@@ -36,4 +36,4 @@ class Uniform(Learner):
     def __init__(
         self, dim: int, window: Span, *, ridge: float = 1.0, seed: Seed = None, clock: Clock | None = None
     ) -> None:
-        super().__init__(dim, window, ridge=ridge, randomness=Randomness(Draw.UNIFORM, seed), clock=clock)
+        super().__init__(dim, window, ridge=ridge, seed=seed, clock=clock)

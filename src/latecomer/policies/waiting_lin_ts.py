@@ -7,17 +7,14 @@ import math
 
 import numpy as np
 
-from latecomer.arguments import nonnegative
 from latecomer.core.draws import draw
 from latecomer.core.ridge import estimate
 from latecomer.core.settling import settle_closed
 from latecomer.core.state import Array, Extras, Ring, State
 from latecomer.core.vectors import first_best, inner_products
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
-from latecomer.policies.learner import Learner
-from latecomer.policies.randomness import Draw, Randomness, Seed
-from latecomer.policies.stamps import Clock, Span
-from latecomer.policies.waiting_lin_ucb import nothing_pending
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.randomness import Draw
+from latecomer.policies.shells import Sampler
 
 
 def settled_extras(dim: int, span: int, ridge: float) -> Extras:
@@ -46,11 +43,20 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return first_best(scores)
 
 
-ALGORITHMS["WaitingLinTS"] = Algorithm(choose=choose, width=variance, pending=nothing_pending, settle=settle)
+ALGORITHMS["WaitingLinTS"] = Algorithm(
+    choose=choose,
+    width=variance,
+    pending=nothing_pending,
+    settle=settle,
+    draw=Draw.NORMAL,
+    sampled=True,
+    deferred=True,
+    extras=settled_extras,
+)
 
 
-class WaitingLinTS(Learner):
-    """Thompson sampling on closed rounds alone; parameters as in `MaturedLinTS`. `V` and `B` are theirs.
+class WaitingLinTS(Sampler):
+    """Thompson sampling on closed rounds alone; parameters as in `OTFLinTS`. `V` and `B` are theirs.
 
     Examples
     --------
@@ -58,25 +64,3 @@ class WaitingLinTS(Learner):
     >>> lc.WaitingLinTS(dim=2, window=100, seed=0).decide([[1.0, 0.0], [0.0, 1.0]]).round
     1
     """
-
-    def __init__(
-        self,
-        dim: int,
-        window: Span,
-        *,
-        ridge: float = 1.0,
-        exploration: float = 1.0,
-        seed: Seed = None,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(
-            dim,
-            window,
-            ridge=ridge,
-            sampled=True,
-            deferred=True,
-            numbers={"exploration": nonnegative("exploration", exploration)},
-            extras=settled_extras,
-            randomness=Randomness(Draw.NORMAL, seed),
-            clock=clock,
-        )

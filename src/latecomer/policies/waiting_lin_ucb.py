@@ -7,20 +7,13 @@ silence only at the end of the window would be biased.)
 
 import math
 
-from latecomer.arguments import nonnegative, probability
 from latecomer.core.ridge import estimate
 from latecomer.core.settling import settle_closed
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.vectors import first_best, row_dot, squared_norms
 from latecomer.core.width import bernoulli_radius
-from latecomer.policies.dispatch import ALGORITHMS, Algorithm, width
-from latecomer.policies.learner import Learner
-from latecomer.policies.stamps import Clock, Span
-
-
-def nothing_pending(state: State, ring: Ring, now: int) -> float:
-    """Open rounds are not counted at all."""
-    return 0.0
+from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.shells import Optimist
 
 
 def settle(state: State, ring: Ring, now: int) -> None:
@@ -43,10 +36,12 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return first_best(scores)
 
 
-ALGORITHMS["WaitingLinUCB"] = Algorithm(choose=choose, width=radius, pending=nothing_pending, settle=settle)
+ALGORITHMS["WaitingLinUCB"] = Algorithm(
+    choose=choose, width=radius, pending=nothing_pending, settle=settle, deferred=True
+)
 
 
-class WaitingLinUCB(Learner):
+class WaitingLinUCB(Optimist):
     """LinUCB on closed rounds alone; parameters as in `OTFLinUCB`. `V` and `B` are theirs.
 
     Examples
@@ -56,22 +51,3 @@ class WaitingLinUCB(Learner):
     >>> policy.convert(policy.decide([[1.0, 0.0], [0.0, 1.0]])).name, policy.B.tolist()
     ('ACCEPTED', [0.0, 0.0])
     """
-
-    def __init__(
-        self,
-        dim: int,
-        window: Span,
-        *,
-        ridge: float = 1.0,
-        delta: float = 0.1,
-        exploration: float = 1.0,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(
-            dim,
-            window,
-            ridge=ridge,
-            deferred=True,
-            numbers={"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)},
-            clock=clock,
-        )

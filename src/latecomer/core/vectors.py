@@ -12,9 +12,6 @@ from latecomer.core.state import Array
 UNROLLED = 16
 """The largest dimension for plain loops; BLAS wins above it."""
 
-CHUNK = 512
-"""Actions a BLAS call works on at once: every call packs the matrix anew, and the product takes memory."""
-
 EPSILON = 2.0**-52
 """What a double can tell from 1: a pivot that is less of its diagonal is rounding, and may have any sign."""
 
@@ -43,29 +40,6 @@ def multiply(matrix: Array, x: Array, out: Array) -> None:
         x_j = x[j]
         for i in range(dim):
             out[i] += matrix[j, i] * x_j
-
-
-@kernel
-def squared_norms(matrix: Array, actions: Array, out: Array) -> None:
-    """out[k] = ‖a_k‖² in the norm of a symmetric matrix."""
-    dim = matrix.shape[0]
-    if dim <= UNROLLED:
-        for k in range(actions.shape[0]):
-            total = 0.0
-            for i in range(dim):
-                below = 0.0  # symmetry: the lower triangle counts twice
-                for j in range(i):
-                    below += matrix[i, j] * actions[k, j]
-                total += (2.0 * below + matrix[i, i] * actions[k, i]) * actions[k, i]
-            out[k] = total
-    else:
-        count = actions.shape[0]
-        products = np.empty((min(CHUNK, count), dim))
-        for low in range(0, count, CHUNK):
-            high = min(low + CHUNK, count)
-            np.dot(actions[low:high], matrix, products[: high - low])
-            for k in range(low, high):
-                out[k] = dot(products[k - low], actions[k], dim)
 
 
 @kernel

@@ -8,9 +8,10 @@ import math
 
 from latecomer.arguments import nonnegative, positive, probability
 from latecomer.core.draws import draw
+from latecomer.core.norms import squared_norms
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, inner_products, row_dot, squared_norms
+from latecomer.core.vectors import first_best, inner_products, row_dot
 from latecomer.core.width import pending_width
 from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner

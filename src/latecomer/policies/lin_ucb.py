@@ -5,9 +5,10 @@ Plays argmax ⟨a, θ̂_t⟩ + c·f_{t,δ}·‖a‖_{V_t⁻¹}. Under delays θ�
 
 import math
 
+from latecomer.core.norms import squared_norms
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, row_dot, squared_norms
+from latecomer.core.vectors import first_best, row_dot
 from latecomer.core.width import radius
 from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
 from latecomer.policies.shells import Optimist

@@ -15,9 +15,10 @@ import math
 from latecomer.arguments import nonnegative, share
 from latecomer.core.gram import gram_draw
 from latecomer.core.maturity import mature, maturity_extras, rate
+from latecomer.core.norms import squared_norms
 from latecomer.core.offers import diversity, keep_offer, offer_extras, shrunk_estimate, summarise
 from latecomer.core.state import Array, Extras, Ring, State
-from latecomer.core.vectors import first_best, row_dot, squared_norms
+from latecomer.core.vectors import first_best, row_dot
 from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
 from latecomer.policies.learner import Learner
 from latecomer.policies.randomness import Draw, Seed

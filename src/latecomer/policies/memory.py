@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from latecomer.core.blas import one_thread
 from latecomer.core.compile import entry
+from latecomer.core.norms import LONG
+from latecomer.core.norms import ready as ready_for_long
 from latecomer.core.offers import Shorts
 from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, Integers, new_ring, new_state
 from latecomer.core.window import brief_credit, credit_each, is_sparse, resized, revoke, spanned_blocks, verdict
@@ -59,6 +61,7 @@ class Memory:
         self.credit: Any = None
         """The machine code that credits a conversion, once `ready_credit` has found it."""
         self._admits: Any = None
+        self._ready_for_dim()
 
     def __getstate__(self) -> dict[str, Any]:
         """Machine code does not travel; it is found again when it is needed."""
@@ -68,6 +71,11 @@ class Memory:
         """`played` is a part of the state, not a copy of it."""
         self.__dict__.update(attributes)
         self.played = self.state["played"][0]
+        self._ready_for_dim()
+
+    def _ready_for_dim(self) -> None:
+        if self.dim >= LONG:
+            ready_for_long()
 
     def emptied(self) -> "Memory":
         """Another one for the same algorithm, as it was before its first round."""

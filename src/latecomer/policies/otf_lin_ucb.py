@@ -7,9 +7,10 @@ import math
 from typing import Literal
 
 from latecomer.arguments import nonnegative, one_of, probability
+from latecomer.core.norms import squared_norms
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, row_dot, squared_norms
+from latecomer.core.vectors import first_best, row_dot
 from latecomer.core.width import pending_width, radius
 from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
 from latecomer.policies.learner import Learner

@@ -7,10 +7,11 @@ silence only at the end of the window would be biased.)
 
 import math
 
+from latecomer.core.norms import squared_norms
 from latecomer.core.ridge import estimate
 from latecomer.core.settling import settle_closed
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, row_dot, squared_norms
+from latecomer.core.vectors import first_best, row_dot
 from latecomer.core.width import bernoulli_radius
 from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
 from latecomer.policies.shells import Optimist

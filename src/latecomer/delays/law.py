@@ -24,7 +24,7 @@ inf
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, Final, Protocol, overload, runtime_checkable
+from typing import Any, Final, Protocol, TypeGuard, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,6 @@ class Law(ABC):
         return shares if shares.ndim else float(shares)
 
 
-@runtime_checkable
 class ChangingLaw(Protocol):
     """A law that is not the same in every round."""
 
@@ -93,9 +92,14 @@ class ChangingLaw(Protocol):
         """The delays of rounds first, first + 1, …, counted from 0."""
 
 
+def changes(law: object) -> TypeGuard[ChangingLaw]:
+    """Whether it is such a law; `isinstance` with a protocol takes as long as the draws."""
+    return hasattr(law, "sample_from")
+
+
 def draw(law: DelayLaw, rng: np.random.Generator, size: int, first: int = 0) -> Delays:
     """Delays of any law, a user's own too, made certain: `size` whole numbers from 0 to `NEVER`, from round `first`."""
-    delays = np.asarray(law.sample_from(rng, first, size) if isinstance(law, ChangingLaw) else law.sample(rng, size))
+    delays = np.asarray(law.sample_from(rng, first, size) if changes(law) else law.sample(rng, size))
     if delays.shape != (size,) or delays.dtype.kind not in "iu":
         raise InputError(
             f"sample of {law!r} must return {size} whole numbers of rounds; got shape {delays.shape}, "

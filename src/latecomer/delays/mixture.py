@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from latecomer.arguments import positive
-from latecomer.delays.law import ChangingLaw, DelayLaw, Delays, Floats, Law, draw
+from latecomer.delays.law import DelayLaw, Delays, Floats, Law, changes, draw
 from latecomer.errors import InputError
 
 
@@ -41,7 +41,7 @@ class Mixture(Law):
         for position, law in enumerate(laws):
             if isinstance(law, type) or not isinstance(law, DelayLaw):
                 raise InputError(f"laws[{position}] must have sample, cdf and mean, as Fixed(3) has; got {law!r}")
-            if isinstance(law, ChangingLaw):
+            if changes(law):
                 raise InputError(
                     f"laws[{position}] must be the same law in every round; got {law!r}: "
                     "mix the laws before and after the change, and let those drift"

@@ -13,7 +13,7 @@ from latecomer.core.state import Array
 from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
 from latecomer.policies.dispatch import NORM_LIMIT
-from latecomer.simulation.actions import ActionLaw, ChangingActions
+from latecomer.simulation.actions import ActionLaw, changes
 
 BLOCK = 1024
 """Rounds drawn at once. Part of what a seed means: another size is another world."""
@@ -113,7 +113,7 @@ class World:
 
     def block(self, rng: np.random.Generator, rounds: int, first: int = 0) -> Block:
         """Draw what rounds first, first + 1, … offer (from 0), and check that every mean is a probability."""
-        if isinstance(self.actions, ChangingActions):
+        if changes(self.actions):
             sets = np.asarray(self.actions.sample_from(rng, first, rounds, self.theta), np.float64)
         else:
             sets = np.asarray(self.actions.sample(rng, rounds, self.theta), np.float64)

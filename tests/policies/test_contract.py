@@ -1,5 +1,6 @@
 """One contract for every policy."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -202,3 +203,32 @@ def test_one_set_sizes_may_change_and_lists_do(name: str) -> None:
     readonly.flags.writeable = False
     assert policy.decide(readonly).round == 4
     assert policy.decide(np.eye(4)[::2, ::2]).round == 5
+
+
+def _unaligned(plain: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    room = np.empty(plain.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(plain.shape)
+    room[...] = plain
+    return room
+
+
+LAYOUTS: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
+    "columns first": np.asfortranarray,
+    "every other row": lambda plain: np.repeat(plain, 2, axis=0)[::2],
+    "every other column": lambda plain: np.repeat(plain, 2, axis=1)[:, ::2],
+    "backwards": lambda plain: plain[::-1].copy()[::-1],
+    "a row again and again": lambda plain: np.broadcast_to(plain[0], plain.shape),
+    "unaligned": _unaligned,
+    "the other byte order": lambda plain: plain.astype(">f8"),
+    "single precision": lambda plain: plain.astype(np.float32),
+    "one row": lambda plain: plain[:1],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("policy", ["OTFLinUCB-exact", "OTFLinTS-heuristic"])
+def test_a_set_may_lie_in_memory_in_any_way(policy: str, layout: str) -> None:
+    plain, other = make(policy, 2, 10), make(policy, 2, 10)
+    for actions in SETS[:20]:
+        laid = LAYOUTS[layout](actions)
+        mine, theirs = other.decide(laid), plain.decide(np.array(laid, np.float64, order="C"))
+        assert (mine.index, mine.score, mine.action.tolist()) == (theirs.index, theirs.score, theirs.action.tolist())

@@ -14,7 +14,10 @@ from latecomer.policies.algorithm import choose, estimate, hear, pending, prepar
 NORM_LIMIT = 1.0 + 1e-6
 """Norms up to 1 are what the theory wants; the rest is room for rounding, single precision included."""
 
-RESIZE, INADMISSIBLE = -1, -2
+RESIZE, UNFIT = -1, -2
+
+LARGE = 100_000
+"""K·d² from which a BLAS would start threads of its own, and others should not wait."""
 
 
 @kernel
@@ -26,7 +29,27 @@ def admissible(actions: Array) -> bool:
     return True
 
 
-brief_admissible = brief(admissible.py_func)  # type: ignore[attr-defined]
+@kernel
+def is_plain(actions: Array, dim: int) -> bool:
+    """Whether it is what compiled code takes for granted: K > 0 rows of d doubles, aligned, one after the other.
+
+    An array's type in compiled code does not say so, but its strides do.
+    """
+    count, columns = actions.shape
+    by_row, by_column = actions.strides
+    return count > 0 and columns == dim and by_column == 8 and by_row == 8 * dim and actions.ctypes.data % 8 == 0
+
+
+@brief
+def brief_admits(actions: Array, dim: int) -> bool:
+    """Whether a set is plain and admissible."""
+    return is_plain(actions, dim) and admissible(actions)
+
+
+@kernel
+def is_large(count: int, dim: int) -> bool:
+    """Whether a decision takes long enough that others should not wait."""
+    return count * dim * dim >= LARGE
 
 
 @kernel
@@ -58,11 +81,10 @@ def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | No
     return index
 
 
-def _step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
-    """One decision from outside: (index, round, score), the index negative where none could be made."""
+@kernel
+def step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
+    """One decision on an admissible set: (index, round, score), the index negative where there is no room."""
     state = cell[0]
-    if not admissible(actions):
-        return INADMISSIBLE, 0, 0.0
     if is_sparse(spanned_blocks(state.head, held(state) + 2), ring.shape[0]):  # as `Memory.fit(1)` measures it
         return RESIZE, 0, 0.0
     count = actions.shape[0]
@@ -74,8 +96,13 @@ def _step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | Non
     return index, state.rounds, scores[index]
 
 
-brief_step = brief(_step)
-long_step = kernel(_step)
+@brief
+def brief_step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
+    """The same on any set of doubles, and `UNFIT` where it is not plain, not admissible, or large."""
+    dim = cell[0].B.shape[0]
+    if not is_plain(actions, dim) or is_large(actions.shape[0], dim) or not admissible(actions):
+        return UNFIT, 0, 0.0
+    return step(cell, ring, actions, stamp, draws)
 
 
 @kernel

@@ -15,13 +15,12 @@ import numpy.typing as npt
 from numpy import ndarray
 
 from latecomer.arguments import positive, share, whole
-from latecomer.core.state import UNSTAMPED
+from latecomer.core.state import UNSTAMPED, Array
 from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
 from latecomer.policies.action_sets import DOUBLE, action_set, checked_sets, explain_inadmissible
 from latecomer.policies.algorithm import ALGORITHMS, tag_of
 from latecomer.policies.catalogue import POLICIES
-from latecomer.policies.dispatch import INADMISSIBLE
 from latecomer.policies.knowledge import Knowledge
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
@@ -94,23 +93,17 @@ class Learner(Knowledge):
             decision's counts as that one's; a time more than a window before it raises `ClockError`.
         """
         memory = self._memory
-        if not (
-            type(actions) is ndarray
-            and actions.shape == memory.shape  # the very shape that the code is ready for
-            and actions.dtype is DOUBLE
-            and actions.flags.carray  # C-ordered, aligned, writeable: other arrays are another type to Numba
-        ):
-            actions = memory.ready(action_set(actions, self._dim), self._no_draws)
+        if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
+            actions = action_set(actions, self._dim)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._decision_stamp(at)
         draws = self._no_draws
-        if draws is not None:
-            if not memory.admits(actions):  # a draw is not spent on a mistake
-                raise explain_inadmissible(actions)
+        if draws is not None:  # none is spent on a mistake
+            if not memory.admits(actions):
+                actions = self._admitted(actions)
             draws = self._randomness.draws_of_one(self._dim)
         index, round_, score = memory.step(memory.state, memory.ring, actions, stamp, draws)
         if index < 0:
-            if index == INADMISSIBLE:
-                raise explain_inadmissible(actions)
+            actions = self._admitted(actions)
             index, round_, score = memory.play(actions, stamp, draws)
         return Decision(round_, index, memory.played.copy(), score)
 
@@ -140,6 +133,13 @@ class Learner(Knowledge):
             Decision(first + i, index, sets[i][index].copy(), score)
             for i, (index, score) in enumerate(zip(indices, scores, strict=True))
         ]
+
+    def _admitted(self, actions: npt.ArrayLike) -> Array:
+        """A set that the kernels take, or an error that says why not."""
+        array = action_set(actions, self._dim)
+        if not self._memory.admits(array):
+            raise explain_inadmissible(array)
+        return array
 
     def _decision_stamp(self, at: Moment | None) -> int:
         if self._in_rounds:

@@ -15,18 +15,17 @@ from latecomer.core.window import brief_credit, credit_each, is_sparse, resized,
 from latecomer.policies.algorithm import settles
 from latecomer.policies.dispatch import (
     RESIZE,
-    brief_admissible,
+    UNFIT,
+    brief_admits,
     brief_step,
-    long_step,
+    is_large,
     next_estimate,
     next_pending_width,
     next_width,
     records,
+    step,
     steps,
 )
-
-_LARGE = 100_000
-"""K·d² from which a BLAS would start threads of its own, and others should not wait."""
 
 _BLOCK = 16_384
 """Decisions recorded before room is made anew: expiry may free it."""
@@ -43,6 +42,10 @@ def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
     field[...] = values
 
 
+def _no_code(*_: object) -> tuple[int, int, float]:
+    return UNFIT, 0, 0.0
+
+
 class Memory:
     """The record and the ring of one policy, growing and shrinking with what is open."""
 
@@ -54,22 +57,27 @@ class Memory:
         self.ring = new_ring(dim)
         self.played: Array = self.state["played"][0]
         """The action of the latest `step`, which overwrites it."""
-        self.shape: tuple[int, ...] = ()
-        """The shape of the sets that `step` is ready for."""
-        self.step: Any = None
-        self._code: dict[bool, Any] = {}
-        self.credit: Any = None
-        """The machine code that credits a conversion, once `ready_credit` has found it."""
-        self._admits: Any = None
+        self._forget_code()
         self._ready_for_dim()
 
+    def _forget_code(self) -> None:
+        """Machine code is found when it is needed first."""
+        self.step: Any = _no_code
+        """A decision on a plain set that is not large; where it answers `UNFIT`, `play` may do."""
+        self.credit: Any = None
+        """A conversion, once `ready_credit` has found it."""
+        self._long_step: Any = None
+        self._admits: Any = None
+
     def __getstate__(self) -> dict[str, Any]:
-        """Machine code does not travel; it is found again when it is needed."""
-        return {**self.__dict__, "step": None, "shape": (), "_code": {}, "credit": None, "_admits": None}
+        """Machine code does not travel."""
+        code = ("step", "credit", "_long_step", "_admits")
+        return {name: value for name, value in self.__dict__.items() if name not in code}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         """`played` is a part of the state, not a copy of it."""
         self.__dict__.update(attributes)
+        self._forget_code()
         self.played = self.state["played"][0]
         self._ready_for_dim()
 
@@ -83,34 +91,34 @@ class Memory:
 
     # ---- events ----
 
-    def ready(self, actions: Array, draws: Array | None) -> Array:
-        """Point `step` at the code for sets of this shape: a large one keeps BLAS to one thread, and frees Python's."""
-        self.shape = actions.shape
-        large = len(actions) * self.dim * self.dim >= _LARGE
-        if large not in self._code:
-            arguments = (self.state, self.ring, actions, UNSTAMPED, draws)
-            self._code[large] = one_thread(entry(long_step, *arguments)) if large else entry(brief_step, *arguments)
-        self.step = self._code[large]
-        return actions
-
     def play(self, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
-        """`step` for any set, with a ring that fits: (index, round, score)."""
-        if actions.shape != self.shape:
-            self.ready(actions, draws)
-        played: tuple[int, int, float] = self.step(self.state, self.ring, actions, stamp, draws)
+        """A decision on an admissible set of any size, with a ring that fits: (index, round, score)."""
+        code = self._step_for(actions, draws)
+        played: tuple[int, int, float] = code(self.state, self.ring, actions, stamp, draws)
         while played[0] == RESIZE:  # once for a ring too large, once for one too small
             before = len(self.ring)
             self.fit(1)
             if len(self.ring) == before:
                 raise AssertionError("the ring asks for another size, and has the right one")
-            played = self.step(self.state, self.ring, actions, stamp, draws)
+            played = code(self.state, self.ring, actions, stamp, draws)
         return played
 
+    def _step_for(self, actions: Array, draws: Array | None) -> Any:
+        """The code for sets of this size: a large one keeps BLAS to one thread, and frees Python's."""
+        arguments = (self.state, self.ring, actions, UNSTAMPED, draws)
+        if is_large(len(actions), self.dim):
+            if self._long_step is None:
+                self._long_step = one_thread(entry(step, *arguments))
+            return self._long_step
+        if self.step is _no_code:
+            self.step = entry(brief_step, *arguments)
+        return self.step
+
     def admits(self, actions: Array) -> bool:
-        """Whether every action is finite and of norm at most 1."""
+        """Whether a two-dimensional array of doubles is plain, and every action finite and of norm at most 1."""
         if self._admits is None:
-            self._admits = entry(brief_admissible, actions)
-        return self._admits(actions)  # type: ignore[no-any-return]
+            self._admits = entry(brief_admits, np.empty((1, 1)), self.dim)
+        return self._admits(actions, self.dim)  # type: ignore[no-any-return]
 
     def play_many(self, sets: Array, stamps: Integers, draws: Array) -> tuple[list[int], list[float]]:
         """The indices and scores of as many decisions; the actions are admissible."""

@@ -1,34 +1,32 @@
 """`latecomer serve` with one more route, an echo: what the server costs without a decision in it.
 
-Run as `python bench/echo.py STORE`; the port is in the log line that says "serving".
+`/v1/bandits/{name}/echo/` is an endpoint of the framework's, as any service has; without the slash at its end it takes
+the short way that decisions take. Run as `python bench/echo.py STORE`; the port is in the log line that says "serving".
 """
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import uvloop
-from litestar import Request, post
-from litestar.handlers import HTTPRouteHandler
-from litestar.response.base import ASGIResponse
 
 from latecomer.service.config import settings
+from latecomer.service.http.direct import Respond
 from latecomer.service.http.reception import Reception
 from latecomer.service.http.server import serve
 from latecomer.service.logs import start_log
 
 
-def echo(reception: Reception) -> Sequence[HTTPRouteHandler]:
-    """Written as the decision's handler is: the same routing, reading and answering."""
+def echo(reception: Reception) -> Mapping[str, Respond]:
+    """The body, read as a decision's is."""
     intake = reception.intake
 
-    @post("/echo/{name:str}")
-    async def back(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
-        body, _ = await intake.read(request.scope, request.receive)
-        return ASGIResponse(body=body, status_code=201, media_type="application/json")
+    async def back(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
+        body, _ = await intake.read(scope, receive)
+        return 201, body
 
-    return [back]
+    return {"echo": back}
 
 
 if __name__ == "__main__":

@@ -132,3 +132,35 @@ def test_stats_have_the_delay_curve_of_a_policy_that_estimates_it(server: Server
     curve = server.http.get("/v1/bandits/curved/stats").json()["delay_curve"]
     assert curve[0] == [0.0, 0.0]
     assert curve[-1][1] == 1.0
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_however_a_path_is_spelt_the_answer_is_the_same(server: Server, slash: str) -> None:
+    """Without a slash events take the short way, with one the framework's."""
+    made = server.http.post(f"/v1/bandits/b/decisions{slash}", json={"actions": ROWS})
+    assert made.status_code == 201
+    assert made.headers["content-type"] == "application/json"
+    assert int(made.headers["content-length"]) == len(made.content)
+    told = {"decision_id": made.json()["decision_id"]}
+    for what, verdict in (("conversions", "accepted"), ("revocations", "accepted")):
+        answer = server.http.post(f"/v1/bandits/b/{what}{slash}", json=told)
+        assert (answer.status_code, answer.json()) == (200, {"verdicts": [verdict]})
+    for what in ("decisions", "conversions", "revocations"):
+        path = f"/v1/bandits/none/{what}{slash}"
+        refused = server.http.post(path, json={"actions": ROWS} if what == "decisions" else told)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
+        assert server.http.get(path).status_code == 405
+        assert server.http.post(path, content=b"{}", headers={"Content-Type": "text/plain"}).status_code in (404, 415)
+    assert server.http.post(f"/v1/bandits//decisions{slash}", json={"actions": ROWS}).status_code in (404, 405)
+
+
+def test_the_short_way_is_counted_like_the_other(server: Server) -> None:
+    def count() -> float:
+        line = 'latecomer_request_seconds_count{method="POST",route="/v1/bandits/{name}/decisions"}'
+        page = server.http.get("/metrics").text
+        return sum(float(each.split()[-1]) for each in page.splitlines() if each.startswith(line))
+
+    before = count()
+    for slash in ("", "/"):
+        server.http.post(f"/v1/bandits/b/decisions{slash}", json={"actions": ROWS})
+    assert count() == before + 2

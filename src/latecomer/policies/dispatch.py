@@ -37,7 +37,8 @@ def is_plain(actions: Array, dim: int) -> bool:
     """
     count, columns = actions.shape
     by_row, by_column = actions.strides
-    return count > 0 and columns == dim and by_column == 8 and by_row == 8 * dim and actions.ctypes.data % 8 == 0
+    in_a_row = (by_column == 8 or dim == 1) and (by_row == 8 * dim or count == 1)
+    return count > 0 and columns == dim and in_a_row and actions.ctypes.data % 8 == 0
 
 
 @brief

@@ -65,7 +65,7 @@ def record(learner: Learner, actions: Array, offers: Shorts, stamps: Integers) -
     >>> replayed.decide(np.eye(2)).score == live.decide(np.eye(2)).score
     True
     """
-    actions = np.ascontiguousarray(actions)
+    actions = np.require(actions, np.float64, ["C", "A"])
     if actions.ndim != 2 or actions.shape[1] != learner.dim or stamps.shape != (len(actions),):
         raise InputError(
             f"actions must be an (N, {learner.dim}) array with one stamp each; got {actions.shape} and {stamps.shape}"

@@ -37,6 +37,8 @@ def span_of(window: Span) -> int:
 
 def stamp_of(moment: Moment) -> int:
     """A moment in microseconds since 1970."""
+    if type(moment) is float and abs(moment) <= _FURTHEST / 1e6:  # most are; NaN is not
+        return round(moment * 1e6)
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)

@@ -232,12 +232,12 @@ def arrival(occurred: Integers, now: int | Integers) -> Integers:
 
 def as_int64(values: Any) -> Integers:
     """Aligned and in a row, as kernels want them."""
-    return np.ascontiguousarray(values, np.int64)
+    return np.require(values, np.int64, ["C", "A"])
 
 
 def as_doubles(values: Any) -> Array:
     """The same for doubles."""
-    return np.ascontiguousarray(values, np.float64)
+    return np.require(values, np.float64, ["C", "A"])
 
 
 def _value(value: object, position: int) -> float:

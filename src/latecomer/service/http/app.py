@@ -1,6 +1,6 @@
 """The application: every route, one error shape, and a gate that counts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +12,7 @@ from litestar.response.base import ASGIResponse
 from latecomer import errors
 from latecomer.service.http import bandits, conversions, decisions, probes
 from latecomer.service.http.contract import OPERATIONS
+from latecomer.service.http.direct import Respond, Shortcuts, send_answer
 from latecomer.service.http.errors import CODES, Refusal, encoded
 from latecomer.service.http.reception import Reception
 
@@ -27,12 +28,14 @@ _PLAIN = {404: "there is nothing at this address", 405: "this address does not t
 class Gate:
     """The application as the server calls it: every request is counted in and out, and timed."""
 
-    def __init__(self, reception: Reception, *, more: Sequence[HTTPRouteHandler] = ()) -> None:
+    def __init__(self, reception: Reception, *, more: Mapping[str, Respond]) -> None:
         self._metrics = reception.metrics
-        handlers = [one for room in (bandits, decisions, conversions, probes) for one in room.routes(reception)]
+        self._explainer = _Explainer(reception)
+        self._shortcuts = Shortcuts({**decisions.responders(reception), **conversions.responders(reception), **more})
+        handlers = [*bandits.routes(reception), *probes.routes(reception), *self._shortcuts.framed()]
         self._app = Litestar(
-            [*map(_options, sorted({operation.path for operation in OPERATIONS})), *handlers, *more],
-            exception_handlers={Exception: _Explainer(reception)},
+            [*map(_options, sorted({operation.path for operation in OPERATIONS})), *handlers],
+            exception_handlers={Exception: self._explainer},
             openapi_config=None,
             logging_config=None,
             request_max_body_size=None,  # the intake has the limit
@@ -44,10 +47,24 @@ class Gate:
         metrics.in_flight += 1
         start = perf_counter()
         try:
-            await self._app(scope, receive, send)
+            shortcut = self._shortcuts.find(scope)
+            if shortcut is None:
+                await self._app(scope, receive, send)
+            else:
+                await self._answer(shortcut, scope, receive, send)
         finally:
             metrics.in_flight -= 1
             metrics.answered(scope["method"], scope.get("path_template", ""), perf_counter() - start)
+
+    async def _answer(self, shortcut: tuple[str, str, Respond], scope: Any, receive: Any, send: Any) -> None:
+        scope["path_template"], name, respond = shortcut
+        try:
+            status, body = await respond(scope, receive, name)
+        except Exception as error:  # noqa: BLE001 - what went wrong is an answer too
+            status, body, headers = self._explainer.explained(scope, error)
+            await send_answer(send, status, body, headers)
+        else:
+            await send_answer(send, status, body)
 
 
 def _options(path: str) -> HTTPRouteHandler:
@@ -69,15 +86,21 @@ class _Explainer:
         self._reception = reception
 
     def __call__(self, request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-        refusal, headers = self._refusal(request, error)
+        """For the framework."""
+        status, body, headers = self.explained(request.scope, error)
+        return Response(body, status_code=status, headers=headers, media_type="application/json")
+
+    def explained(self, scope: Any, error: Exception) -> tuple[int, bytes, dict[str, str]]:
+        """The status, the body and the headers."""
+        refusal, headers = self._refusal(scope, error)
         self._reception.metrics.refused(CODES[refusal.status])
         if refusal.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         elif refusal.status == 503:
             headers["Retry-After"] = "1"
-        return Response(encoded(refusal), status_code=refusal.status, headers=headers, media_type="application/json")
+        return refusal.status, encoded(refusal), headers
 
-    def _refusal(self, request: Request[Any, Any, Any], error: Exception) -> tuple[Refusal, dict[str, str]]:
+    def _refusal(self, scope: Any, error: Exception) -> tuple[Refusal, dict[str, str]]:
         if isinstance(error, Refusal):
             return error, {}
         if isinstance(error, HTTPException) and error.status_code in CODES and error.status_code < 500:
@@ -87,5 +110,5 @@ class _Explainer:
             if isinstance(error, kind):
                 return Refusal(status, str(error)), {}
         log = self._reception.log
-        log.error("a request failed", method=request.method, route=request.scope.get("path_template"), exc_info=error)
+        log.error("a request failed", method=scope["method"], route=scope.get("path_template"), exc_info=error)
         return Refusal(500, "this should not have happened; the server's log says more"), {}

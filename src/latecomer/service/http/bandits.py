@@ -28,9 +28,10 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
     making = asyncio.Lock()
 
     @put("/v1/bandits/{name:str}")
-    async def create(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
+    async def create(request: Request[Any, Any, Any]) -> ASGIResponse:
+        name = request.path_params["name"]
         door.admit(request.scope, "admin", name)
-        spec = await reception.json(request, specs)
+        spec = await reception.json(request.scope, request.receive, specs)
         if spec.dim > limits.max_dim:
             raise invalid(f"dim must be at most {limits.max_dim} (the setting max_dim); got {spec.dim}", "dim")
         async with making:  # so that two requests do not both take the last place
@@ -49,17 +50,20 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         return answer(Bandits([info for info in infos if key is None or key.allows("read", info.name)]))
 
     @get("/v1/bandits/{name:str}")
-    async def one(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
+    async def one(request: Request[Any, Any, Any]) -> ASGIResponse:
+        name = request.path_params["name"]
         door.admit(request.scope, "read", name)
         return answer(desk.info(name))
 
     @get("/v1/bandits/{name:str}/stats")
-    async def stats(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
+    async def stats(request: Request[Any, Any, Any]) -> ASGIResponse:
+        name = request.path_params["name"]
         door.admit(request.scope, "read", name)
         return answer(desk.stats(name))
 
     @delete("/v1/bandits/{name:str}", status_code=200)
-    async def remove(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
+    async def remove(request: Request[Any, Any, Any]) -> ASGIResponse:
+        name = request.path_params["name"]
         door.admit(request.scope, "admin", name)
         info = desk.info(name)
         asked = parse_qs(request.scope["query_string"].decode("latin-1"), max_num_fields=10)

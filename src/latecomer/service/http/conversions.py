@@ -3,12 +3,10 @@
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Request, post
-from litestar.handlers import HTTPRouteHandler
-from litestar.response.base import ASGIResponse
 from msgspec import Meta, Struct
 
-from latecomer.service.http.reception import Reception, answer
+from latecomer.service.http.direct import Respond
+from latecomer.service.http.reception import Reception, encode
 from latecomer.service.messages import Conversion, Revocation, Verdict
 
 MOST = 10_000
@@ -24,28 +22,26 @@ class Verdicts(Struct, frozen=True):
     verdicts: list[Verdict]
 
 
-def routes(reception: Reception) -> list[HTTPRouteHandler]:
-    """Both routes, over this reception's desk."""
+def responders(reception: Reception) -> dict[str, Respond]:
+    """Both of them, over this reception's desk."""
     desk, door = reception.desk, reception.door
     conversions: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Conversions)
     revocations: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Revocations)
 
-    @post("/v1/bandits/{name:str}/conversions")
-    async def convert(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
-        door.admit(request.scope, "convert", name)
+    async def convert(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
+        door.admit(scope, "convert", name)
         desk.info(name)
-        told = await reception.json(request, conversions)
+        told = await reception.json(scope, receive, conversions)
         verdicts, ticket = desk.convert(name, told if isinstance(told, list) else [told])
         await reception.durable(ticket)
-        return answer(Verdicts(verdicts))
+        return 200, encode(Verdicts(verdicts))
 
-    @post("/v1/bandits/{name:str}/revocations")
-    async def revoke(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
-        door.admit(request.scope, "convert", name)
+    async def revoke(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
+        door.admit(scope, "convert", name)
         desk.info(name)
-        told = await reception.json(request, revocations)
+        told = await reception.json(scope, receive, revocations)
         verdicts, ticket = desk.revoke(name, told if isinstance(told, list) else [told])
         await reception.durable(ticket)
-        return answer(Verdicts(verdicts))
+        return 200, encode(Verdicts(verdicts))
 
-    return [convert, revoke]
+    return {"conversions": convert, "revocations": revoke}

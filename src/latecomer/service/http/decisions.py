@@ -7,16 +7,15 @@ from urllib.parse import parse_qs
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from litestar import Request, post
-from litestar.handlers import HTTPRouteHandler
-from litestar.response.base import ASGIResponse
 from msgspec import Meta, Struct
 
 from latecomer.service.config import Settings
 from latecomer.service.features import hashed
 from latecomer.service.http.bodies import NPY, array_of
+from latecomer.service.http.direct import Respond
 from latecomer.service.http.errors import invalid
-from latecomer.service.http.reception import LARGE, Reception, answer, decoded
+from latecomer.service.http.plain import PlainReader
+from latecomer.service.http.reception import LARGE, Reception, decoded, encode
 
 if TYPE_CHECKING:
     from latecomer.service.messages import Info
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
 _FEW_FEATURES = 2048
 """Bytes of a body with features that are hashed in no time."""
 
-Label = Annotated[str, Meta(min_length=1, max_length=200)]
+_LONGEST = 200
+Label = Annotated[str, Meta(min_length=1, max_length=_LONGEST)]
 Features = dict[str, float | bool | str | list[str] | None]
 
 
@@ -55,34 +55,34 @@ class Choice(Struct, frozen=True):
 _decoder = msgspec.json.Decoder(DecisionRequest)
 
 
-def routes(reception: Reception) -> list[HTTPRouteHandler]:
-    """The route, over this reception's desk."""
+def responders(reception: Reception) -> dict[str, Respond]:
+    """The one, over this reception's desk."""
     desk, door, intake = reception.desk, reception.door, reception.intake
     limits, most = reception.settings, reception.settings.max_actions
+    reader = PlainReader(most=most, longest=_LONGEST)
 
-    @post("/v1/bandits/{name:str}/decisions")
-    async def decide(request: Request[Any, Any, Any], name: str) -> ASGIResponse:
-        scope = request.scope
+    async def decide(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
         door.admit(scope, "decide", name)
         info = desk.info(name)
-        body, kind = await intake.read(scope, request.receive)
+        body, kind = await intake.read(scope, receive)
         if kind == NPY:
             choice = _from_array(scope, body)
         elif _is_heavy(body):
             choice = await asyncio.to_thread(_from_json, body, info, limits)
         else:
-            choice = _from_json(body, info, limits)
+            plain = reader.read(body, info.dim)
+            choice = _from_json(body, info, limits) if plain is None else Choice(*plain)
         _check(choice, info, most)
         result, ticket = desk.decide(name, choice.rows, choice.ids, request_id=choice.request_id)
         await reception.durable(ticket)
-        return answer(result, 201)
+        return 201, encode(result)
 
-    return [decide]
+    return {"decisions": decide}
 
 
 def _is_heavy(body: bytes) -> bool:
     """Whether others would wait for it: a large body, or features, each of which is joined with each of the context."""
-    return len(body) > LARGE or (len(body) > _FEW_FEATURES and b'"features"' in body)
+    return len(body) > LARGE or (len(body) > _FEW_FEATURES and body.find(b"{", body.find(b"{") + 1) >= 0)
 
 
 def _from_json(body: bytes, info: "Info", limits: Settings) -> Choice:
@@ -94,11 +94,18 @@ def _from_json(body: bytes, info: "Info", limits: Settings) -> Choice:
         return _from_features(asked, info, limits.max_terms)
     if asked.context is not None:
         raise invalid("context is for actions that have features", "context")
-    try:
-        rows = np.array(asked.actions, np.float64)
-    except (ValueError, TypeError):
-        raise invalid(f"actions must be rows of {info.dim} numbers each", "actions") from None
-    return Choice(rows, asked.ids, asked.request_id)
+    return Choice(_array(asked.actions, info.dim), asked.ids, asked.request_id)
+
+
+def _array(rows: list[list[float] | DescribedAction], dim: int) -> npt.NDArray[np.float64]:
+    for position, row in enumerate(rows):
+        if not isinstance(row, list):
+            raise invalid("actions must all be rows of numbers, or all have features", "actions")
+        if len(row) != dim:
+            raise invalid(
+                f"actions must have {dim} columns, one per dimension; row {position} has {len(row)}", "actions"
+            )
+    return np.array(rows, np.float64)
 
 
 def _from_features(asked: DecisionRequest, info: "Info", most: int) -> Choice:
@@ -121,8 +128,8 @@ def _count(features: Features) -> int:
 def _from_array(scope: Any, body: bytes) -> Choice:
     """An array has no room for a request id: the query has."""
     asked = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=10).get("request_id")
-    if asked is not None and not (len(asked) == 1 and 1 <= len(asked[0]) <= 200):
-        raise invalid("request_id must be one, of 1 to 200 characters", "request_id")
+    if asked is not None and not (len(asked) == 1 and 1 <= len(asked[0]) <= _LONGEST):
+        raise invalid(f"request_id must be one, of 1 to {_LONGEST} characters", "request_id")
     return Choice(array_of(body), None, asked[0] if asked else None)
 
 

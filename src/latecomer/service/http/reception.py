@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LARGE = 1 << 15
 """Bytes of a body from which others should not wait while it is decoded."""
 _LISTS = 100_000
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
 
 
 class Reception(Struct, frozen=True, kw_only=True):
@@ -44,9 +44,9 @@ class Reception(Struct, frozen=True, kw_only=True):
         finally:
             metrics.waiting -= 1
 
-    async def json(self, request: Any, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    async def json(self, scope: Any, receive: Any, decoder: "msgspec.json.Decoder[Any]") -> Any:
         """The body, which has to be JSON of the decoder's type."""
-        body, kind = await self.intake.read(request.scope, request.receive)
+        body, kind = await self.intake.read(scope, receive)
         if kind != JSON:
             raise Refusal(415, "Content-Type must be application/json here")
         if len(body) > LARGE:
@@ -56,7 +56,7 @@ class Reception(Struct, frozen=True, kw_only=True):
 
 def decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     """The body as the decoder's type, or a refusal that names the place."""
-    if body.count(b"[") > _LISTS:  # empty lists take twenty times the memory of their text
+    if len(body) > _LISTS and body.count(b"[") > _LISTS:  # empty lists take twenty times the memory of their text
         raise invalid(f"the body must have at most {_LISTS} lists")
     try:
         return decoder.decode(body)
@@ -66,4 +66,4 @@ def decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
 
 def answer(content: object, status: int = 200) -> ASGIResponse:
     """The content as JSON."""
-    return ASGIResponse(body=_encode(content), status_code=status, media_type="application/json")
+    return ASGIResponse(body=encode(content), status_code=status, media_type="application/json")

@@ -4,31 +4,31 @@ import asyncio
 import ipaddress
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
-from litestar.handlers import HTTPRouteHandler
 
 from latecomer.errors import InputError, LatecomerError
 from latecomer.service.config import Settings
 from latecomer.service.desk import Desk
 from latecomer.service.http.app import Gate
 from latecomer.service.http.bodies import Intake
+from latecomer.service.http.direct import Respond
 from latecomer.service.http.door import Door
 from latecomer.service.http.reception import Reception
 from latecomer.service.keys import KeyFile
 from latecomer.service.logs import Log
 from latecomer.service.metrics import Metrics
 
-Extra = Callable[[Reception], Sequence[HTTPRouteHandler]]
-"""Routes that only a benchmark adds."""
+Extra = Callable[[Reception], Mapping[str, Respond]]
+"""Responders that only a benchmark adds."""
 
 
-def no_extra(reception: Reception) -> Sequence[HTTPRouteHandler]:
-    """What a server has beyond its own routes."""
-    return ()
+def no_extra(reception: Reception) -> Mapping[str, Respond]:
+    """What a server has beyond its own."""
+    return {}
 
 
 async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> None:

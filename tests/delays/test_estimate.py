@@ -13,7 +13,6 @@ from scipy.stats import ecdf
 from latecomer import delays
 from latecomer.delays import DelayCurve, DelayEstimate, DelayLaw
 from latecomer.delays.law import Delays, Floats
-from latecomer.errors import InputError, NotIdentifiableError
 
 ALMOST_NO_PRIOR = 1e-9
 
@@ -260,61 +259,3 @@ def test_maturity_of_many_ages() -> None:
     estimate = DelayEstimate(3)
     np.testing.assert_allclose(estimate.maturity([-1, 0, 2, 3, 99]), [0.0, 0.25, 0.75, 1.0, 1.0])
     assert estimate.maturity(0) == 0.25
-
-
-def test_tau_is_refused() -> None:
-    for holder in (DelayEstimate(10), DelayEstimate(10).curve()):
-        with pytest.raises(NotIdentifiableError, match=r"τ_m.* is not identifiable from conversions"):
-            holder.tau()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"window": -1}, "window must be at least 0; got -1"),
-        ({"window": "7d"}, "window must be a number of at least 0; got '7d'"),
-        ({"window": 5, "unit": 0}, "unit must be above 0"),
-        ({"window": 5, "prior": 0}, "prior must be above 0"),
-        ({"window": 1e9, "unit": 1}, "window must be at most 10,000,000 ticks of unit; got 1,000,000,000: choose a"),
-        ({"window": float("inf")}, "window must be at most 10,000,000 ticks of unit"),
-    ],
-)
-def test_arguments_that_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        DelayEstimate(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("stamps", "message"),
-    [
-        ((5, 4), "converted must not lie before decided, 5; got 4"),
-        ((float("nan"), 4), "decided must be a finite number; got nan"),
-        ((1, float("inf")), "converted must be a finite number; got inf"),
-        (("1", 2), "decided must be a finite number; got '1'"),
-    ],
-)
-def test_bad_stamps_change_nothing(stamps: tuple[Any, Any], message: str) -> None:
-    estimate = DelayEstimate(5)
-    estimate.add(1, 2)
-    before = estimate.to_dict()
-    with pytest.raises(InputError, match=message):
-        estimate.add(*stamps)
-    assert estimate.to_dict() == before
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"delays": [1]}, "delays must have 4 counts"),
-        ({"open": [0, 0, 0, -1]}, r"open\[3\] must be at least 0"),
-        ({"fresh": "x"}, "fresh must be a list"),
-        ({"now": None}, "now must be a tick"),
-        ({"extra": 1}, "data must be what to_dict gave"),
-        ({"prior": "c"}, "prior must be a number"),
-    ],
-)
-def test_damaged_data_is_refused(change: dict[str, object], message: str) -> None:
-    estimate = DelayEstimate(3)
-    estimate.add(1, 2)
-    with pytest.raises(InputError, match=message):
-        DelayEstimate.from_dict({**estimate.to_dict(), **change})

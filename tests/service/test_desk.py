@@ -1,7 +1,5 @@
 """The desk: bandits, decisions, reports, repeated requests, restarts, one owner."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 from machines import DAY, HOUR, FakeMachine, state_of, unit_rows
 
-from latecomer.errors import ConflictError, DamagedFileError, InputError, OwnedError, StoreError, UnknownBanditError
+from latecomer.errors import ConflictError, InputError, UnknownBanditError
 from latecomer.service.desk import Desk
 from latecomer.service.messages import Conversion, Revocation, Spec, Verdict
 
@@ -267,41 +265,3 @@ def test_threads_share_a_desk(desk: Desk) -> None:
     assert desk.stats("shop").rounds == 800
     assert desk.health.events == 802
     assert desk.health.commits < 802
-
-
-# ---- the file ----
-
-
-def test_one_owner_at_a_time(path: Path, desk: Desk) -> None:
-    with pytest.raises(OwnedError, match=r"owned by process \d+: a log has one owner at a time"):
-        Desk.open(path)
-    link = path.with_name("link.db")
-    link.symlink_to(path)
-    script = f"from latecomer.service.desk import Desk; Desk.open({str(link)!r})"
-    other = subprocess.run(  # noqa: S603 - our own words
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert "OwnedError" in other.stderr
-    desk.close()
-    Desk.open(path).close()
-
-
-def test_a_closed_desk_refuses(path: Path) -> None:
-    desk = Desk.open(path)
-    desk.create("shop", WEEK)
-    desk.close()
-    desk.close()
-    with pytest.raises(StoreError, match="the desk is closed"):
-        desk.decide("shop", OFFERS)
-
-
-def test_files_that_are_no_log(path: Path) -> None:
-    path.write_bytes(b"what a day" * 1000)
-    with pytest.raises(DamagedFileError, match="is damaged"):
-        Desk.open(path)
-    path.unlink()
-    with Desk.open(path) as desk:
-        desk.create("shop", WEEK)
-    path.write_bytes(b"")
-    with pytest.raises(DamagedFileError, match="is empty, and was a log before"):
-        Desk.open(path)

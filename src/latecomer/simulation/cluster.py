@@ -178,9 +178,10 @@ def _result(future: Any) -> Chunk:
             f"world and policies must be importable on the workers; there, {error}: install it there too, define the "
             "law in the script itself, or see cloudpickle.register_pickle_by_value"
         ) from error
-    except distributed.CancelledError as error:
+    except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
+        why = error if isinstance(error, distributed.CancelledError) else f"scheduler-connection-lost, {error}"
         raise LatecomerError(
-            f"the scheduler was lost, or the work cancelled, before all runs were done: {error}"
+            f"the scheduler was lost, or the work cancelled, before all runs were done: {why}"
         ) from error
     except distributed.KilledWorker as error:
         raise LatecomerError(

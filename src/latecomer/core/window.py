@@ -186,8 +186,10 @@ def is_sparse(needed: int, blocks: int) -> bool:
 def resized(cell: Cell, ring: Ring, blocks: int) -> Ring:
     """The same rounds in a ring of `blocks` blocks, the oldest in the first."""
     head, count = int(cell["head"][0]), int(cell["rounds"][0] - cell["oldest"][0] + 1)
-    spanned = spanned_blocks(head, count)
+    first, spanned = head // LANES, spanned_blocks(head, count)
+    to_end = min(spanned, len(ring) - first)
     other = new_ring(len(cell["B"][0]), blocks)
-    other[:spanned] = ring[(head // LANES + np.arange(spanned)) % len(ring)]
+    other[:to_end] = ring[first : first + to_end]
+    other[to_end:spanned] = ring[: spanned - to_end]
     cell["head"] = head % LANES
     return other

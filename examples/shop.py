@@ -52,7 +52,9 @@ def run(client: lc.Client) -> None:
 with TemporaryDirectory() as folder:
     command = [sys.executable, "-m", "latecomer", "serve", "--store", f"{folder}/shop.db", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:  # noqa: S603
-        port = json.loads(server.stderr.readline())["port"]  # the first line of its log
-        with lc.Client(f"http://127.0.0.1:{port}", timeout=60) as shop:
-            run(shop)
-        server.terminate()
+        try:
+            port = json.loads(server.stderr.readline())["port"]  # the first line of its log
+            with lc.Client(f"http://127.0.0.1:{port}", timeout=60) as shop:
+                run(shop)
+        finally:
+            server.terminate()

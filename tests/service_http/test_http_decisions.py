@@ -164,3 +164,34 @@ def test_the_short_way_is_counted_like_the_other(server: Server) -> None:
     for slash in ("", "/"):
         server.http.post(f"/v1/bandits/b/decisions{slash}", json={"actions": ROWS})
     assert count() == before + 2
+
+
+def test_features_are_another_body_though_they_give_the_same_rows(server: Server) -> None:
+    def asked(price: float) -> dict[str, object]:
+        return {"request_id": "scaled", "actions": [{"id": "x", "features": {"price": price}}]}
+
+    first, again = (server.http.post("/v1/bandits/b/decisions", json=asked(0.5)) for _ in range(2))
+    assert (first.status_code, first.json()) == (201, again.json())
+    other = server.http.post("/v1/bandits/b/decisions", json=asked(0.9))
+    assert (other.status_code, refusal(other)["code"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [("&".join(f"a{i}=1" for i in range(11)), "npy"), ("request_id=", "npy"), ("request_id=%ff", "npy")]
+    + [
+        ("request_id=a&request_id=b", "npy"),
+        ("request_id=a", "json"),
+        ("&".join(f"a{i}=1" for i in range(11)), "json"),
+    ],
+)
+def test_bad_queries(server: Server, query: str, kind: str) -> None:
+    file = io.BytesIO()
+    np.save(file, np.array(ROWS))
+    content = file.getvalue() if kind == "npy" else json.dumps({"actions": ROWS}).encode()
+    headers = {"Content-Type": "application/x-npy" if kind == "npy" else "application/json"}
+    for slash in ("", "/"):
+        refused = server.http.post(f"/v1/bandits/b/decisions{slash}?{query}", content=content, headers=headers)
+        assert (refused.status_code, refusal(refused)["code"]) == (400, "invalid")
+    refused = server.http.delete(f"/v1/bandits/b?{MANY}")
+    assert refused.status_code == 400

@@ -103,3 +103,4 @@ def test_what_is_in_doubt_is_left_to_the_careful_reader(body: str) -> None:
 def test_bytes_that_are_no_text_are_left_too() -> None:
     assert READER.read(b'{"actions": [[1, 2]], "request_id": "\xff"}', 2) is None
     assert READER.read(b"[" * 100_000, 2) is None
+    assert READER.read(b'\xef\xbb\xbf{"actions": [[1, 2]]}', 2) is None  # nor does the careful one pass over a mark

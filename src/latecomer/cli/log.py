@@ -80,7 +80,7 @@ def replay(
     span = int(window) if window is not None and window.isdecimal() else window
     if not store.is_file():
         raise InputError(f"STORE must be a store's file; {store} is not there")
-    with Desk.open(store) as desk:
+    with Desk.open(store, retention=None) as desk:  # pruning is the server's, which knows its retention
         stats = replayed(desk, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
     accepted, late = stats.conversions["accepted"], stats.conversions["late"]
     typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")

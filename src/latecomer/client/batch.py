@@ -71,6 +71,8 @@ def checked(conversion: Conversion) -> Conversion:
     share("value", conversion.value)
     if not isinstance(conversion.decision_id, str):
         raise InputError(f"decision_id must be a string, as it was given; got {conversion.decision_id!r}")
+    if not (conversion.occurred_at is None or isinstance(conversion.occurred_at, datetime)):
+        raise InputError(f"occurred_at must be a datetime; got {conversion.occurred_at!r}")
     return conversion
 
 

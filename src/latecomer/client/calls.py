@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from latecomer import errors
 from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+from latecomer.service.spans import written
 
 T = TypeVar("T")
 Actions = np.ndarray[Any, np.dtype[Any]] | Sequence[Sequence[float]]
@@ -62,11 +63,7 @@ def create(
     name: str, *, dim: int, window: int | str | timedelta, policy: str | None, parameters: Mapping[str, Any] | None
 ) -> Call[Info]:
     """PUT a bandit."""
-    if isinstance(window, timedelta):
-        if window % timedelta(seconds=1):
-            raise errors.InputError(f"window must be whole seconds; got {window!r}")
-        window = f"{window // timedelta(seconds=1)}s"
-    spec: dict[str, Any] = {"dim": dim, "window": window, "parameters": dict(parameters or {})}
+    spec: dict[str, Any] = {"dim": dim, "window": written(window), "parameters": dict(parameters or {})}
     if policy is not None:
         spec["policy"] = policy
     return Call(method="PUT", path=_path(name), gives=Info, content=_json(spec), patience=COMPILING)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from latecomer.arguments import share
@@ -18,7 +19,7 @@ from latecomer.policies.learner import Learner
 from latecomer.service import events
 from latecomer.service.births import Birth
 from latecomer.service.counters import Counters
-from latecomer.service.messages import Answer, Conversion, Revocation, Stats, Verdict
+from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats, Verdict
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,6 +56,8 @@ class Bandit:
         self.counters = Counters(self.in_rounds)
         self.unsaved = 0
         """Events since the latest snapshot."""
+        self.is_moving = False
+        """Whether its policy may have been moved by what nobody has the bytes of yet."""
         self.saved_at = birth.stamp
         """When that was begun."""
         self.saving = False
@@ -69,6 +72,7 @@ class Bandit:
         self, actions: Array, ids: Sequence[str] | None, *, now: int, digests: bytes = b""
     ) -> tuple[Answer, bytes]:
         """Decide, and what the log should say of it; `digests` are the request's and its body's, where it has an id."""
+        self.is_moving = True
         decision = self.learner.decide(actions, at=None if self.in_rounds else now / 1e6)
         index, round_, score = decision.index, decision.round, decision.score
         kind = events.ASKED if digests else events.DECISION
@@ -82,7 +86,9 @@ class Bandit:
             self.requests[digests[: events.DIGEST]] = round_
         self.rounds, self.stamp = round_, now
         self.unsaved += 1
-        return self.answer(round_, index=index, score=score, stamp=now, label=label), data
+        answer = self.answer(round_, index=index, score=score, stamp=now, label=label)
+        self.is_moving = False
+        return answer, data
 
     def answer(self, round: int, *, index: int, score: float, stamp: int, label: str | None) -> Answer:
         """An answer from what the log knows of it."""
@@ -93,6 +99,7 @@ class Bandit:
         """Credit conversions in their order: the verdicts, and what the log should say."""
         values = np.array([_value(conversion.value, i) for i, conversion in enumerate(conversions)])
         rounds, occurred = self._rounds(conversions), _occurred(conversions)
+        self.is_moving = True
         verdicts, delays = recorded.credit(self.learner, rounds, values, arrival(occurred, now))
         self.counters.add_conversions(verdicts, delays)
         told = _reports(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
@@ -103,6 +110,7 @@ class Bandit:
         """Take conversions back in their order: the verdicts, and what the log should say."""
         rounds, occurred = self._rounds(revocations), _occurred(revocations)
         stamps = arrival(occurred, now)
+        self.is_moving = True
         verdicts = self._taken_back(rounds, stamps)
         self.counters.add_revocations(verdicts)
         told = _reports(events.REVOCATIONS, events.REVOCATION, verdicts, rounds, occurred, now)
@@ -123,6 +131,7 @@ class Bandit:
             data += events.pack_unknown(kind, conversions * strangers, revocations * strangers)
         self.stamp = now
         self.unsaved += len(told)
+        self.is_moving = False
         return [recorded.VERDICTS[verdict] for verdict in verdicts.tolist()], data
 
     def _rounds(self, reports: Sequence[Conversion | Revocation]) -> Integers:
@@ -130,6 +139,8 @@ class Bandit:
 
     def round_of(self, decision_id: str) -> int:
         """The round of a decision's id; 0 where it is nobody's."""
+        if not isinstance(decision_id, str):
+            raise InputError(f"decision_id must be a text, as it was given; got {decision_id!r}")
         head, tail = decision_id[:17], decision_id[17:]
         lacks = self._lacks.get(head)
         if lacks is None or not 0 < len(tail) < 16 or tail[0] == "0" or not _HEX.issuperset(tail):
@@ -203,25 +214,31 @@ class Bandit:
 
     # ---- what it knows ----
 
-    def stats(self) -> Stats:
-        """Everything at a glance."""
+    def counts(self) -> Counts:
+        """What has happened: numbers that are there."""
         learner, counters = self.learner, self.counters
         drift, refactorisations = recorded.drift(learner)
-        curve = learner.delay_curve
-        return Stats(
+        return Counts(
             name=self.info.name,
             rounds=learner.rounds,
             pending=learner.pending,
             conversions=counters.by_name(counters.conversions),
             revocations=counters.by_name(counters.revocations),
+            delay_edges=counters.edges.tolist(),
+            delay_counts=counters.delays.tolist(),
+            drift=drift,
+            refactorisations=refactorisations,
+        )
+
+    def stats(self) -> Stats:
+        """Everything at a glance; what the policy knows is computed."""
+        learner, curve = self.learner, self.learner.delay_curve
+        return Stats(
+            **msgspec.structs.asdict(self.counts()),
             theta_hat=learner.theta_hat.tolist(),
             width=learner.width,
             pending_width=learner.pending_width,
-            delay_edges=counters.edges.tolist(),
-            delay_counts=counters.delays.tolist(),
             delay_curve=None if curve is None else np.column_stack(curve).tolist(),
-            drift=drift,
-            refactorisations=refactorisations,
         )
 
 

@@ -36,10 +36,18 @@ class Birth(Struct, frozen=True, kw_only=True):
     seed: int
     stamp: int
     heir_of: list[tuple[str, int]] = []
+    asked: Spec | None = None
+    """The specification as it was asked for, where `spec` says what it meant."""
 
     def encoded(self) -> bytes:
-        """As the log holds it."""
-        return msgspec.json.encode(self)
+        """As the log holds it; `InputError` where the log could not tell it again."""
+        try:
+            data = msgspec.json.encode(self)
+            if msgspec.json.decode(data, type=Birth) == self:
+                return data
+        except (TypeError, msgspec.MsgspecError) as error:
+            raise InputError(f"dim, window and parameters must be plain numbers and texts; {error}") from None
+        raise InputError(f"dim, window and parameters must be plain numbers and texts; got {self.spec!r}")
 
     def info(self) -> Info:
         """As the world sees it."""
@@ -67,7 +75,9 @@ def checked_name(name: str) -> str:
     return name
 
 
-def new_birth(number: int, name: str, spec: Spec, *, stamp: int, heir_of: list[tuple[str, int]] | None = None) -> Birth:
+def new_birth(
+    number: int, name: str, spec: Spec, *, asked: Spec, stamp: int, heir_of: list[tuple[str, int]] | None = None
+) -> Birth:
     """The birth of a bandit that has just been asked for."""
     return Birth(
         number=number,
@@ -77,6 +87,7 @@ def new_birth(number: int, name: str, spec: Spec, *, stamp: int, heir_of: list[t
         seed=secrets.randbits(62),
         stamp=stamp,
         heir_of=heir_of or [],
+        asked=asked,
     )
 
 
@@ -89,14 +100,14 @@ def resolved(spec: Spec) -> Spec:
     )
 
 
-def is_same(spec: Spec, asked: Spec) -> bool:
-    """Whether a bandit is what is asked for: 168h is 7d, and "recommended" what was so when it was created."""
-    mine, theirs = window_of(spec.window), window_of(asked.window)
-    if (type(mine), mine, spec.dim) != (type(theirs), theirs, asked.dim):
-        return False
-    if asked.policy == DEFAULT_POLICY and spec.policy == recommended.POLICY:
-        return all(spec.parameters.get(name) == value for name, value in asked.parameters.items())
-    return (spec.policy, spec.parameters) == (asked.policy, asked.parameters)
+def is_same(birth: Birth, asked: Spec) -> bool:
+    """Whether a bandit is what is asked for, in the words of its creation or in full: 168h is 7d either way."""
+    return _comparable(asked) in (_comparable(birth.spec), _comparable(birth.asked or birth.spec))
+
+
+def _comparable(spec: Spec) -> tuple[object, ...]:
+    window = window_of(spec.window)
+    return spec.dim, type(window), window, spec.policy, spec.parameters
 
 
 def learner_of(spec: Spec, seed: int) -> Learner:

@@ -5,7 +5,7 @@ ticket is on disk. An answer must not leave before that.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Self
@@ -13,7 +13,7 @@ from typing import Self
 import apsw
 import numpy.typing as npt
 
-from latecomer.errors import ConflictError, StoreError, UnknownBanditError
+from latecomer.errors import ConflictError, LatecomerError, StoreError, UnknownBanditError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import checked_name, is_same, learner_of, new_birth, resolved, warm_up
@@ -21,13 +21,13 @@ from latecomer.service.clock import Machine, ThisMachine
 from latecomer.service.files import clock_of, made_once
 from latecomer.service.keeping import DAY, Keeper
 from latecomer.service.log import DESK, connect, unreadable
-from latecomer.service.messages import Answer, Conversion, Health, Info, Revocation, Spec, Stats, Verdict
+from latecomer.service.messages import Answer, Conversion, Counts, Health, Info, Revocation, Spec, Stats, Verdict
 from latecomer.service.owner import Owner
 from latecomer.service.pruning import removing, strangers
 from latecomer.service.recovery import bandit_of, births
 from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
 from latecomer.service.spans import duration
-from latecomer.service.writer import Batch, Heads, OnCommit, Writer, on_disk
+from latecomer.service.writer import Batch, Heads, OnCommit, OnTrouble, Writer, on_disk
 
 Ticket = Batch
 
@@ -54,7 +54,7 @@ class Desk:
         self._lock = RLock()
         self._writer = Writer(connection, self._lock, heads)
         self._keeper = Keeper(self._writer, every=every, retention=keep)
-        self._closed = False
+        self._closed, self._lost = False, ""
         self.durable, self.wait, self.hurry = self._writer.durable, self._writer.wait, self._writer.hurry
         for bandit in self._bandits.values():
             bandit.saved_at = self._clock.now()
@@ -114,10 +114,10 @@ class Desk:
             known = self._known(name, asked)  # somebody else may have been faster
             if known is not None:
                 return known, False
-            birth = new_birth(self._free, name, spec, stamp=self._clock.now(), heir_of=heir_of)
-            self._free += 1
-            bandit = self._bandits[name] = Bandit(birth, birth.learner())
+            birth = new_birth(self._free, name, spec, asked=asked, stamp=self._clock.now(), heir_of=heir_of)
             created = events.text_event(events.CREATED, birth.encoded())
+            bandit = self._bandits[name] = Bandit(birth, birth.learner())
+            self._free += 1
             self._writer.append(DESK, created, count=1, rounds=0, stamp=birth.stamp)
             begun = bytes([events.BEGUN]) + bytes.fromhex(birth.epoch)
             ticket = self._append(bandit, begun, 1, 0)  # an heir's first events are older than itself
@@ -128,7 +128,7 @@ class Desk:
         known = self._bandits.get(name)
         if known is None:
             return None
-        if not is_same(known.birth.spec, spec):
+        if not is_same(known.birth, spec):
             raise ConflictError(f"bandit {name!r} exists with another specification: delete it, or choose another name")
         return known.info
 
@@ -156,6 +156,11 @@ class Desk:
         """What a bandit knows."""
         with self._lock:
             return self._bandit(name).stats()
+
+    def counts(self) -> list[Counts]:
+        """What has happened to every bandit."""
+        with self._lock:
+            return [bandit.counts() for bandit in self._bandits.values()]
 
     def _bandit(self, name: str) -> Bandit:
         try:
@@ -202,8 +207,12 @@ class Desk:
                     return known
             self._check_open()
             now = self._clock.now()
-            answer, data = bandit.decide(array, ids, now=now, digests=digests)
-            ticket = self._append(bandit, data, 1, now)
+            try:
+                answer, data = bandit.decide(array, ids, now=now, digests=digests)
+                ticket = self._append(bandit, data, 1, now)
+            except BaseException as error:
+                self._check_moved(bandit, error)
+                raise
             if digests:
                 request = digests[: events.DIGEST]
                 bandit.recent[request] = (answer, digests[events.DIGEST :], ticket)
@@ -212,21 +221,31 @@ class Desk:
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[list[Verdict], Ticket]:
         """Report conversions: a verdict for each, and the ticket to wait for before they leave."""
-        with self._lock:
-            bandit = self._bandit(name)
-            self._check_open()
-            now = self._clock.now()
-            verdicts, data = bandit.convert(conversions, now)
-            return verdicts, self._append(bandit, data, len(verdicts), now)
+        return self._report(name, Bandit.convert, conversions)
 
     def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[list[Verdict], Ticket]:
         """Take conversions back: a verdict for each, and the ticket to wait for before they leave."""
+        return self._report(name, Bandit.revoke, revocations)
+
+    def _report(
+        self, name: str, told: Callable[..., tuple[list[Verdict], bytes]], reports: object
+    ) -> tuple[list[Verdict], Ticket]:
         with self._lock:
             bandit = self._bandit(name)
             self._check_open()
             now = self._clock.now()
-            verdicts, data = bandit.revoke(revocations, now)
-            return verdicts, self._append(bandit, data, len(verdicts), now)
+            try:
+                verdicts, data = told(bandit, reports, now)
+                return verdicts, self._append(bandit, data, len(verdicts), now)
+            except BaseException as error:
+                self._check_moved(bandit, error)
+                raise
+
+    def _check_moved(self, bandit: Bandit, error: BaseException) -> None:
+        """A policy that was moved by what the log does not have must not be asked again, nor saved."""
+        if bandit.is_moving and not isinstance(error, LatecomerError):  # those refuse before anything moves
+            self._lost = f"a change was made and could not be logged ({error!r}): open the store again"
+        bandit.is_moving = False
 
     def _append(self, bandit: Bandit, data: bytes, count: int, now: int) -> Ticket:
         if not data:
@@ -246,33 +265,19 @@ class Desk:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError("the desk is closed: open it again")
-        if self._writer.failure:
-            raise StoreError(self._writer.failure)
+        if self._lost or self._writer.failure:
+            raise StoreError(self._lost or self._writer.failure or "")
 
     # ---- the whole ----
 
     @property
     def health(self) -> Health:
         """How it is: whether changes are taken, and what has been committed since it was opened."""
-        writer = self._writer
-        return Health(
-            failure=writer.failure,
-            snapshot_failure=writer.chore_failure,
-            commits=writer.commits,
-            events=writer.events,
-            bytes=writer.bytes,
-            commit_seconds=writer.seconds,
-            clock_offset=self._clock.ahead(),
-        )
+        return self._writer.health(lost=self._lost, clock_offset=self._clock.ahead())
 
-    @property
-    def on_commit(self) -> OnCommit | None:
-        """Called by the writer's thread after each commit with its events, bytes and seconds."""
-        return self._writer.on_commit
-
-    @on_commit.setter
-    def on_commit(self, function: OnCommit | None) -> None:
-        self._writer.on_commit = function
+    def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble) -> None:
+        """Be told by the writer's thread: of each commit, and when commits begin to fail, and work again."""
+        self._writer.on_commit, self._writer.on_trouble = on_commit, on_trouble
 
     def close(self) -> None:
         """Write what is left, take snapshots, and let the file go."""
@@ -281,7 +286,7 @@ class Desk:
                 return
             self._closed = True
             for bandit in self._bandits.values():
-                if bandit.unsaved and not self._writer.failure:
+                if bandit.unsaved and not (self._lost or self._writer.failure):
                     self._keeper.save(bandit, self._clock.now(), last=True)
         self._writer.stop()
         self.reader.close()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from latecomer.errors import InputError, UnknownBanditError
 from latecomer.service.clock import Machine
 from latecomer.service.desk import Desk
 from latecomer.service.messages import DEFAULT_POLICY, Answer, Conversion, Revocation, Spec, Stats, Verdict
+from latecomer.service.spans import written
 
 
 class OpenBandit:
@@ -74,7 +75,7 @@ def open(
     *,
     name: str = "default",
     dim: int | None = None,
-    window: int | str | None = None,
+    window: int | str | timedelta | None = None,
     policy: str = DEFAULT_POLICY,
     parameters: Mapping[str, Any] | None = None,
     retention: str | None = "7d",
@@ -89,8 +90,8 @@ def open(
     name
         The bandit's, for a file may have several.
     dim, window
-        What to make it with: d, and the window in rounds (an int) or time ("7d"). An existing bandit needs neither, and
-        is refused where they differ from its own.
+        What to make it with: d, and the window in rounds (an int) or time ("7d", or a timedelta). An existing bandit
+        needs neither, and is refused where they differ from its own.
     policy, parameters
         The policy's class and its keyword arguments.
     retention
@@ -111,7 +112,7 @@ def open(
     desk = Desk.open(path, clock=clock, retention=retention)
     try:
         if dim is not None and window is not None:
-            desk.create(name, Spec(dim=dim, window=window, policy=policy, parameters=dict(parameters or {})))
+            desk.create(name, Spec(dim=dim, window=written(window), policy=policy, parameters=dict(parameters or {})))
         desk.info(name)
     except UnknownBanditError:
         desk.close()

@@ -66,15 +66,12 @@ class Revocation(Struct, frozen=True, forbid_unknown_fields=True):
     occurred_at: datetime | None = None
 
 
-class Stats(Struct, frozen=True, kw_only=True):
-    """What a bandit knows, and what has happened to it.
+class Counts(Struct, frozen=True, kw_only=True):
+    """What has happened to a bandit.
 
-    `conversions` and `revocations` count verdicts. `width` is the policy's width as of the next round, `pending_width`
-    the part due to open rounds. `delay_edges` and `delay_counts` are a histogram of the delays of accepted conversions,
-    in seconds or rounds: a count for each edge (delays up to it, and above the one before), and one beyond.
-    `delay_curve` is the policy's own estimate, where it makes one: pairs of an age and the share of in-window
-    conversions that have come by then; which share of all conversions the window keeps cannot be known from inside it.
-    `drift` is max |V·V⁻¹ − I| at its last check.
+    `conversions` and `revocations` count verdicts. `delay_edges` and `delay_counts` are a histogram of the delays of
+    accepted conversions, in seconds or rounds: a count for each edge (delays up to it, and above the one before), and
+    one beyond. `drift` is max |V·V⁻¹ − I| at its last check.
     """
 
     name: str
@@ -82,14 +79,24 @@ class Stats(Struct, frozen=True, kw_only=True):
     pending: int
     conversions: dict[str, int]
     revocations: dict[str, int]
+    delay_edges: list[float]
+    delay_counts: list[int]
+    drift: float
+    refactorisations: int
+
+
+class Stats(Counts, frozen=True, kw_only=True):
+    """What has happened to a bandit (see `Counts`), and what it knows.
+
+    `width` is the policy's width as of the next round, `pending_width` the part due to open rounds. `delay_curve` is
+    the policy's own estimate, where it makes one: pairs of an age and the share of in-window conversions that have come
+    by then; which share of all conversions the window keeps cannot be known from inside it.
+    """
+
     theta_hat: list[float]
     width: float
     pending_width: float
-    delay_edges: list[float]
-    delay_counts: list[int]
     delay_curve: list[list[float]] | None
-    drift: float
-    refactorisations: int
 
 
 class Health(Struct, frozen=True, kw_only=True):

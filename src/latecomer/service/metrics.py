@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from latecomer.service.desk import Desk
-    from latecomer.service.messages import Stats
+    from latecomer.service.messages import Counts
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS"})
@@ -51,9 +51,8 @@ class Metrics:
         self._commit_bytes = Counter("latecomer_commit_bytes", "Bytes committed.", registry=self._registry)
         self._routes: dict[tuple[str, str], Histogram] = {}
         self._registry.register(_DeskNumbers(desk))
-        desk.on_commit = self._committed
 
-    def _committed(self, events: int, size: int, seconds: float) -> None:
+    def committed(self, events: int, size: int, seconds: float) -> None:
         """The writer's thread has made a group of events durable."""
         self._commit_seconds.observe(seconds)
         self._commit_events.observe(events)
@@ -95,13 +94,17 @@ class _DeskNumbers(Collector):
         health = self._desk.health
         yield GaugeMetricFamily("latecomer_store_failing", "1 while commits fail.", float(health.failure is not None))
         yield GaugeMetricFamily(
+            "latecomer_snapshots_failing",
+            "1 where the latest snapshot or pruning failed.",
+            float(health.snapshot_failure is not None),
+        )
+        yield GaugeMetricFamily(
             "latecomer_clock_ahead_seconds", "The desk's time minus the wall's.", health.clock_offset
         )
-        every = [self._desk.stats(info.name) for info in self._desk.bandits()]
-        yield from _per_bandit(every)
+        yield from _per_bandit(self._desk.counts())
 
 
-def _per_bandit(every: "list[Stats]") -> Iterable[Metric]:
+def _per_bandit(every: "list[Counts]") -> Iterable[Metric]:
     decisions = CounterMetricFamily("latecomer_decisions", "Decisions made.", labels=["bandit"])
     verdicts = CounterMetricFamily("latecomer_verdicts", "Verdicts given.", labels=["bandit", "of", "verdict"])
     pending = GaugeMetricFamily("latecomer_pending", "Decisions that may still convert.", labels=["bandit"])
@@ -123,7 +126,7 @@ def _per_bandit(every: "list[Stats]") -> Iterable[Metric]:
     return decisions, verdicts, pending, drift, refactored, delays
 
 
-def _cumulative(stats: "Stats") -> list[tuple[str, float]]:
+def _cumulative(stats: "Counts") -> list[tuple[str, float]]:
     """Prometheus wants the count of all delays up to each edge."""
     edges = [*(f"{edge:g}" for edge in stats.delay_edges), "+Inf"]
     total, buckets = 0, []

@@ -73,7 +73,7 @@ def _from_snapshot(connection: apsw.Connection, birth: Birth) -> tuple[Bandit, i
     for key in reversed(keys(connection, birth.number)):
         try:
             return _thawed(connection, birth, key)
-        except (DamagedFileError, apsw.CorruptError, UnicodeDecodeError):
+        except (DamagedFileError, InputError, apsw.CorruptError, UnicodeDecodeError):
             continue  # an older one and more of the log tell the same; where the log is damaged, reading it says so
     return None
 

@@ -49,7 +49,9 @@ def body_digest(actions: Array, ids: Sequence[str] | None) -> bytes:
 
 
 def checked_ids(ids: Sequence[str], count: int) -> None:
-    """One short text for each action."""
+    """One short text for each action, in their order."""
+    if not isinstance(ids, list | tuple):
+        raise InputError(f"ids must be a list of texts, one for each action; got {type(ids).__name__}: make it a list")
     if len(ids) != count:
         raise InputError(f"ids must name every action, {count}; got {len(ids)}")
     for id_ in ids:

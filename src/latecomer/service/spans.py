@@ -38,4 +38,15 @@ def duration(text: str, *, name: str = "window") -> timedelta:
 
 def window_of(window: int | str) -> int | timedelta:
     """A window as a policy takes it: an int is rounds, text is a time."""
+    if type(window) is not int and not isinstance(window, str):
+        raise InputError(f"window must be a number of rounds (an int) or a time such as '7d'; got {window!r}")
     return duration(window) if isinstance(window, str) else window
+
+
+def written(window: int | str | timedelta) -> int | str:
+    """A window as it is written down: a time in whole seconds."""
+    if not isinstance(window, timedelta):
+        return window
+    if window % timedelta(seconds=1):
+        raise InputError(f"window must be whole seconds; got {window!r}")
+    return f"{window // timedelta(seconds=1)}s"

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, RLock, Thread
 
@@ -17,12 +16,17 @@ import apsw
 
 from latecomer.errors import StoreError
 from latecomer.service.log import GENESIS, Row, append, sealed
+from latecomer.service.messages import Health
+from latecomer.service.waking import tell
 
 Chore = Iterator[None]
 """Work in small steps, each a transaction of its own, between commits."""
 Heads = dict[int, tuple[int, bytes]]
 """The latest row of each chain: its number and its checksum."""
 OnCommit = Callable[[int, int, float], None]
+"""Its events, bytes and seconds."""
+OnTrouble = Callable[[str | None], None]
+"""Why commits fail, or None once they do no longer."""
 _FEW = 4
 """Events in a batch of a desk that is not busy."""
 
@@ -84,6 +88,7 @@ class Writer:
         self.chore_failure: str | None = None
         self.commits, self.events, self.bytes, self.seconds = 0, 0, 0, 0.0
         self.on_commit: OnCommit | None = None
+        self.on_trouble: OnTrouble | None = None
         self._connection = connection
         self._lock = lock
         self._changed = Condition(lock)
@@ -154,6 +159,18 @@ class Writer:
         self.hurry()
         self._queue.put(None)
         self._thread.join()
+
+    def health(self, *, lost: str, clock_offset: float) -> Health:
+        """How it does; `lost` is why nothing more may be written, where that is so."""
+        return Health(
+            failure=lost or self.failure,
+            snapshot_failure=self.chore_failure,
+            commits=self.commits,
+            events=self.events,
+            bytes=self.bytes,
+            commit_seconds=self.seconds,
+            clock_offset=clock_offset,
+        )
 
     # ---- the thread ----
 
@@ -245,7 +262,7 @@ class Writer:
     def _finish(self, batch: Batch, events: int, size: int, seconds: float) -> None:
         with self._lock:
             batch.done = True
-            self.failure = None
+            recovered, self.failure = self.failure is not None, None
             self._uncommitted.remove(batch)
             waiters = batch.waiters
             for table, key in batch.asked:
@@ -254,35 +271,20 @@ class Writer:
                 self._changed.notify_all()
             self.commits, self.events, self.bytes = self.commits + 1, self.events + events, self.bytes + size
             self.seconds += seconds
-        _tell(waiters, None)
+        tell(waiters, None)
+        if recovered and self.on_trouble:
+            self.on_trouble(None)
         if self.on_commit:
             self.on_commit(events, size, seconds)
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
+            is_news = self.failure is None
             self.failure = f"the log cannot be written: {error}; nothing new is decided or credited until it can"
             waiters = [waiter for batch in self._uncommitted for waiter in batch.waiters]
             for batch in self._uncommitted:
                 batch.waiters = []
             self._changed.notify_all()
-        _tell(waiters, self.failure)
-
-
-def _tell(waiters: list[asyncio.Future[None]], failure: str | None) -> None:
-    """Wake those who wait, each loop once."""
-    loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for waiter in waiters:
-        loops.setdefault(waiter.get_loop(), []).append(waiter)
-    for loop, theirs in loops.items():
-        with suppress(RuntimeError):  # the loop has been closed, and nobody waits
-            loop.call_soon_threadsafe(_settle, theirs, failure)
-
-
-def _settle(waiters: list[asyncio.Future[None]], failure: str | None) -> None:
-    for waiter in waiters:
-        if waiter.done():
-            continue
-        if failure is None:
-            waiter.set_result(None)
-        else:
-            waiter.set_exception(StoreError(failure))
+        tell(waiters, self.failure)
+        if is_news and self.on_trouble:
+            self.on_trouble(self.failure)

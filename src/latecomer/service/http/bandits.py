@@ -2,7 +2,6 @@
 
 import asyncio
 from typing import Any
-from urllib.parse import parse_qs
 
 import msgspec
 from litestar import Request, delete, get, put
@@ -11,6 +10,7 @@ from litestar.response.base import ASGIResponse
 from msgspec import Struct
 
 from latecomer.service.http.errors import invalid
+from latecomer.service.http.query import asked
 from latecomer.service.http.reception import Reception, answer
 from latecomer.service.messages import Info, Spec
 
@@ -66,8 +66,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         name = request.path_params["name"]
         door.admit(request.scope, "admin", name)
         info = desk.info(name)
-        asked = parse_qs(request.scope["query_string"].decode("latin-1"), max_num_fields=10)
-        if asked.get("confirm") != [name]:
+        if asked(request.scope, "confirm") != name:
             raise invalid("confirm must repeat the bandit's name: all that it has learnt is deleted with it", "confirm")
         await asyncio.to_thread(desk.delete, name)
         reception.log.info("bandit deleted", bandit=name)

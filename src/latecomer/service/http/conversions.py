@@ -1,5 +1,6 @@
 """POST /v1/bandits/{name}/conversions and …/revocations: one, or a list; a verdict for each, in their order."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -24,24 +25,20 @@ class Verdicts(Struct, frozen=True):
 
 def responders(reception: Reception) -> dict[str, Respond]:
     """Both of them, over this reception's desk."""
-    desk, door = reception.desk, reception.door
-    conversions: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Conversions)
-    revocations: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Revocations)
+    desk = reception.desk
+    return {
+        "conversions": _responder(reception, msgspec.json.Decoder(Conversions), desk.convert),
+        "revocations": _responder(reception, msgspec.json.Decoder(Revocations), desk.revoke),
+    }
 
-    async def convert(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
-        door.admit(scope, "convert", name)
-        desk.info(name)
-        told = await reception.json(scope, receive, conversions)
-        verdicts, ticket = desk.convert(name, told if isinstance(told, list) else [told])
+
+def _responder(reception: Reception, decoder: "msgspec.json.Decoder[Any]", report: Callable[..., Any]) -> Respond:
+    async def respond(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
+        reception.door.admit(scope, "convert", name)
+        reception.desk.info(name)
+        told = await reception.json(scope, receive, decoder)
+        verdicts, ticket = report(name, told if isinstance(told, list) else [told])
         await reception.durable(ticket)
         return 200, encode(Verdicts(verdicts))
 
-    async def revoke(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
-        door.admit(scope, "convert", name)
-        desk.info(name)
-        told = await reception.json(scope, receive, revocations)
-        verdicts, ticket = desk.revoke(name, told if isinstance(told, list) else [told])
-        await reception.durable(ticket)
-        return 200, encode(Verdicts(verdicts))
-
-    return {"conversions": convert, "revocations": revoke}
+    return respond

@@ -1,8 +1,8 @@
 """POST /v1/bandits/{name}/decisions: vectors, raw features, or an array in NumPy's format."""
 
 import asyncio
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import parse_qs
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from latecomer.service.http.bodies import NPY, array_of
 from latecomer.service.http.direct import Respond
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.plain import PlainReader
+from latecomer.service.http.query import asked
 from latecomer.service.http.reception import LARGE, Reception, decoded, encode
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Choice(Struct, frozen=True):
     rows: npt.NDArray[np.float64]
     ids: list[str] | None
     request_id: str | None
+    body: bytes | None = None
+    """What stands for the body, where the rows do not: features that are scaled alike become the same rows."""
 
 
 _decoder = msgspec.json.Decoder(DecisionRequest)
@@ -65,15 +68,18 @@ def responders(reception: Reception) -> dict[str, Respond]:
         door.admit(scope, "decide", name)
         info = desk.info(name)
         body, kind = await intake.read(scope, receive)
+        outside = asked(scope, "request_id")
         if kind == NPY:
-            choice = _from_array(scope, body)
+            choice = _from_array(body, outside)
+        elif outside is not None:
+            raise invalid("request_id must stand in the body, where that is JSON", "request_id")
         elif _is_heavy(body):
             choice = await asyncio.to_thread(_from_json, body, info, limits)
         else:
             plain = reader.read(body, info.dim)
             choice = _from_json(body, info, limits) if plain is None else Choice(*plain)
         _check(choice, info, most)
-        result, ticket = desk.decide(name, choice.rows, choice.ids, request_id=choice.request_id)
+        result, ticket = desk.decide(name, choice.rows, choice.ids, request_id=choice.request_id, body=choice.body)
         await reception.durable(ticket)
         return 201, encode(result)
 
@@ -86,15 +92,15 @@ def _is_heavy(body: bytes) -> bool:
 
 
 def _from_json(body: bytes, info: "Info", limits: Settings) -> Choice:
-    asked: DecisionRequest = decoded(body, _decoder)
+    request: DecisionRequest = decoded(body, _decoder)
     most = limits.max_actions
-    if not 1 <= len(asked.actions) <= most:
-        raise invalid(f"actions must be 1 to {most} (the setting max_actions); got {len(asked.actions)}", "actions")
-    if isinstance(asked.actions[0], DescribedAction):
-        return _from_features(asked, info, limits.max_terms)
-    if asked.context is not None:
+    if not 1 <= len(request.actions) <= most:
+        raise invalid(f"actions must be 1 to {most} (the setting max_actions); got {len(request.actions)}", "actions")
+    if isinstance(request.actions[0], DescribedAction):
+        return _from_features(request, info, limits.max_terms)
+    if request.context is not None:
         raise invalid("context is for actions that have features", "context")
-    return Choice(_array(asked.actions, info.dim), asked.ids, asked.request_id)
+    return Choice(_array(request.actions, info.dim), request.ids, request.request_id)
 
 
 def _array(rows: list[list[float] | DescribedAction], dim: int) -> npt.NDArray[np.float64]:
@@ -108,29 +114,33 @@ def _array(rows: list[list[float] | DescribedAction], dim: int) -> npt.NDArray[n
     return np.array(rows, np.float64)
 
 
-def _from_features(asked: DecisionRequest, info: "Info", most: int) -> Choice:
-    if asked.ids is not None:
+def _from_features(request: DecisionRequest, info: "Info", most: int) -> Choice:
+    if request.ids is not None:
         raise invalid("ids must be left out where actions have an id each", "ids")
-    described = [action for action in asked.actions if isinstance(action, DescribedAction)]
-    if len(described) != len(asked.actions):
+    described = [action for action in request.actions if isinstance(action, DescribedAction)]
+    if len(described) != len(request.actions):
         raise invalid("actions must all be rows of numbers, or all have features", "actions")
-    around = 1 + _count(asked.context or {})
+    around = 1 + _count(request.context or {})
     if sum(around * (1 + _count(action.features)) for action in described) > most:
         raise invalid(f"features must give at most {most} terms, products included (the setting max_terms)", "actions")
-    rows = hashed(asked.context or {}, [action.features for action in described], info.dim)
-    return Choice(rows, [action.id for action in described], asked.request_id)
+    rows = hashed(request.context or {}, [action.features for action in described], info.dim)
+    body = (
+        None
+        if request.request_id is None
+        else blake2b(encode((request.context or {}, described)), digest_size=16).digest()
+    )
+    return Choice(rows, [action.id for action in described], request.request_id, body)
 
 
 def _count(features: Features) -> int:
     return sum(len(value) if isinstance(value, list) else 1 for value in features.values())
 
 
-def _from_array(scope: Any, body: bytes) -> Choice:
+def _from_array(body: bytes, request_id: str | None) -> Choice:
     """An array has no room for a request id: the query has."""
-    asked = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=10).get("request_id")
-    if asked is not None and not (len(asked) == 1 and 1 <= len(asked[0]) <= _LONGEST):
-        raise invalid(f"request_id must be one, of 1 to {_LONGEST} characters", "request_id")
-    return Choice(array_of(body), None, asked[0] if asked else None)
+    if request_id is not None and not 1 <= len(request_id) <= _LONGEST:
+        raise invalid(f"request_id must be of 1 to {_LONGEST} characters", "request_id")
+    return Choice(array_of(body), None, request_id)
 
 
 def _check(choice: Choice, info: "Info", most: int) -> None:

@@ -33,6 +33,8 @@ class PlainReader:
 
     def read(self, body: bytes, dim: int) -> Read | None:
         """Rows, ids and the request's id; None where there is any doubt."""
+        if body[:1] != b"{":  # simdjson would pass over a byte order mark
+            return None
         try:
             return self._read(self._parser.parse(body), body, dim)
         except _DOUBT:

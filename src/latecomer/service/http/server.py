@@ -5,6 +5,7 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -38,12 +39,13 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
     if not alone and not keys.keys():
         raise InputError(
             f"host must be a loopback address as long as there are no keys; got {settings.host!r}: "
-            f"make one with `latecomer keys add --keys {settings.keys_file}`"
+            f"make one with `latecomer keys add --scope admin --keys {settings.keys_file}`"
         )
     port = free_port(settings.host, settings.port)
     desk = Desk.open(settings.store, snapshot_every=settings.snapshot_every, retention=settings.retention)
     try:
         metrics = Metrics(desk)
+        desk.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log))
         reception = Reception(
             desk=desk,
             settings=settings,
@@ -61,6 +63,13 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
     finally:
         desk.close()
     log.info("stopped")
+
+
+def _say_trouble(log: Log, failure: str | None) -> None:
+    if failure is None:
+        log.info("the store can be written again")
+    else:
+        log.error("the store cannot be written", why=failure)
 
 
 async def _until(told: asyncio.Event, server: Server, log: Log, patience: float) -> None:

@@ -1,0 +1,103 @@
+"""What a caller gets wrong, or what goes wrong on the way, leaves no store behind that cannot be opened."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import latecomer as lc
+from latecomer.errors import ConflictError, InputError, StoreError
+from latecomer.service.bandit import Bandit
+from latecomer.service.desk import Desk
+from latecomer.service.messages import Spec
+
+ROWS = np.eye(2)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.db"
+
+
+@pytest.mark.parametrize("ids", [{"a": 1, "b": 2}, {"a": 1, "b": 2}.keys(), {"a", "b"}, "ab", np.array(["a", "b"])])
+def test_ids_that_are_no_list_change_nothing(path: Path, ids: Any) -> None:
+    with lc.open(path, dim=2, window=100) as bandit:
+        bandit.decide(ROWS)
+        with pytest.raises(InputError, match=r"ids must be a list of texts.*make it a list"):
+            bandit.decide(ROWS, ids=ids)
+        assert bandit.decide(ROWS, ids=("a", "b")).round == 2
+    with lc.open(path) as bandit:
+        assert bandit.decide(ROWS).round == 3
+
+
+def test_a_decision_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lc.open(path, dim=2, window=100) as bandit:
+        kept = bandit.decide(ROWS)
+        with monkeypatch.context() as broken:
+            broken.setattr(Bandit, "answer", lambda *_, **__: 1 // 0)
+            with pytest.raises(ZeroDivisionError):
+                bandit.decide(ROWS)
+        with pytest.raises(StoreError, match=r"could not be logged .*ZeroDivisionError.*: open the store again"):
+            bandit.decide(ROWS)
+        with pytest.raises(StoreError, match="open the store again"):
+            bandit.convert(kept.decision_id)
+    with lc.open(path) as bandit:
+        assert bandit.stats().rounds == 1
+        assert bandit.convert(kept.decision_id) is lc.Verdict.ACCEPTED
+        assert bandit.decide(ROWS).round == 2
+
+
+def test_a_mistake_before_anything_moved_is_but_a_mistake(path: Path) -> None:
+    with lc.open(path, dim=2, window=100) as bandit:
+        with pytest.raises(InputError, match="decision_id must be a text"):
+            bandit.convert(5)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="actions must be finite"):
+            bandit.decide(ROWS * np.nan)
+        assert bandit.decide(ROWS).round == 1
+
+
+def test_a_window_may_be_a_timedelta(path: Path) -> None:
+    with lc.open(path, dim=2, window=timedelta(days=7)) as bandit:
+        bandit.decide(ROWS)
+    with lc.open(path, dim=2, window="7d") as bandit:  # the same, and the log tells it again
+        assert bandit.decide(ROWS).round == 2
+    with pytest.raises(InputError, match="window must be whole seconds"):
+        lc.open(path, name="other", dim=2, window=timedelta(milliseconds=1))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"dim": np.int64(2)},
+        {"window": np.int64(5)},
+        {"window": 5.0},
+        {"window": True},
+        {"policy": "OTFLinUCB", "parameters": {"exploration": np.float64(0.5), "ridge": np.float32(1)}},
+    ],
+)
+def test_what_the_log_could_not_tell_again_is_refused(path: Path, spec: dict[str, Any]) -> None:
+    with Desk.open(path) as desk:
+        desk.create("there", Spec(dim=2, window=5))
+        with pytest.raises(InputError, match="must be"):
+            desk.create("b", Spec(**{"dim": 2, "window": 5, **spec}))
+        assert [info.name for info in desk.bandits()] == ["there"]
+        assert desk.create("b", Spec(dim=2, window=5))[1]
+    with Desk.open(path) as desk:
+        assert [info.name for info in desk.bandits()] == ["b", "there"]
+
+
+def test_another_specification_is_another_one(path: Path) -> None:
+    plain, tuned = Spec(dim=2, window=5), Spec(dim=2, window=5, parameters={"exploration": 0.9})
+    with Desk.open(path) as desk:
+        for name, mine, other in (("plain", plain, tuned), ("tuned", tuned, plain)):
+            assert desk.create(name, mine)[1]
+            assert not desk.create(name, mine)[1]
+            with pytest.raises(ConflictError):
+                desk.create(name, other)
+        full = desk.info("tuned")
+        again = Spec(dim=full.dim, window=full.window, policy=full.policy, parameters=full.parameters)
+        assert not desk.create("tuned", again)[1]  # what it is, in full, is the same too
+    with Desk.open(path) as desk, pytest.raises(ConflictError):
+        desk.create("tuned", plain)

@@ -1,5 +1,7 @@
 """A million updates, and an inverse that is still one."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -86,6 +88,19 @@ def test_one_arm_for_ever_and_hardly_any_ridge(policy: lc.MaturedLinTS, rounds: 
     assert np.isfinite(policy.theta_hat).all()
     if isinstance(policy, lc.MaturedLinTS):
         assert arm @ policy.theta_hat == pytest.approx(conversions / rounds, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["OTFLinUCB", "LinUCB", "OTFLinTS"])
+@pytest.mark.parametrize("ridge", [1e-10, 1e-8])
+def test_one_arm_for_ever_in_twenty_dimensions(tmp_path: Path, name: str, ridge: float) -> None:
+    """Nineteen directions are rounding: whatever widths are worth there, they are numbers, and a file can be read."""
+    policy = getattr(lc, name)(20, 10, ridge=ridge, **({"seed": 0} if name == "OTFLinTS" else {}))
+    arm = np.random.default_rng(1).random(20)
+    sets = np.tile(np.array([arm, arm / 2]) / np.linalg.norm(arm) / (1 + 1e-9), (4096, 1, 1))
+    for _ in range(5):
+        assert np.isfinite([decision.score for decision in policy.decide_many(sets)]).all()
+    policy.save(tmp_path / "policy")
+    assert lc.load(tmp_path / "policy").rounds == policy.rounds
 
 
 def test_refactorisation_mends_a_spoilt_inverse() -> None:

@@ -7,6 +7,7 @@ Numba has no name for `dtrmm`, so kernels call SciPy's by a symbol, which `ready
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -32,15 +33,20 @@ def ready() -> None:
     """Before a kernel for long actions is compiled or loaded; nobody else should wait for SciPy."""
     from llvmlite.binding import add_symbol  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    add_symbol(_SYMBOL, get_cython_function_address("scipy.linalg.cython_blas", "dtrmm"))
+    address = get_cython_function_address("scipy.linalg.cython_blas", "dtrmm")
+    if "int64" in repr(import_module("scipy.linalg.cython_blas").__pyx_capi__["dtrmm"]):
+        raise RuntimeError("SciPy's BLAS must count in 32 bits, as its wheels do; this build counts in 64")
+    add_symbol(_SYMBOL, address)
 
 
 @kernel
 def squared_norms(matrix: Array, actions: Array, out: Array) -> None:
-    """out[k] = ‖a_k‖² in the norm of a symmetric matrix."""
+    """out[k] = ‖a_k‖² in the norm of a symmetric matrix; rounding makes none of them negative."""
     dim = matrix.shape[0]
     if dim > UNROLLED:
         norms_by_blas(matrix, actions, out)
+        for k in range(actions.shape[0]):
+            out[k] = max(0.0, out[k])
         return
     for k in range(actions.shape[0]):
         total = 0.0
@@ -49,7 +55,7 @@ def squared_norms(matrix: Array, actions: Array, out: Array) -> None:
             for j in range(i):
                 below += matrix[i, j] * actions[k, j]
             total += (2.0 * below + matrix[i, i] * actions[k, i]) * actions[k, i]
-        out[k] = total
+        out[k] = max(0.0, total)
 
 
 def norms_by_blas(matrix: Array, actions: Array, out: Array) -> None:
@@ -82,7 +88,9 @@ def _by_a_triangle(matrix: Array, actions: Array, out: Array) -> None:
     products = np.empty((min(CHUNK, count), dim))
     for low in range(0, count, CHUNK):
         high = min(low + CHUNK, count)
-        products[: high - low] = actions[low:high]
+        for k in range(low, high):
+            for i in range(dim):
+                products[k - low, i] = actions[k, i]
         columns[0] = high - low  # BLAS reads arrays the other way: an action is a column
         _dtrmm(
             left.ctypes, upper.ctypes, plain.ctypes, plain.ctypes, rows.ctypes, columns.ctypes,

@@ -31,6 +31,8 @@ def absorb(state: State, action: Array) -> float:
     u = state.u
     multiply(state.V_inv, action, u)
     c = dot(action, u, dim)
+    if c < 0.0:  # V⁻¹ is positive; what rounding has left of it is not
+        c, state.residual = 0.0, np.inf
     shrink = 1.0 / (1.0 + c)
     for i in range(dim):
         a_i = action[i]
@@ -46,8 +48,8 @@ def absorb(state: State, action: Array) -> float:
 
 @kernel
 def is_check_due(state: State, c: float) -> bool:
-    """Every 1,024 updates or 8d, whichever is more: an O(d³) check costs less than O(d²) a round."""
-    return c > STEEP or state.rounds % max(1024, 8 * state.B.shape[0]) == 0
+    """Every 1,024 updates or 8d, whichever is more: an O(d³) check costs less than O(d²) a round. Or for a reason."""
+    return c > STEEP or state.residual == np.inf or state.rounds % max(1024, 8 * state.B.shape[0]) == 0
 
 
 @kernel
@@ -75,7 +77,9 @@ def refactorise(state: State) -> None:
     dim = state.B.shape[0]
     upper = state.V.copy()
     for k in range(dim):
-        upper[k, k] = math.sqrt(max(upper[k, k], EPSILON * state.V[k, k]))
+        # V ≥ λI, so no pivot is below λ; and what so many sums' rounding may have made is not told from 0.
+        least = max(state.ridge, state.rounds * EPSILON * state.V[k, k])
+        upper[k, k] = math.sqrt(max(upper[k, k], least))
         for j in range(k + 1, dim):
             upper[k, j] /= upper[k, k]
         for i in range(k + 1, dim):

@@ -77,7 +77,7 @@ UNSTAMPED = np.iinfo(np.int64).min
 def state_dtype(
     tag: str, dim: int, *, sampled: bool, numbers: tuple[str, ...], extras: tuple[tuple[str, str, tuple[int, ...]], ...]
 ) -> np.dtype[np.void]:
-    """The record of a policy. The first field's name tells the compiler whose it is (see `policies.dispatch`)."""
+    """The record of a policy. The first field's name tells the compiler whose it is (see `policies.algorithm`)."""
     root = dim if sampled else 1
     fields: list[Any] = [
         (tag, np.int64),

@@ -15,6 +15,7 @@ from numba.extending import overload
 from latecomer.core.ridge import estimate as ridge_estimate
 from latecomer.core.state import Array, Extras, Ring, State
 from latecomer.core.width import pending_width_at
+from latecomer.errors import InputError
 from latecomer.policies.randomness import Draw
 
 
@@ -94,7 +95,10 @@ def settles(tag: str) -> bool:
 
 def tag_of(policy: type) -> str:
     """The algorithm of a class: its own, or the nearest that it inherits."""
-    return next(parent.__name__ for parent in policy.__mro__ if parent.__name__ in ALGORITHMS)
+    for parent in policy.__mro__:
+        if parent.__name__ in ALGORITHMS:
+            return parent.__name__
+    raise InputError(f"a policy must have an algorithm; {policy.__name__} has none: register it in ALGORITHMS")
 
 
 def _of(record_type: Any) -> Algorithm:

@@ -61,7 +61,7 @@ ALGORITHMS["ImputedLinTS"] = Algorithm(
 
 
 class ImputedLinTS(Sampler):
-    """Posterior sampling over θ, the delay law and the conversions to come; parameters as in `OTFLinTS`.
+    """Posterior sampling over θ, the delay law and the conversions to come; parameters as in `LinTS`.
 
     `theta_hat` is V⁻¹B, as if nothing more would come: what it imputes changes with every round.
 

@@ -24,11 +24,9 @@ from latecomer.policies.catalogue import POLICIES
 from latecomer.policies.knowledge import Knowledge
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
-from latecomer.policies.records import NO_ROUND, Decision, Verdict, round_of
+from latecomer.policies.records import NO_ROUND, VERDICTS, Decision, Verdict, round_of
 from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, stamp_of, system_clock
 from latecomer.policies.storage import packed, write
-
-_VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)  # by the kernels' numbers
 
 
 class Learner(Knowledge):
@@ -100,6 +98,7 @@ class Learner(Knowledge):
         if draws is not None:  # none is spent on a mistake
             if not memory.admits(actions):
                 actions = self._admitted(actions)
+            memory.ready(actions, draws)
             draws = self._randomness.draws_of_one(self._dim)
         index, round_, score = memory.step(memory.state, memory.ring, actions, stamp, draws)
         if index < 0:
@@ -183,7 +182,7 @@ class Learner(Knowledge):
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         memory = self._memory
         credit = memory.credit or memory.ready_credit()
-        return _VERDICTS[credit(memory.state, memory.ring, round_, value, stamp)]
+        return VERDICTS[credit(memory.state, memory.ring, round_, value, stamp)]
 
     def revoke(self, decision: Decision | int, *, at: Moment | None = None) -> Verdict:
         """Take a credited conversion back, for good, while its window is open: a purchase that was returned.
@@ -193,7 +192,7 @@ class Learner(Knowledge):
         """
         round_ = round_of(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
-        return _VERDICTS[self._memory.revoke(round_, stamp)]
+        return VERDICTS[self._memory.revoke(round_, stamp)]
 
     def _arrival_stamp(self, round_: int, at: Moment | None) -> int:
         if self._in_rounds:

@@ -32,6 +32,8 @@ ALGORITHMS["LinTS"] = Algorithm(choose=choose, width=unit, draw=Draw.NORMAL, sam
 class LinTS(Sampler):
     """Thompson sampling without regard to delay; parameters as in `OTFLinTS`.
 
+    (Those of `Sampler`: it has no `delta` and no `beta`.)
+
     Examples
     --------
     >>> import latecomer as lc

@@ -63,7 +63,7 @@ ALGORITHMS["LogisticLinTS"] = Algorithm(
 class LogisticLinTS(Sampler):
     """Posterior sampling in a logistic model; `theta_hat` is β̂, and a decision's score is in logits.
 
-    Parameters as in `OTFLinTS`, but that `ridge` is the precision of the prior on β: a rate of 1 % is a logit of
+    Parameters as in `LinTS`, and `ridge` is the precision of the prior on β: a rate of 1 % is a logit of
     −4.6, so that it should be small.
 
     Examples

@@ -14,11 +14,11 @@ from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, Integers, new
 from latecomer.core.window import brief_credit, credit_each, is_sparse, resized, revoke, spanned_blocks, verdict
 from latecomer.policies.algorithm import settles
 from latecomer.policies.dispatch import (
+    LARGE,
     RESIZE,
     UNFIT,
     brief_admits,
     brief_step,
-    is_large,
     next_estimate,
     next_pending_width,
     next_width,
@@ -26,9 +26,6 @@ from latecomer.policies.dispatch import (
     step,
     steps,
 )
-
-_BLOCK = 16_384
-"""Decisions recorded before room is made anew: expiry may free it."""
 
 
 def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
@@ -66,7 +63,7 @@ class Memory:
         """A decision on a plain set that is not large; where it answers `UNFIT`, `play` may do."""
         self.credit: Any = None
         """A conversion, once `ready_credit` has found it."""
-        self._long_step: Any = None
+        self._long_step: Any = _no_code
         self._admits: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -93,7 +90,7 @@ class Memory:
 
     def play(self, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
         """A decision on an admissible set of any size, with a ring that fits: (index, round, score)."""
-        code = self._step_for(actions, draws)
+        code = self.ready(actions, draws)
         played: tuple[int, int, float] = code(self.state, self.ring, actions, stamp, draws)
         while played[0] == RESIZE:  # once for a ring too large, once for one too small
             before = len(self.ring)
@@ -103,16 +100,20 @@ class Memory:
             played = code(self.state, self.ring, actions, stamp, draws)
         return played
 
-    def _step_for(self, actions: Array, draws: Array | None) -> Any:
-        """The code for sets of this size: a large one keeps BLAS to one thread, and frees Python's."""
-        arguments = (self.state, self.ring, actions, UNSTAMPED, draws)
-        if is_large(len(actions), self.dim):
-            if self._long_step is None:
-                self._long_step = one_thread(entry(step, *arguments))
-            return self._long_step
-        if self.step is _no_code:
-            self.step = entry(brief_step, *arguments)
-        return self.step
+    def ready(self, actions: Array, draws: Array | None) -> Any:
+        """The code for sets of this size, compiled if need be: for a large one BLAS has one thread, and Python goes on.
+
+        Compiling takes long, and may be interrupted: it comes before anything changes.
+        """
+        is_large = len(actions) * self.dim * self.dim >= LARGE
+        found = self._long_step if is_large else self.step
+        if found is _no_code:
+            arguments = (self.state, self.ring, actions, UNSTAMPED, draws)
+            if is_large:
+                found = self._long_step = one_thread(entry(step, *arguments))
+            else:
+                found = self.step = entry(brief_step, *arguments)
+        return found
 
     def admits(self, actions: Array) -> bool:
         """Whether a two-dimensional array of doubles is plain, and every action finite and of norm at most 1."""

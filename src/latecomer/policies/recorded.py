@@ -15,10 +15,6 @@ from latecomer.core.state import UNSTAMPED, Array, Integers
 from latecomer.errors import InputError
 from latecomer.policies.action_sets import explain_inadmissible
 from latecomer.policies.learner import Learner
-from latecomer.policies.records import Verdict
-
-VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)
-"""By the kernels' numbers."""
 
 _AT_ONCE = 16_384
 
@@ -41,7 +37,7 @@ def latest(learner: Learner) -> int:
 def offer(learner: Learner, actions: Array) -> Shorts:
     """The summary of an offer, d + 2 short integers: what a replay must know of the actions that were not chosen."""
     summary = np.empty(learner.dim + 2, np.int16)
-    _summariser()(actions, summary)
+    _summariser()(np.require(actions, np.float64, ["C", "A"]), summary)
     return summary
 
 
@@ -70,6 +66,8 @@ def record(learner: Learner, actions: Array, offers: Shorts, stamps: Integers) -
         raise InputError(
             f"actions must be an (N, {learner.dim}) array with one stamp each; got {actions.shape} and {stamps.shape}"
         )
+    if not len(actions):
+        return
     if not learner._memory.admits(actions):
         raise explain_inadmissible(actions)
     if offers.shape != (len(actions), learner.dim + 2):

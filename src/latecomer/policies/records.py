@@ -7,7 +7,10 @@ from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.policies.verdict import Verdict
 
-__all__ = ["Decision", "Verdict", "round_of"]
+__all__ = ["VERDICTS", "Decision", "Verdict", "round_of"]
+
+VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)
+"""By the kernels' numbers."""
 
 
 class Decision(Struct, frozen=True, eq=False):

@@ -56,7 +56,7 @@ ALGORITHMS["WaitingLinTS"] = Algorithm(
 
 
 class WaitingLinTS(Sampler):
-    """Thompson sampling on closed rounds alone; parameters as in `OTFLinTS`. `V` and `B` are theirs.
+    """Thompson sampling on closed rounds alone; parameters as in `LinTS`. `V` and `B` are theirs.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from latecomer.core.state import Array, Integers
 from latecomer.errors import InputError
 from latecomer.policies import recorded
 from latecomer.policies.learner import Learner
+from latecomer.policies.records import VERDICTS
 from latecomer.service import events
 from latecomer.service.births import Birth
 from latecomer.service.counters import Counters
@@ -132,7 +133,7 @@ class Bandit:
         self.stamp = now
         self.unsaved += len(told)
         self.is_moving = False
-        return [recorded.VERDICTS[verdict] for verdict in verdicts.tolist()], data
+        return [VERDICTS[verdict] for verdict in verdicts.tolist()], data
 
     def _rounds(self, reports: Sequence[Conversion | Revocation]) -> Integers:
         return np.array([self.round_of(report.decision_id) for report in reports], np.int64)

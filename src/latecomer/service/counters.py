@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from latecomer.core.state import Integers
-from latecomer.policies.recorded import VERDICTS
+from latecomer.policies.records import VERDICTS
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3600, 86_400
 _IN_TIME = np.array(

@@ -10,7 +10,7 @@ import polars as pl
 
 from latecomer.core.state import Integers
 from latecomer.errors import UnknownBanditError
-from latecomer.policies.recorded import VERDICTS
+from latecomer.policies.records import VERDICTS
 from latecomer.service import events
 from latecomer.service.log import connect, first_seq, rows, unreadable
 from latecomer.service.recovery import births

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -110,6 +111,28 @@ def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
         told = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": i} for i in answered])
         assert set(told.json()["verdicts"]) == {"accepted"}
     assert len(odd) <= len(threads)  # at most the one request of each connection that arrived as it was being closed
+
+
+def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
+    """A new dimension compiles for ten seconds and more; whoever asked for it is told, and asks again."""
+    cold = str(tmp_path / "cold")
+    with running(tmp_path / "a.db", NUMBA_CACHE_DIR=cold, LATECOMER_DRAIN_TIMEOUT="2") as server:
+
+        def create() -> None:
+            with suppress(httpx.HTTPError):
+                server.http.put("/v1/bandits/b", json={"dim": 7, "window": 100})
+
+        asking = threading.Thread(target=create)
+        asking.start()
+        time.sleep(1.5)
+        assert server.http.get("/v1/bandits").json() == {"bandits": []}  # others are served meanwhile
+        begun = time.monotonic()
+        server.process.terminate()
+        server.process.wait(timeout=30)
+        assert time.monotonic() - begun < 10
+        asking.join()
+    with running(tmp_path / "a.db") as server:
+        assert server.http.get("/v1/bandits").json() == {"bandits": []}
 
 
 def test_ctrl_c_is_a_clean_end_too(tmp_path: Path, signals_that_arrive: None) -> None:

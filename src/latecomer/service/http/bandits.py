@@ -1,7 +1,7 @@
 """/v1/bandits: made, looked at, deleted."""
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from litestar import Request, delete, get, put
@@ -9,10 +9,14 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response.base import ASGIResponse
 from msgspec import Struct
 
+from latecomer.service.http.aside import aside
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.query import asked
 from latecomer.service.http.reception import Reception, answer
 from latecomer.service.messages import Info, Spec
+
+if TYPE_CHECKING:
+    from latecomer.service.desk import Desk
 
 
 class Bandits(Struct, frozen=True):
@@ -34,11 +38,13 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         spec = await reception.json(request.scope, request.receive, specs)
         if spec.dim > limits.max_dim:
             raise invalid(f"dim must be at most {limits.max_dim} (the setting max_dim); got {spec.dim}", "dim")
-        async with making:  # so that two requests do not both take the last place
-            there = {info.name for info in desk.bandits()}
-            if name not in there and len(there) >= limits.max_bandits:
-                raise invalid(f"there may be at most {limits.max_bandits} bandits (the setting max_bandits)")
-            info, created = await asyncio.to_thread(desk.create, name, spec)  # it compiles, and others go on meanwhile
+        if name in _names(desk):  # it need not wait for others that are being made
+            info, created = await aside(desk.create, name, spec)
+        else:
+            async with making:  # so that two requests do not both take the last place
+                if name not in (there := _names(desk)) and len(there) >= limits.max_bandits:
+                    raise invalid(f"there may be at most {limits.max_bandits} bandits (the setting max_bandits)")
+                info, created = await aside(desk.create, name, spec)  # it compiles, and others go on meanwhile
         if created:
             reception.log.info("bandit created", bandit=name, dim=spec.dim, policy=spec.policy)
         return answer(info, 201 if created else 200)
@@ -73,3 +79,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         return answer(info)
 
     return [create, every, one, stats, remove]
+
+
+def _names(desk: "Desk") -> set[str]:
+    return {info.name for info in desk.bandits()}

@@ -34,7 +34,7 @@ types: .venv/installed  ## mypy --strict over source, tests and benches
 	$(BIN)/mypy
 
 unit: .venv/installed  ## every test, executed documentation included
-	$(BIN)/pytest -n 2 tests src
+	$(BIN)/pytest -n 2 --dist loadfile tests src  # a file a worker: what one test compiles, its neighbours use
 	$(BIN)/pytest README.md docs  # a document's snippets share their names: one process runs them in turn
 
 soak: .venv/installed  ## the tests of faults in their long form

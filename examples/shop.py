@@ -13,7 +13,7 @@ import numpy as np
 
 import latecomer as lc
 
-DIM, OFFERS, VISITORS, MEAN_DELAY = 5, 10, int(sys.argv[1]) if len(sys.argv) > 1 else 2000, 50
+DIM, OFFERS, MEAN_DELAY, VISITORS = 5, 10, 50, max(8, int(sys.argv[1])) if len(sys.argv) > 1 else 2000
 rng = np.random.default_rng(0)
 theta = np.array([0.9, 0.3, 0.1, 0.1, 0.1])  # what visitors like; the shop does not know
 

@@ -12,6 +12,8 @@ from latecomer.errors import ConflictError, InputError, StoreError
 from latecomer.service.bandit import Bandit
 from latecomer.service.desk import Desk
 from latecomer.service.messages import Spec
+from latecomer.service.replay import replay
+from latecomer.service.verify import verify
 
 ROWS = np.eye(2)
 
@@ -101,3 +103,23 @@ def test_another_specification_is_another_one(path: Path) -> None:
         assert not desk.create("tuned", again)[1]  # what it is, in full, is the same too
     with Desk.open(path) as desk, pytest.raises(ConflictError):
         desk.create("tuned", plain)
+
+
+def test_a_replay_that_breaks_off_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lc.open(path, name="old", dim=2, window=100) as bandit:
+        for _ in range(50):
+            bandit.decide(ROWS)
+    with monkeypatch.context() as broken, Desk.open(path, retention=None) as desk:
+        broken.setattr(Desk, "finish", lambda *_: 1 // 0)  # all rows are there, but nobody was told
+        with pytest.raises(ZeroDivisionError):
+            replay(desk, "old", "new", window=10)
+    assert "old" in "".join(verify(path))
+    assert "new" not in "".join(verify(path))
+    with Desk.open(path, retention=None) as desk:
+        assert [info.name for info in desk.bandits()] == ["old"]
+        assert replay(desk, "old", "new", window=10).rounds == 50
+        assert [info.name for info in desk.bandits()] == ["new", "old"]
+    with Desk.open(path, retention=None) as desk:
+        assert [info.name for info in desk.bandits()] == ["new", "old"]
+        assert desk.decide("new", ROWS)[0].round == 51
+    assert "new: rows" in "".join(verify(path))

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from latecomer.arguments import share
 from latecomer.core.state import Array, Integers
 from latecomer.errors import InputError
 from latecomer.policies import recorded
@@ -21,9 +20,9 @@ from latecomer.service import events
 from latecomer.service.births import Birth
 from latecomer.service.counters import Counters
 from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats, Verdict
+from latecomer.service.reports import arrival, as_doubles, as_int64, judged, occurred_of, reports_of, value_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _UNKNOWN = 3
 _HEX = frozenset("0123456789abcdef")
 
@@ -67,6 +66,12 @@ class Bandit:
         self._prefix = f"{birth.epoch}-"
         self._lacks = {f"{epoch}-": lacks for epoch, lacks in birth.heir_of} | {self._prefix: 0}
 
+    def renamed(self, name: str) -> bytes:
+        """Be called otherwise; what the log should say of it."""
+        self.birth = msgspec.structs.replace(self.birth, name=name)
+        self.info = self.birth.info()
+        return self.birth.event()
+
     # ---- live ----
 
     def decide(
@@ -98,23 +103,23 @@ class Bandit:
 
     def convert(self, conversions: Sequence[Conversion], now: int) -> tuple[list[Verdict], bytes]:
         """Credit conversions in their order: the verdicts, and what the log should say."""
-        values = np.array([_value(conversion.value, i) for i, conversion in enumerate(conversions)])
-        rounds, occurred = self._rounds(conversions), _occurred(conversions)
+        values = np.array([value_of(conversion.value, i) for i, conversion in enumerate(conversions)])
+        rounds, occurred = self._rounds(conversions), occurred_of(conversions)
         self.is_moving = True
         verdicts, delays = recorded.credit(self.learner, rounds, values, arrival(occurred, now))
         self.counters.add_conversions(verdicts, delays)
-        told = _reports(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
+        told = reports_of(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
         told["value"] = values
         return self._reported(told, verdicts, now, unknown=(events.UNKNOWN, 1, 0))
 
     def revoke(self, revocations: Sequence[Revocation], now: int) -> tuple[list[Verdict], bytes]:
         """Take conversions back in their order: the verdicts, and what the log should say."""
-        rounds, occurred = self._rounds(revocations), _occurred(revocations)
+        rounds, occurred = self._rounds(revocations), occurred_of(revocations)
         stamps = arrival(occurred, now)
         self.is_moving = True
         verdicts = self._taken_back(rounds, stamps)
         self.counters.add_revocations(verdicts)
-        told = _reports(events.REVOCATIONS, events.REVOCATION, verdicts, rounds, occurred, now)
+        told = reports_of(events.REVOCATIONS, events.REVOCATION, verdicts, rounds, occurred, now)
         return self._reported(told, verdicts, now, unknown=(events.UNKNOWN, 0, 1))
 
     def _taken_back(self, rounds: Integers, stamps: Integers) -> Integers:
@@ -182,11 +187,11 @@ class Bandit:
             came = arrival(run["occurred"], run["stamp"])
             verdicts, delays = recorded.credit(self.learner, as_int64(run["round"]), as_doubles(run["value"]), came)
             self.counters.add_conversions(verdicts, delays)
-            run = _judged(run, verdicts)
+            run = judged(run, verdicts)
         elif kind == events.REVOCATION:
             verdicts = self._taken_back(as_int64(run["round"]), arrival(run["occurred"], run["stamp"]))
             self.counters.add_revocations(verdicts)
-            run = _judged(run, verdicts)
+            run = judged(run, verdicts)
         elif kind == events.UNKNOWN:
             self.counters.conversions[_UNKNOWN] += int(run["conversions"].sum())
             self.counters.revocations[_UNKNOWN] += int(run["revocations"].sum())
@@ -241,56 +246,3 @@ class Bandit:
             pending_width=learner.pending_width,
             delay_curve=None if curve is None else np.column_stack(curve).tolist(),
         )
-
-
-def arrival(occurred: Integers, now: int | Integers) -> Integers:
-    """When a conversion counts as having come: when it happened, where that is said and not in the future."""
-    return as_int64(np.where(occurred == events.NOT_SAID, now, np.minimum(occurred, now)))
-
-
-def as_int64(values: Any) -> Integers:
-    """Aligned and in a row, as kernels want them."""
-    return np.require(values, np.int64, ["C", "A"])
-
-
-def as_doubles(values: Any) -> Array:
-    """The same for doubles."""
-    return np.require(values, np.float64, ["C", "A"])
-
-
-def _value(value: object, position: int) -> float:
-    if type(value) is float and 0.0 <= value <= 1.0:
-        return value
-    return share(f"value of conversion {position}", value)
-
-
-def _occurred(reports: Sequence[Conversion | Revocation]) -> Integers:
-    return np.array([_stamp(report.occurred_at) for report in reports], np.int64)
-
-
-def _stamp(moment: datetime | None) -> int:
-    if moment is None:
-        return events.NOT_SAID
-    if not isinstance(moment, datetime):
-        raise InputError(f"occurred_at must be a datetime; got {moment!r}")
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
-
-
-def _reports(
-    dtype: np.dtype[np.void], kind: int, verdicts: Integers, rounds: Integers, occurred: Integers, now: int
-) -> events.Records:
-    told = np.empty(len(rounds), dtype)
-    told["kind"], told["verdict"], told["round"], told["stamp"], told["occurred"] = (
-        kind,
-        verdicts,
-        rounds,
-        now,
-        occurred,
-    )
-    return told
-
-
-def _judged(run: events.Records, verdicts: Integers) -> events.Records:
-    told = run.copy()
-    told["verdict"] = verdicts
-    return told

@@ -10,14 +10,16 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from latecomer.errors import InputError
+from latecomer.errors import ConflictError, InputError
 from latecomer.policies import recommended
 from latecomer.policies.catalogue import POLICIES, policy_class
 from latecomer.policies.learner import Learner
 from latecomer.policies.recorded import credit, offer, record, revoke
+from latecomer.service.events import CREATED, text_event
 from latecomer.service.messages import DEFAULT_POLICY, Info, Spec
 from latecomer.service.spans import window_of
 
+UNFINISHED = "."
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NOT_PARAMETERS = ("dim", "window", "clock")
 
@@ -38,6 +40,15 @@ class Birth(Struct, frozen=True, kw_only=True):
     heir_of: list[tuple[str, int]] = []
     asked: Spec | None = None
     """The specification as it was asked for, where `spec` says what it meant."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it is still being replayed, under a name that nobody may ask for."""
+        return self.name.startswith(UNFINISHED)
+
+    def event(self) -> bytes:
+        """Its creation, or the same number's under another name, as an event."""
+        return text_event(CREATED, self.encoded())
 
     def encoded(self) -> bytes:
         """As the log holds it; `InputError` where the log could not tell it again."""
@@ -100,9 +111,12 @@ def resolved(spec: Spec) -> Spec:
     )
 
 
-def is_same(birth: Birth, asked: Spec) -> bool:
-    """Whether a bandit is what is asked for, in the words of its creation or in full: 168h is 7d either way."""
-    return _comparable(asked) in (_comparable(birth.spec), _comparable(birth.asked or birth.spec))
+def refuse_another(birth: Birth, asked: Spec) -> None:
+    """A bandit is what it was created from, in those words or in full: 168h is 7d either way."""
+    if _comparable(asked) not in (_comparable(birth.spec), _comparable(birth.asked or birth.spec)):
+        raise ConflictError(
+            f"bandit {birth.name!r} exists with another specification: delete it, or choose another name"
+        )
 
 
 def _comparable(spec: Spec) -> tuple[object, ...]:

@@ -13,12 +13,12 @@ from typing import Self
 import apsw
 import numpy.typing as npt
 
-from latecomer.errors import ConflictError, LatecomerError, StoreError, UnknownBanditError
+from latecomer.errors import LatecomerError, StoreError, UnknownBanditError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
-from latecomer.service.births import checked_name, is_same, learner_of, new_birth, resolved, warm_up
+from latecomer.service.births import UNFINISHED, checked_name, learner_of, new_birth, refuse_another, resolved, warm_up
 from latecomer.service.clock import Machine, ThisMachine
-from latecomer.service.files import clock_of, made_once
+from latecomer.service.files import Closing, clock_of, made_once
 from latecomer.service.keeping import DAY, Keeper
 from latecomer.service.log import DESK, connect, unreadable
 from latecomer.service.messages import Answer, Conversion, Counts, Health, Info, Revocation, Spec, Stats, Verdict
@@ -27,12 +27,11 @@ from latecomer.service.pruning import removing, strangers
 from latecomer.service.recovery import bandit_of, births
 from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
 from latecomer.service.spans import duration
-from latecomer.service.writer import Batch, Heads, OnCommit, OnTrouble, Writer, on_disk
+from latecomer.service.writer import Batch as Ticket
+from latecomer.service.writer import Heads, OnCommit, OnTrouble, Writer, on_disk
 
-Ticket = Batch
 
-
-class Desk:
+class Desk(Closing):
     """Opened by `Desk.open`; one owner at a time; safe to call from several threads."""
 
     def __init__(
@@ -85,8 +84,7 @@ class Desk:
             How long after its window a decision stays in the log, as "7d"; None keeps everything.
         """
         keep = None if retention is None else duration(retention, name="retention") // duration("1s") * 1_000_000
-        real = Path(os.path.realpath(path))
-        owner = Owner(real)
+        owner = Owner(real := Path(os.path.realpath(path)))
         try:
             made_once(real, owner)
             connection = connect(real, write=True)
@@ -114,9 +112,10 @@ class Desk:
             known = self._known(name, asked)  # somebody else may have been faster
             if known is not None:
                 return known, False
-            birth = new_birth(self._free, name, spec, asked=asked, stamp=self._clock.now(), heir_of=heir_of)
-            created = events.text_event(events.CREATED, birth.encoded())
-            bandit = self._bandits[name] = Bandit(birth, birth.learner())
+            called = name if heir_of is None else UNFINISHED + name
+            birth = new_birth(self._free, called, spec, asked=asked, stamp=self._clock.now(), heir_of=heir_of)
+            created = birth.event()
+            bandit = self._bandits[called] = Bandit(birth, birth.learner())
             self._free += 1
             self._writer.append(DESK, created, count=1, rounds=0, stamp=birth.stamp)
             begun = bytes([events.BEGUN]) + bytes.fromhex(birth.epoch)
@@ -124,12 +123,11 @@ class Desk:
         self.wait(ticket)
         return bandit.info, True
 
-    def _known(self, name: str, spec: Spec) -> Info | None:
+    def _known(self, name: str, asked: Spec) -> Info | None:
         known = self._bandits.get(name)
         if known is None:
             return None
-        if not is_same(known.birth, spec):
-            raise ConflictError(f"bandit {name!r} exists with another specification: delete it, or choose another name")
+        refuse_another(known.birth, asked)
         return known.info
 
     def delete(self, name: str) -> None:
@@ -141,6 +139,14 @@ class Desk:
             data = bytes([events.DELETED]) + bandit.number.to_bytes(4, "little")
             ticket = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
             self._writer.cut(lambda connection: removing(connection, bandit.number))
+        self.wait(ticket)
+
+    def finish(self, name: str) -> None:
+        """An heir has all that it was created for, and its name; without that, it is gone after a restart."""
+        with self._lock:
+            bandit = self._bandits[name] = self._bandits.pop(UNFINISHED + name)
+            data = bandit.renamed(name)
+            ticket = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
         self.wait(ticket)
 
     def bandits(self) -> list[Info]:
@@ -292,9 +298,3 @@ class Desk:
         self.reader.close()
         self._connection.close()
         self._owner.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -3,18 +3,19 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 import numpy.typing as npt
 
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.service.clock import Machine
 from latecomer.service.desk import Desk
+from latecomer.service.files import Closing
 from latecomer.service.messages import DEFAULT_POLICY, Answer, Conversion, Revocation, Spec, Stats, Verdict
 from latecomer.service.spans import written
 
 
-class OpenBandit:
+class OpenBandit(Closing):
     """One bandit of a file. What a method has returned is on disk; threads may share it."""
 
     def __init__(self, desk: Desk, name: str) -> None:
@@ -62,12 +63,6 @@ class OpenBandit:
     def close(self) -> None:
         """Let the file go; a `with` statement does it."""
         self._desk.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open(

@@ -1,7 +1,8 @@
 """The file of a desk: made once, and what it knows of time."""
 
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import apsw
 
@@ -36,3 +37,17 @@ def clock_of(connection: apsw.Connection, machine: Machine, latest: int) -> Desk
         for name, value in (("boot", clock.boot), ("offset", str(clock.offset))):
             connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
     return clock
+
+
+class Closing(ABC):
+    """What a `with` statement closes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let the file go."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -20,7 +20,10 @@ _AT_ONCE = 256
 
 
 def births(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, Birth], int]:
-    """The bandits that live, by number, and the next free number: a fold over the desk's own chain."""
+    """The bandits that live, by number, and the next free number: a fold over the desk's own chain.
+
+    What a replay that broke off has left is none of them.
+    """
     alive: dict[int, Birth] = {}
     free = 1
     for row in rows(connection, DESK, after=0, before=GENESIS):
@@ -29,7 +32,7 @@ def births(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, Birth],
         except (ValueError, KeyError, msgspec.MsgspecError) as error:
             raise damaged(DESK, row.seq, str(error)) from error
         heads[DESK] = (row.seq, row.checksum)
-    return alive, free
+    return {number: birth for number, birth in alive.items() if not birth.is_unfinished}, free
 
 
 def _fold_births(alive: dict[int, Birth], row: Row) -> int:

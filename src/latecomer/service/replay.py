@@ -10,7 +10,7 @@ import msgspec
 
 from latecomer.errors import FileError, InputError
 from latecomer.service import events
-from latecomer.service.births import Birth
+from latecomer.service.births import UNFINISHED, Birth
 from latecomer.service.desk import Desk
 from latecomer.service.log import Row, first_seq, row_at, rows
 from latecomer.service.messages import Spec, Stats
@@ -47,11 +47,12 @@ def replay(desk: Desk, source: str, target: str, *, partial: bool = False, **cha
     tickets = []
     for row in rows(connection, birth.number, after=first.seq - 1, before=first.before):
         payload = row.payload[events.BEGUN_SIZE :] if row.seq == 1 else row.payload  # the new one has begun by itself
-        tickets.append(desk.adopt(target, payload, count=row.count, stamp=row.stamp, lacks=lacks))
+        tickets.append(desk.adopt(UNFINISHED + target, payload, count=row.count, stamp=row.stamp, lacks=lacks))
         if len(tickets) > _AHEAD:
             desk.wait(tickets.pop(0))
     for ticket in tickets:
         desk.wait(ticket)
+    desk.finish(target)
     return desk.stats(target)
 
 

@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Protocol
 
@@ -141,15 +141,24 @@ def _play(world: World, templates: Mapping[str, Learner], horizon: int, seed: in
 
 def _collect(source: Played, runs: int, done: dict[int, Regrets], *, progress: bool) -> None:
     """Take what comes, until all is there or Ctrl-C."""
+    with suppress(KeyboardInterrupt), closing(source), _bar(runs) if progress else nullcontext(_quiet) as advance:
+        for run, regrets in source:
+            done[run] = regrets
+            advance()
+
+
+def _quiet() -> None:
+    """No bar: making one that nobody sees takes as long as some hundred rounds."""
+
+
+@contextmanager
+def _bar(runs: int) -> Iterator[Callable[[], None]]:
     from rich.console import Console  # noqa: PLC0415 - only where it is used
     from rich.progress import Progress  # noqa: PLC0415
 
-    bar = Progress(console=Console(stderr=True), disable=not progress, transient=True)
-    with suppress(KeyboardInterrupt), closing(source), bar:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("runs", total=runs)
-        for run, regrets in source:
-            done[run] = regrets
-            bar.advance(task)
+        yield lambda: bar.advance(task)
 
 
 def _template(name: str, policy: Learner, world: World) -> Learner:

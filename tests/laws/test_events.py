@@ -98,13 +98,23 @@ def test_what_is_refused_changes_nothing(window: int, trace: list[Any]) -> None:
                 assert (policy._memory.state.tobytes(), policy._memory.ring.tobytes()) == before
 
 
+@laws
+@given(st.floats(1e-2, 1e3), st.integers(0, 2**32))
+def test_no_scale_of_a_sample_matters(scale: float, seed: int) -> None:
+    assert_scaled(scale, seed)
+
+
 @pytest.mark.parametrize("scale", [1e-6, 0.3, 1.0, 7.0, 1e6])
 def test_the_scale_of_a_sample_does_not_matter(scale: float) -> None:
+    assert_scaled(scale, 1)
+
+
+def assert_scaled(scale: float, seed: int) -> None:
     """Scaling θ̃ by any positive number leaves every choice unchanged: ⟨a, sθ̃⟩ = s⟨a, θ̃⟩.
 
     θ̃ is linear in (B, z), so values scaled by s and a spread scaled by s scale θ̃ by s.
     """
-    small, large = lc.LinTS(DIM, 30, seed=1, exploration=1.0), lc.LinTS(DIM, 30, seed=1, exploration=scale)
+    small, large = (lc.LinTS(DIM, 30, seed=seed, exploration=spread) for spread in (1.0, scale))
     rng = np.random.default_rng(0)
     for actions in SETS:
         first, second = small.decide(actions), large.decide(actions)

@@ -6,6 +6,7 @@ keeps those lines. A step whose acknowledgement was lost is taken again, as a cl
 report.
 """
 
+import itertools
 import os
 import random
 import select
@@ -39,10 +40,15 @@ def value_of(i: int) -> float | None:
     return None if i % STRIDE else (i % 7) / 6
 
 
-def journal_of(path: Path) -> Journal:
+def journal_of(text: str) -> Journal:
     """What was acknowledged: (kind, request) → the rest of its line."""
-    lines = (line.split() for line in path.read_text().splitlines())
+    lines = (line.split() for line in text.splitlines())
     return {(kind, int(i)): rest for kind, i, *rest in lines}
+
+
+def is_done(done: Journal, i: int) -> bool:
+    """Whether all of request i was acknowledged."""
+    return ("d", i) in done and (value_of(i) is None or ("c", i) in done)
 
 
 def work(desk: Desk, done: Journal, i: int, say: int) -> None:
@@ -61,33 +67,31 @@ def work(desk: Desk, done: Journal, i: int, say: int) -> None:
         os.write(say, f"c {i} {verdict.value}\n".encode())
 
 
-def child(database: str, done: Journal, say: int) -> None:
-    """Work until somebody ends it."""
+def child(database: str, done: Journal, nexts: list[int], say: int) -> None:
+    """Work until somebody ends it; every worker from its next request on."""
     desk = Desk.open(database, snapshot_every=150)
     desk.create("shop", SPEC)
 
-    def worker(number: int) -> None:
-        i = number
+    def worker(i: int) -> None:
         while True:
             work(desk, done, i, say)
             i += WORKERS
 
-    threads = [Thread(target=worker, args=(number,), daemon=True) for number in range(WORKERS)]
+    threads = [Thread(target=worker, args=(i,), daemon=True) for i in nexts]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
 
-def cycle(database: str, journal: Path, seconds: float) -> None:
-    """Fork a child, let it work for a while, kill it, and keep what it said."""
-    done = journal_of(journal)
+def cycle(database: str, done: Journal, nexts: list[int], seconds: float) -> str:
+    """Fork a child, let it work for a while, kill it; what it said."""
     hear, say = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(hear)
         try:
-            child(database, done, say)
+            child(database, done, nexts, say)
         finally:
             os._exit(3)
     os.close(say)
@@ -105,17 +109,22 @@ def cycle(database: str, journal: Path, seconds: float) -> None:
     while some := os.read(hear, 1 << 16):
         heard += some
     os.close(hear)
-    with journal.open("ab") as file:
-        file.write(heard[: heard.rfind(b"\n") + 1])
+    return heard[: heard.rfind(b"\n") + 1].decode()
 
 
 def main() -> None:
     database, journal, cycles, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     chance = random.Random(seed)  # noqa: S311 - not for secrets
-    journal.touch()
+    done: Journal = {}
+    nexts = list(range(WORKERS))
     warm_up(learner_of(resolved(SPEC), seed=0))  # once, for all the children
-    for _ in range(cycles):
-        cycle(database, journal, chance.uniform(0.0, 0.25))
+    with journal.open("w") as file:
+        for _ in range(cycles):
+            said = cycle(database, done, nexts, chance.uniform(0.0, 0.25))
+            file.write(said)
+            done |= journal_of(said)
+            for number, i in enumerate(nexts):
+                nexts[number] = next(j for j in itertools.count(i, WORKERS) if not is_done(done, j))
 
 
 if __name__ == "__main__":

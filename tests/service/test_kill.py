@@ -27,7 +27,7 @@ def killed_over_and_over(folder: Path, cycles: int, seed: int) -> tuple[Path, Pa
 
 def check(database: Path, journal: Path) -> int:
     """The desk against an oracle that adds up what was acknowledged, once the last steps have been taken again."""
-    done = killed.journal_of(journal)
+    done = killed.journal_of(journal.read_text())
     told = max(i for _, i in done) + 1
     V, B, converted = np.eye(killed.DIM), np.zeros(killed.DIM), 0
     rounds = set()

@@ -245,3 +245,15 @@ def test_an_heir_is_pruned_from_its_first_row_on(tmp_path: Path) -> None:
         assert first > 2
         assert desk.stats("heir").rounds == 203
     assert run("log", "verify", path)[0] == 0
+
+
+def test_a_replay_prunes_nothing(tmp_path: Path) -> None:
+    """The command does not know the server's retention: two years later, the log of a week is still whole."""
+    path, machine = tmp_path / "old.db", FakeMachine(1_700_000_000 * 1_000_000)
+    with Desk.open(path, clock=machine, retention=None) as desk:
+        played(desk, machine, 50)
+    before = [line for line in run("log", "verify", path)[1].splitlines() if line.startswith("shop:")]
+    for name in ("wide", "wider"):
+        code, output = run("log", "replay", path, "--bandit", "shop", "--into", name, "--window", "30d")
+        assert (code, output.split(",")[0]) == (0, f"{name}: 50 rounds")
+    assert [line for line in run("log", "verify", path)[1].splitlines() if line.startswith("shop:")] == before

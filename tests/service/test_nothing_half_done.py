@@ -51,6 +51,25 @@ def test_a_decision_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatc
         assert bandit.decide(ROWS).round == 2
 
 
+def test_a_report_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happens between the policy's move and the log, were it an interrupt."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with lc.open(path, dim=2, window=100) as bandit:
+        kept = bandit.decide(ROWS)
+        with monkeypatch.context() as broken:
+            broken.setattr(bandit._desk._writer, "append", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                bandit.convert(kept.decision_id)
+        with pytest.raises(StoreError, match=r"could not be logged .*KeyboardInterrupt.*: open the store again"):
+            bandit.decide(ROWS)
+    with lc.open(path) as bandit:
+        assert bandit.stats().conversions["accepted"] == 0
+        assert bandit.convert(kept.decision_id) is lc.Verdict.ACCEPTED
+
+
 def test_a_mistake_before_anything_moved_is_but_a_mistake(path: Path) -> None:
     with lc.open(path, dim=2, window=100) as bandit:
         with pytest.raises(InputError, match="decision_id must be a text"):

@@ -57,7 +57,7 @@ class Bandit:
         self.unsaved = 0
         """Events since the latest snapshot."""
         self.is_moving = False
-        """Whether its policy may have been moved by what nobody has the bytes of yet."""
+        """Whether its policy may have been moved by what is not on its way to the log: whoever sends it says so."""
         self.saved_at = birth.stamp
         """When that was begun."""
         self.saving = False
@@ -92,9 +92,7 @@ class Bandit:
             self.requests[digests[: events.DIGEST]] = round_
         self.rounds, self.stamp = round_, now
         self.unsaved += 1
-        answer = self.answer(round_, index=index, score=score, stamp=now, label=label)
-        self.is_moving = False
-        return answer, data
+        return self.answer(round_, index=index, score=score, stamp=now, label=label), data
 
     def answer(self, round: int, *, index: int, score: float, stamp: int, label: str | None) -> Answer:
         """An answer from what the log knows of it."""
@@ -137,7 +135,6 @@ class Bandit:
             data += events.pack_unknown(kind, conversions * strangers, revocations * strangers)
         self.stamp = now
         self.unsaved += len(told)
-        self.is_moving = False
         return [VERDICTS[verdict] for verdict in verdicts.tolist()], data
 
     def _rounds(self, reports: Sequence[Conversion | Revocation]) -> Integers:

@@ -125,10 +125,9 @@ class Desk(Closing):
 
     def _known(self, name: str, asked: Spec) -> Info | None:
         known = self._bandits.get(name)
-        if known is None:
-            return None
-        refuse_another(known.birth, asked)
-        return known.info
+        if known is not None:
+            refuse_another(known.birth, asked)
+        return None if known is None else known.info
 
     def delete(self, name: str) -> None:
         """Forget a bandit and all its decisions. Durable when it returns."""
@@ -254,9 +253,10 @@ class Desk(Closing):
         bandit.is_moving = False
 
     def _append(self, bandit: Bandit, data: bytes, count: int, now: int) -> Ticket:
-        if not data:
-            return on_disk()
-        ticket = self._writer.append(bandit.number, data, count=count, rounds=bandit.rounds, stamp=now)
+        ticket = on_disk()
+        if data:
+            ticket = self._writer.append(bandit.number, data, count=count, rounds=bandit.rounds, stamp=now)
+        bandit.is_moving = False
         if bandit.unsaved >= self._keeper.every or now - bandit.saved_at > DAY:
             self._keeper.save(bandit, now)
         return ticket

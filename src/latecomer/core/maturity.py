@@ -44,14 +44,14 @@ def _move_levels(state: State, ring: Ring, now: int) -> None:
             slot = slot_of(state, ring, head)
             if now - ring[slot // LANES].stamp[slot % LANES] < age:
                 break
-            add_outer(state.gram, ring, slot, 1.0 / LEVELS)
+            add_outer(state, ring, slot, 1.0 / LEVELS)
             state.matured += 1.0 / LEVELS
             head += 1
         while head > state.oldest:
             slot = slot_of(state, ring, head - 1)
             if now - ring[slot // LANES].stamp[slot % LANES] >= age:
                 break
-            add_outer(state.gram, ring, slot, -1.0 / LEVELS)
+            add_outer(state, ring, slot, -1.0 / LEVELS)
             state.matured -= 1.0 / LEVELS
             head -= 1
         state.level_heads[level] = head

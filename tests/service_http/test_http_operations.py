@@ -7,13 +7,12 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from servers import Server, running
+from servers import Server, refusal, running
 
 from latecomer.errors import InputError
 from latecomer.service.config import PREFIX, Settings, names, settings
@@ -117,10 +116,10 @@ def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
     """A new dimension compiles for ten seconds and more; whoever asked for it is told, and asks again."""
     cold = str(tmp_path / "cold")
     with running(tmp_path / "a.db", NUMBA_CACHE_DIR=cold, LATECOMER_DRAIN_TIMEOUT="2") as server:
+        answers: list[httpx.Response] = []
 
         def create() -> None:
-            with suppress(httpx.HTTPError):
-                server.http.put("/v1/bandits/b", json={"dim": 7, "window": 100})
+            answers.append(server.http.put("/v1/bandits/b", json={"dim": 7, "window": 100}))
 
         asking = threading.Thread(target=create)
         asking.start()
@@ -131,6 +130,8 @@ def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
         server.process.wait(timeout=30)
         assert time.monotonic() - begun < 10
         asking.join()
+        assert answers[0].status_code == 503
+        assert refusal(answers[0])["message"].startswith("the server is stopping: ask again")
     with running(tmp_path / "a.db") as server:
         assert server.http.get("/v1/bandits").json() == {"bandits": []}
 

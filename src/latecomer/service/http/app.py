@@ -1,5 +1,6 @@
 """The application: every route, one error shape, and a gate that counts."""
 
+from asyncio import CancelledError
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
@@ -52,6 +53,8 @@ class Gate:
                 await self._app(scope, receive, send)
             else:
                 await self._answer(shortcut, scope, receive, send)
+        except CancelledError:  # the drain has waited long enough
+            await self._refuse(scope, send, Refusal(503, "the server is stopping: ask again, with the same request id"))
         finally:
             metrics.in_flight -= 1
             metrics.answered(scope["method"], scope.get("path_template", ""), perf_counter() - start)
@@ -61,10 +64,13 @@ class Gate:
         try:
             status, body = await respond(scope, receive, name)
         except Exception as error:  # noqa: BLE001 - what went wrong is an answer too
-            status, body, headers = self._explainer.explained(scope, error)
-            await send_answer(send, status, body, headers)
+            await self._refuse(scope, send, error)
         else:
             await send_answer(send, status, body)
+
+    async def _refuse(self, scope: Any, send: Any, error: Exception) -> None:
+        status, body, headers = self._explainer.explained(scope, error)
+        await send_answer(send, status, body, headers)
 
 
 def _options(path: str) -> HTTPRouteHandler:

@@ -8,8 +8,19 @@ import numpy as np
 
 from latecomer.errors import InputError
 
+_LONGEST = 100
 _REAL = (bool, int, float, np.integer, np.floating, np.bool)
 _WHOLE = (int, np.integer)
+
+
+def shown(text: object) -> str:
+    """What was given, for a message that others may have to read: not more of it than they want.
+
+    >>> shown("a" * 1000)[-10:]
+    "aaaaaa'..."
+    """
+    written = repr(text)
+    return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}{written[0]}..."
 
 
 def number(name: str, value: object, rule: str) -> float:

@@ -212,7 +212,7 @@ def test_a_request_whose_actions_are_refused_can_be_made_again(desk: Desk) -> No
 @pytest.mark.parametrize("snapshots", [True, False])
 def test_a_restart_changes_no_bit(path: Path, spec: Spec, snapshots: bool) -> None:
     generator, machine = np.random.default_rng(1), FakeMachine()
-    with Desk.open(path, clock=machine, snapshot_every=70, retention=None) as desk:
+    with Desk.open(path, clock=machine, snapshot_every=70, retention="forever") as desk:
         desk.create("shop", spec)
         ids: list[str] = []
         for turn in range(300):
@@ -227,7 +227,7 @@ def test_a_restart_changes_no_bit(path: Path, spec: Spec, snapshots: bool) -> No
             machine.advance(HOUR)
         before = state_of(desk, "shop")
     for _ in range(2):
-        with Desk.open(path, clock=machine, retention=None) as desk:
+        with Desk.open(path, clock=machine, retention="forever") as desk:
             assert state_of(desk, "shop") == before
             if not snapshots:
                 desk._connection.execute("DELETE FROM snapshot")

@@ -2,13 +2,18 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from machines import DAY, FakeMachine
 
-from latecomer.errors import DamagedFileError, OwnedError, StoreError
+import latecomer as lc
+from latecomer.errors import DamagedFileError, InputError, OwnedError, StoreError
 from latecomer.service.desk import Desk
+from latecomer.service.log import connect, seq_of
 from latecomer.service.messages import Spec
 
 WEEK = Spec(dim=2, window="7d")
@@ -52,4 +57,63 @@ def test_files_that_are_no_log(path: Path) -> None:
         desk.create("shop", WEEK)
     path.write_bytes(b"")
     with pytest.raises(DamagedFileError, match="is empty, and was a log before"):
+        Desk.open(path)
+
+
+@pytest.mark.parametrize("opened", [Desk.open, lc.open])
+def test_a_file_remembers_how_long_to_keep(path: Path, opened: Callable[..., Any]) -> None:
+    """Whoever opens it next without a word, a notebook say, prunes no more than its owner would."""
+
+    def kept() -> int:
+        machine = FakeMachine()
+        machine.advance(20 * DAY)
+        if opened is Desk.open:
+            with Desk.open(path, clock=machine, snapshot_every=1) as desk:
+                for _ in range(4):
+                    desk.wait(desk.decide("shop", np.eye(2))[1])
+        else:
+            with lc.open(path, name="shop", clock=machine) as bandit:
+                bandit.decide(np.eye(2))
+        connection = connect(path, write=False)
+        ((first,),) = connection.execute("SELECT min(key) FROM log WHERE key > 1 << 40")
+        connection.close()
+        return seq_of(first)
+
+    machine = FakeMachine()
+    with Desk.open(path, clock=machine, retention="30d") as desk:
+        desk.create("shop", Spec(dim=2, window="1d"))
+        for _ in range(10):
+            desk.wait(desk.decide("shop", np.eye(2))[1])
+    assert kept() == 1
+    Desk.open(path, retention="5d", prune=False).close()
+    assert kept() == 1  # it was not told for good by whoever must not prune
+    Desk.open(path, clock=FakeMachine(), retention="5d").close()
+    assert kept() > 1
+
+
+def test_a_new_file_keeps_a_week(path: Path) -> None:
+    with Desk.open(path) as desk:
+        assert desk._keeper._retention == 7 * DAY
+    with Desk.open(path, retention="forever") as desk:
+        assert desk._keeper._retention is None
+    with Desk.open(path) as desk:
+        assert desk._keeper._retention is None
+
+
+def test_a_bad_retention_leaves_no_file(path: Path) -> None:
+    for bad in ("", "soon", "7 d", "-1d"):
+        with pytest.raises(InputError, match="retention must be a whole number and one of s, m, h, d, w"):
+            Desk.open(path, retention=bad)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["boot", "offset", "retention"])
+def test_what_a_file_remembers_is_sealed(path: Path, name: str) -> None:
+    """A flipped digit is not another clock, nor another retention."""
+    Desk.open(path, retention="30d").close()
+    connection = connect(path, write=True)
+    connection.execute("UPDATE setting SET value = '1' || substr(value, 2) WHERE name = ?", (name,))
+    connection.execute("UPDATE setting SET value = '2' || substr(value, 2) WHERE name = ? AND value LIKE '1%'", (name,))
+    connection.close()
+    with pytest.raises(DamagedFileError, match=f"what the log knows of its {name} is damaged"):
         Desk.open(path)

@@ -48,7 +48,7 @@ def played(desk: Desk, machine: FakeMachine, turns: int = 200) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     path, machine = tmp_path / "shop.db", FakeMachine()
-    with Desk.open(path, clock=machine, snapshot_every=100, retention=None) as desk:
+    with Desk.open(path, clock=machine, snapshot_every=100, retention="forever") as desk:
         played(desk, machine)
     return path
 
@@ -75,6 +75,10 @@ def test_tables(store: Path, tmp_path: Path) -> None:
     reports = pl.read_parquet(tmp_path / "tables/reports-*.parquet")
     assert f"{len(decisions)} decisions and {len(reports)} reports" in output
     assert decisions["round"].to_list() == list(range(1, 201))
+    with Desk.open(store) as desk:
+        known = [desk._bandits["shop"].round_of(decision_id) for decision_id in decisions["decision_id"]]
+    assert known == decisions["round"].to_list()
+    assert reports.join(decisions, on=["decision_id", "round"]).height == reports.height
     assert decisions["decided_at"].diff().drop_nulls().unique().to_list() == [timedelta(hours=1)]
     np.testing.assert_allclose(np.linalg.norm(decisions["action"].to_numpy(), axis=1), 1.0)
     assert set(decisions["action_id"]) <= {"x", "y", "z"}
@@ -150,7 +154,7 @@ def test_a_pruned_log_is_replayed_only_when_that_is_wanted(tmp_path: Path) -> No
     with Desk.open(path, clock=machine, snapshot_every=40, retention="1d") as desk:
         played(desk, machine)
         last = desk.decide("shop", np.eye(2))[0]
-    with Desk.open(path, clock=machine, retention=None) as desk:
+    with Desk.open(path, clock=machine, retention="forever") as desk:
         whole = desk.stats("shop")
         kept = [row for (row,) in desk.reader.execute("SELECT rounds FROM log WHERE key >> 40 = 1 ORDER BY key")]
         assert 50 < kept[0] <= 128 + 5  # of 200 hours 3 days stay, and what waits for its snapshot; a row has 5 at most
@@ -200,7 +204,7 @@ def test_replays_that_are_refused(store: Path, arguments: tuple[str, ...], code:
 
 def test_a_copy_of_a_store_in_use(store: Path, tmp_path: Path) -> None:
     stop, target = threading.Event(), tmp_path / "copy.db"
-    with Desk.open(store, retention=None) as desk:
+    with Desk.open(store, retention="forever") as desk:
 
         def decide() -> None:
             while not stop.is_set():
@@ -234,7 +238,7 @@ def test_verbs_without_a_store(tmp_path: Path) -> None:
 def test_an_heir_is_pruned_from_its_first_row_on(tmp_path: Path) -> None:
     """Its first row is younger than what was replayed into it."""
     path, machine = tmp_path / "shop.db", FakeMachine()
-    with Desk.open(path, clock=machine, retention=None) as desk:
+    with Desk.open(path, clock=machine, retention="forever") as desk:
         played(desk, machine)
         replay(desk, "shop", "heir")
     for _ in range(3):
@@ -250,10 +254,26 @@ def test_an_heir_is_pruned_from_its_first_row_on(tmp_path: Path) -> None:
 def test_a_replay_prunes_nothing(tmp_path: Path) -> None:
     """The command does not know the server's retention: two years later, the log of a week is still whole."""
     path, machine = tmp_path / "old.db", FakeMachine(1_700_000_000 * 1_000_000)
-    with Desk.open(path, clock=machine, retention=None) as desk:
+    with Desk.open(path, clock=machine, retention="forever") as desk:
         played(desk, machine, 50)
     before = [line for line in run("log", "verify", path)[1].splitlines() if line.startswith("shop:")]
     for name in ("wide", "wider"):
         code, output = run("log", "replay", path, "--bandit", "shop", "--into", name, "--window", "30d")
         assert (code, output.split(",")[0]) == (0, f"{name}: 50 rounds")
     assert [line for line in run("log", "verify", path)[1].splitlines() if line.startswith("shop:")] == before
+
+
+def test_tables_do_not_mix_with_earlier_ones(store: Path, tmp_path: Path) -> None:
+    export = ("log", "export", store, "--bandit", "shop", "--out", tmp_path)
+    assert run(*export)[0] == 0
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
+    code, output = run(*export)
+    assert code == 2
+    assert "--out must be a folder without earlier tables" in " ".join(output.split())
+    assert sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir()) == before
+
+
+def test_a_copy_needs_a_folder(store: Path, tmp_path: Path) -> None:
+    code, output = run("backup", store, tmp_path / "none" / "copy.db")
+    assert code == 1
+    assert "copy.db could not be written: No such file or directory" in " ".join(output.split())

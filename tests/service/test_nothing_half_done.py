@@ -128,17 +128,17 @@ def test_a_replay_that_breaks_off_leaves_nothing(path: Path, monkeypatch: pytest
     with lc.open(path, name="old", dim=2, window=100) as bandit:
         for _ in range(50):
             bandit.decide(ROWS)
-    with monkeypatch.context() as broken, Desk.open(path, retention=None) as desk:
+    with monkeypatch.context() as broken, Desk.open(path, retention="forever") as desk:
         broken.setattr(Desk, "finish", lambda *_: 1 // 0)  # all rows are there, but nobody was told
         with pytest.raises(ZeroDivisionError):
             replay(desk, "old", "new", window=10)
     assert "old" in "".join(verify(path))
     assert "new" not in "".join(verify(path))
-    with Desk.open(path, retention=None) as desk:
+    with Desk.open(path, retention="forever") as desk:
         assert [info.name for info in desk.bandits()] == ["old"]
         assert replay(desk, "old", "new", window=10).rounds == 50
         assert [info.name for info in desk.bandits()] == ["new", "old"]
-    with Desk.open(path, retention=None) as desk:
+    with Desk.open(path, retention="forever") as desk:
         assert [info.name for info in desk.bandits()] == ["new", "old"]
         assert desk.decide("new", ROWS)[0].round == 51
     assert "new: rows" in "".join(verify(path))

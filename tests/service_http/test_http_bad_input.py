@@ -280,6 +280,30 @@ def test_the_place_of_a_mistake_is_named(server: Server) -> None:
     assert "decision_id" in refusal(answer)["message"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("PUT", "/v1/bandits/new", {"dim": 2, "window": "40000d"}, "window"),
+        ("PUT", "/v1/bandits/new", {"dim": 0, "window": 7}, "dim"),
+        ("PUT", "/v1/bandits/new", {"dim": 2, "window": 7, "policy": "none"}, "policy"),
+        ("PUT", "/v1/bandits/new", {"dim": 2, "window": 7, "parameters": {"ridge": -1}}, "parameters"),
+        ("PUT", "/v1/bandits/new", {"dim": 2, "window": 7, "parameters": {"rigde": 1}}, "parameters"),
+        ("POST", DECISIONS, {"actions": [[3, 4]]}, "actions"),
+        ("POST", CONVERSIONS, {"decision_id": "x", "value": 1.5}, "value"),
+    ],
+)
+def test_the_field_of_a_broken_rule_is_named(
+    server: Server, method: str, path: str, body: dict[str, object], field: str
+) -> None:
+    assert refusal(server.http.request(method, path, json=body))["field"] == field
+
+
+def test_nobody_reads_a_name_of_ten_thousand_letters(server: Server) -> None:
+    answer = server.http.get(f"/v1/bandits/{'x' * 10_000}")
+    assert answer.status_code == 404
+    assert len(refusal(answer)["message"]) < 200
+
+
 def test_bandits_have_a_limit(server: Server) -> None:
     assert server.http.put("/v1/bandits/second", json={"dim": 2, "window": 1}).status_code == 201
     answer = server.http.put("/v1/bandits/third", json={"dim": 2, "window": 1})

@@ -198,6 +198,7 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:
         assert (refused.status_code, refusal(refused)["code"]) == (503, "unavailable")
         assert refused.headers["retry-after"] == "1"
         assert server.http.get("/healthz").status_code == 200
+        assert len(server.said("the store cannot be written")) == 1
         assert client.stats("b").conversions["accepted"] == 0  # reads go on
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, unlimited)
         with server.client(retries=20) as patient:

@@ -45,7 +45,8 @@ def test_probes_and_numbers(tmp_path: Path) -> None:
         assert seen["latecomer_pending", "bandit=b"] == 6
         for verdict, count in {"accepted": 4, "duplicate": 1, "late": 0, "unknown": 1}.items():
             assert seen["latecomer_verdicts_total", f"bandit=b,of=conversion,verdict={verdict}"] == count
-        assert seen["latecomer_delay_bucket", "bandit=b,le=+Inf"] == 4
+        assert seen["latecomer_delay_bucket", "bandit=b,le=+Inf"] == seen["latecomer_delay_count", "bandit=b"] == 4
+        assert seen["latecomer_delay_sum", "bandit=b"] == sum(10 - round_ for round_ in (1, 2, 3, 4))
         assert seen["latecomer_inverse_drift", "bandit=b"] < 1e-8
         assert seen["latecomer_commit_seconds_count", ""] >= 12
         assert seen["latecomer_commit_events_sum", ""] >= 16
@@ -55,6 +56,17 @@ def test_probes_and_numbers(tmp_path: Path) -> None:
         assert 0 < seen["latecomer_request_seconds_sum", route] < 60
         assert seen["latecomer_refused_requests_total", "code=invalid"] == 1
         assert seen["latecomer_store_failing", ""] == 0
+
+
+def test_a_head_is_an_answer_without_its_body(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db") as server:
+        for path in ("/healthz", "/readyz", "/v1/bandits"):
+            asked, answered = server.http.head(path), server.http.get(path)
+            assert (asked.status_code, asked.content) == (200, b"")
+            assert asked.headers["content-length"] == str(len(answered.content))
+        assert server.http.head("/none").status_code == 404
+        assert server.http.options("/healthz").headers["allow"] == "GET, HEAD, OPTIONS"
+        assert server.http.head("/v1/bandits/b/decisions").status_code == 405
 
 
 def test_routes_that_nobody_has_do_not_fill_the_numbers(tmp_path: Path) -> None:
@@ -256,7 +268,9 @@ def test_every_setting_is_documented_with_its_default() -> None:
     documented = {name: (variable, default) for name, variable, default, _ in rows}
     assert list(documented) == list(names())
     for name, default in msgspec_defaults().items():
-        assert documented[name] == (PREFIX + name.upper(), f"`{default}`" if default != "" else "`STORE.keys`")
+        depends = {"keys": "`STORE.keys`", "retention": "as before, or `7d`"}
+        assert (default == "") == (name in depends)
+        assert documented[name] == (PREFIX + name.upper(), depends.get(name, f"`{default}`"))
 
 
 def msgspec_defaults() -> dict[str, object]:

@@ -43,6 +43,8 @@ def export(
     from latecomer.service.export import export as exported  # noqa: PLC0415
 
     folder, written = writable(out), {"decisions": 0, "reports": 0}
+    for earlier in (file for table in written for file in sorted(folder.glob(f"{table}-*.parquet"))):
+        raise InputError(f"--out must be a folder without earlier tables; {earlier} is there: choose another")
     parts = dict(written)
     for table, frame in exported(store, bandit):
         parts[table] += 1
@@ -80,7 +82,7 @@ def replay(
     span = int(window) if window is not None and window.isdecimal() else window
     if not store.is_file():
         raise InputError(f"STORE must be a store's file; {store} is not there")
-    with Desk.open(store, retention=None) as desk:  # pruning is the server's, which knows its retention
+    with Desk.open(store, prune=False) as desk:  # it reads what it has, and leaves the rest alone
         stats = replayed(desk, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
     accepted, late = stats.conversions["accepted"], stats.conversions["late"]
     typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")

@@ -18,7 +18,7 @@ from latecomer.service.spans import written
 
 T = TypeVar("T")
 Actions = np.ndarray[Any, np.dtype[Any]] | Sequence[Sequence[float]]
-Features = Mapping[str, str | float | bool]
+Features = Mapping[str, float | bool | str | Sequence[str] | None]
 
 LARGEST = 10_000
 """Conversions in one request; more are sent in several."""

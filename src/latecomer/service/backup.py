@@ -19,10 +19,12 @@ def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
     part = destination.with_name(f".{destination.name}.part")
     source = connect(path, write=False)
     try:
-        part.unlink(missing_ok=True)
+        part.write_bytes(b"")  # where nothing can be written, it is this that fails
         _copy(source, part)
         report = list(verify(part))
         os.replace(part, destination)
+    except apsw.FullError as error:
+        raise FileError(f"{destination} could not be written: {error}") from error
     except apsw.Error as error:
         raise unreadable(path, error) from error
     except OSError as error:

@@ -63,7 +63,7 @@ class Bandit:
         self.saving = False
         self.forgotten = 0
         """Up to which round the log has been pruned."""
-        self._prefix = f"{birth.epoch}-"
+        self._prefix = birth.prefix
         self._lacks = {f"{epoch}-": lacks for epoch, lacks in birth.heir_of} | {self._prefix: 0}
 
     def renamed(self, name: str) -> bytes:
@@ -229,6 +229,7 @@ class Bandit:
             revocations=counters.by_name(counters.revocations),
             delay_edges=counters.edges.tolist(),
             delay_counts=counters.delays.tolist(),
+            delay_sum=counters.delay_sum,
             drift=drift,
             refactorisations=refactorisations,
         )

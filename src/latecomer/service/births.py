@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from latecomer.arguments import shown
 from latecomer.errors import ConflictError, InputError
 from latecomer.policies import recommended
 from latecomer.policies.catalogue import POLICIES, policy_class
@@ -46,6 +47,11 @@ class Birth(Struct, frozen=True, kw_only=True):
         """Whether it is still being replayed, under a name that nobody may ask for."""
         return self.name.startswith(UNFINISHED)
 
+    @property
+    def prefix(self) -> str:
+        """What its decisions' ids begin with; their round follows, in hexadecimal."""
+        return f"{self.epoch}-"
+
     def event(self) -> bytes:
         """Its creation, or the same number's under another name, as an event."""
         return text_event(CREATED, self.encoded())
@@ -81,7 +87,7 @@ def checked_name(name: str) -> str:
     """A name that is safe in a path, a log and a shell."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError(
-            f"name must be 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first; got {name!r}"
+            f"name must be 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first; got {shown(name)}"
         )
     return name
 
@@ -136,7 +142,12 @@ def learner_of(spec: Spec, seed: int) -> Learner:
     parameters = {"seed": seed, **spec.parameters} if "seed" in known else spec.parameters
     if parameters.get("seed", 0) is None:
         raise InputError("parameters: seed must be a whole number; got null: leave it out, and one is drawn")
-    learner: Learner = policy(spec.dim, window_of(spec.window), **parameters)
+    try:
+        learner: Learner = policy(spec.dim, window_of(spec.window), **parameters)
+    except InputError as error:
+        if str(error).partition(" ")[0] in parameters:
+            raise InputError(f"parameters: {error}") from None
+        raise
     return learner
 
 

@@ -36,7 +36,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     body_timeout: Seconds = 10.0
     drain_timeout: Seconds = 6.0
     snapshot_every: Count = 100_000
-    retention: str = "7d"
+    retention: str = ""
 
     @property
     def keys_file(self) -> Path:

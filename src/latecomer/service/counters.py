@@ -24,13 +24,21 @@ class Counters:
         self.revocations = np.zeros(len(VERDICTS), np.int64)
         self.edges = _IN_ROUNDS if in_rounds else _IN_TIME
         self.delays = np.zeros(len(self.edges) + 1, np.int64)
-        self._unit = 1.0 if in_rounds else 1e6
+        self.waited = np.zeros(1, np.int64)
+        """How long they took in all: rounds, or milliseconds, which 64 bits hold for any number of conversions."""
+        self._unit, self._waited_unit = (1, 1) if in_rounds else (1_000_000, 1000)
 
     def add_conversions(self, verdicts: Integers, delays: Integers) -> None:
         """Count them, and the delays of those that were accepted."""
         self.conversions += np.bincount(verdicts, minlength=len(VERDICTS))
-        taken = delays[verdicts == _ACCEPTED] / self._unit
-        self.delays += np.bincount(np.searchsorted(self.edges, taken), minlength=len(self.delays))
+        taken = delays[verdicts == _ACCEPTED]
+        self.delays += np.bincount(np.searchsorted(self.edges, taken / self._unit), minlength=len(self.delays))
+        self.waited += (taken // self._waited_unit).sum()
+
+    @property
+    def delay_sum(self) -> float:
+        """How long accepted conversions took in all, in the unit of the edges."""
+        return float(self.waited[0] * self._waited_unit / self._unit)
 
     def add_revocations(self, verdicts: Integers) -> None:
         """Count them."""
@@ -43,7 +51,7 @@ class Counters:
 
     def plain(self) -> dict[str, Any]:
         """As a snapshot holds them."""
-        return {name: getattr(self, name).tolist() for name in ("conversions", "revocations", "delays")}
+        return {name: getattr(self, name).tolist() for name in ("conversions", "revocations", "delays", "waited")}
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Become what a snapshot holds."""

@@ -13,12 +13,13 @@ from typing import Self
 import apsw
 import numpy.typing as npt
 
+from latecomer.arguments import shown
 from latecomer.errors import LatecomerError, StoreError, UnknownBanditError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import UNFINISHED, checked_name, learner_of, new_birth, refuse_another, resolved, warm_up
 from latecomer.service.clock import Machine, ThisMachine
-from latecomer.service.files import Closing, clock_of, made_once
+from latecomer.service.files import Closing, clock_of, kept, made_once
 from latecomer.service.keeping import DAY, Keeper
 from latecomer.service.log import DESK, connect, unreadable
 from latecomer.service.messages import Answer, Conversion, Counts, Health, Info, Revocation, Spec, Stats, Verdict
@@ -26,7 +27,7 @@ from latecomer.service.owner import Owner
 from latecomer.service.pruning import removing, strangers
 from latecomer.service.recovery import bandit_of, births
 from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
-from latecomer.service.spans import duration
+from latecomer.service.spans import retention_of
 from latecomer.service.writer import Batch as Ticket
 from latecomer.service.writer import Heads, OnCommit, OnTrouble, Writer, on_disk
 
@@ -68,7 +69,8 @@ class Desk(Closing):
         *,
         clock: Machine | None = None,
         snapshot_every: int = 100_000,
-        retention: str | None = "7d",
+        retention: str | None = None,
+        prune: bool = True,
     ) -> Self:
         """Open a log, made if need be, and recover what it holds.
 
@@ -81,14 +83,19 @@ class Desk(Closing):
         snapshot_every
             Events between two snapshots of a bandit; more where very many decisions are open.
         retention
-            How long after its window a decision stays in the log, as "7d"; None keeps everything.
+            How long after its window a decision stays in the log, as "7d" or "forever"; the file remembers it. None:
+            as it was told last, "7d" where it was told nothing.
+        prune
+            Whether what may go does, as snapshots are taken.
         """
-        keep = None if retention is None else duration(retention, name="retention") // duration("1s") * 1_000_000
+        if retention is not None:
+            retention_of(retention)  # a mistake leaves no file behind
         owner = Owner(real := Path(os.path.realpath(path)))
         try:
             made_once(real, owner)
             connection = connect(real, write=True)
             reader = connect(real, write=False)
+            keep = kept(connection, retention) if prune else None
             return cls(connection, reader, owner, clock=clock or ThisMachine(), every=snapshot_every, keep=keep)
         except (apsw.Error, UnicodeDecodeError, TypeError) as error:  # the latter where a damaged row has odd columns
             owner.release()
@@ -103,15 +110,14 @@ class Desk(Closing):
         """Make a bandit; (what it is, whether it is new). Durable when it returns; compiles, so call it in a thread."""
         asked, spec = spec, resolved(spec)
         learner = learner_of(spec, seed=0)
-        known = self._known(checked_name(name), asked)
-        if known is not None:
-            return known, False
-        warm_up(learner)
+        if checked_name(name) not in self._bandits:
+            warm_up(learner)
         with self._lock:
-            self._check_open()
-            known = self._known(name, asked)  # somebody else may have been faster
+            known = self._bandits.get(name)
             if known is not None:
-                return known, False
+                refuse_another(known.birth, asked)
+                return known.info, False
+            self._check_open()
             called = name if heir_of is None else UNFINISHED + name
             birth = new_birth(self._free, called, spec, asked=asked, stamp=self._clock.now(), heir_of=heir_of)
             created = birth.event()
@@ -122,12 +128,6 @@ class Desk(Closing):
             ticket = self._append(bandit, begun, 1, 0)  # an heir's first events are older than itself
         self.wait(ticket)
         return bandit.info, True
-
-    def _known(self, name: str, asked: Spec) -> Info | None:
-        known = self._bandits.get(name)
-        if known is not None:
-            refuse_another(known.birth, asked)
-        return None if known is None else known.info
 
     def delete(self, name: str) -> None:
         """Forget a bandit and all its decisions. Durable when it returns."""
@@ -171,7 +171,7 @@ class Desk(Closing):
         try:
             return self._bandits[name]
         except (KeyError, TypeError):
-            raise UnknownBanditError(f"there is no bandit {name!r}: create it first") from None
+            raise UnknownBanditError(f"there is no bandit {shown(name)}: create it first") from None
 
     # ---- events ----
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from latecomer.arguments import shown
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.service.clock import Machine
 from latecomer.service.desk import Desk
@@ -73,7 +74,7 @@ def open(
     window: int | str | timedelta | None = None,
     policy: str = DEFAULT_POLICY,
     parameters: Mapping[str, Any] | None = None,
-    retention: str | None = "7d",
+    retention: str | None = None,
     clock: Machine | None = None,
 ) -> OpenBandit:
     """Open a bandit in a file, and make both if need be.
@@ -90,7 +91,8 @@ def open(
     policy, parameters
         The policy's class and its keyword arguments.
     retention
-        How long after its window a decision stays in the log; None for ever.
+        How long after its window a decision stays in the log, as "7d" or "forever"; the file remembers it. None: as it
+        was told last, "7d" where it was told nothing.
     clock
         What tells the time; this machine without it.
 
@@ -111,7 +113,9 @@ def open(
         desk.info(name)
     except UnknownBanditError:
         desk.close()
-        raise UnknownBanditError(f"{os.fspath(path)} has no bandit {name!r}: give dim and window to make it") from None
+        raise UnknownBanditError(
+            f"{os.fspath(path)} has no bandit {shown(name)}: give dim and window to make it"
+        ) from None
     except BaseException:
         desk.close()
         raise

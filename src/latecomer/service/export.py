@@ -8,10 +8,12 @@ import apsw
 import numpy as np
 import polars as pl
 
+from latecomer.arguments import shown
 from latecomer.core.state import Integers
 from latecomer.errors import UnknownBanditError
 from latecomer.policies.records import VERDICTS
 from latecomer.service import events
+from latecomer.service.births import Birth
 from latecomer.service.log import connect, first_seq, rows, unreadable
 from latecomer.service.recovery import births
 
@@ -30,13 +32,13 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
         birth = next((birth for birth in alive.values() if birth.name == name), None)
         if birth is None:
             names = ", ".join(birth.name for birth in alive.values())
-            raise UnknownBanditError(f"there is no bandit {name!r}; there are: {names}")
-        part = _Part(birth.spec.dim)
+            raise UnknownBanditError(f"there is no bandit {shown(name)}; there are: {names}")
+        part = _Part(birth)
         for row in rows(connection, birth.number, after=first_seq(connection, birth.number) - 1, before=None):
             part.add(row.payload)
             if part.count >= _EVENTS:
                 yield from part.frames()
-                part = _Part(birth.spec.dim)
+                part = _Part(birth)
         yield from part.frames()
     except apsw.Error as error:
         raise unreadable(path, error) from error
@@ -47,9 +49,9 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
 class _Part:
     """Events on their way into tables."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, birth: Birth) -> None:
         self.count = 0
-        self._dim = dim
+        self._dim, self._prefix = birth.spec.dim, birth.prefix
         self._decisions: list[events.Records] = []
         self._labels: dict[int, str] = {}
         self._reports: list[pl.DataFrame] = []
@@ -62,7 +64,7 @@ class _Part:
             elif kind in (events.DECISION, events.ASKED):
                 self._decisions.append(run)
             elif kind in (events.CONVERSION, events.REVOCATION):
-                self._reports.append(_reports(kind, run))
+                self._reports.append(self._reported(kind, run))
             self.count += len(run)
 
     def frames(self) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -79,6 +81,7 @@ class _Part:
         rounds = column("round")
         return pl.DataFrame(
             {
+                "decision_id": self._ids(rounds),
                 "round": rounds,
                 "decided_at": _moments(column("stamp")),
                 "index": column("index"),
@@ -88,22 +91,25 @@ class _Part:
             }
         )
 
+    def _reported(self, kind: int, run: events.Records) -> pl.DataFrame:
+        occurred, rounds = np.ascontiguousarray(run["occurred"]), np.ascontiguousarray(run["round"])
+        converted = kind == events.CONVERSION
+        return pl.DataFrame(
+            {
+                "decision_id": self._ids(rounds),
+                "round": rounds,
+                "kind": ["conversion" if converted else "revocation"] * len(run),
+                "verdict": _WORDS[run["verdict"]],
+                "reported_at": _moments(run["stamp"]),
+                "occurred_at": pl.select(
+                    pl.when(pl.Series(occurred != events.NOT_SAID)).then(_moments(occurred)).otherwise(None)
+                ).to_series(),
+                "value": np.ascontiguousarray(run["value"]) if converted else np.full(len(run), np.nan),
+            }
+        ).with_columns(pl.col("value").fill_nan(None))
 
-def _reports(kind: int, run: events.Records) -> pl.DataFrame:
-    occurred = np.ascontiguousarray(run["occurred"])
-    converted = kind == events.CONVERSION
-    return pl.DataFrame(
-        {
-            "round": np.ascontiguousarray(run["round"]),
-            "kind": ["conversion" if converted else "revocation"] * len(run),
-            "verdict": _WORDS[run["verdict"]],
-            "reported_at": _moments(run["stamp"]),
-            "occurred_at": pl.select(
-                pl.when(pl.Series(occurred != events.NOT_SAID)).then(_moments(occurred)).otherwise(None)
-            ).to_series(),
-            "value": np.ascontiguousarray(run["value"]) if converted else np.full(len(run), np.nan),
-        }
-    ).with_columns(pl.col("value").fill_nan(None))
+    def _ids(self, rounds: Integers) -> pl.Series:
+        return pl.Series([f"{self._prefix}{round_:x}" for round_ in rounds.tolist()], dtype=pl.String)
 
 
 def _moments(stamps: Integers) -> pl.Series:

@@ -1,8 +1,9 @@
-"""The file of a desk: made once, and what it knows of time."""
+"""The file of a desk: made once, and what it remembers besides the log."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import apsw
 
@@ -10,6 +11,10 @@ from latecomer.errors import DamagedFileError
 from latecomer.service.clock import DeskClock, Machine
 from latecomer.service.log import make
 from latecomer.service.owner import Owner
+from latecomer.service.spans import retention_of
+
+_KEPT = "7d"
+"""How long a file keeps decisions that was never told."""
 
 
 def made_once(path: Path, owner: Owner) -> None:
@@ -27,16 +32,39 @@ def made_once(path: Path, owner: Owner) -> None:
 
 def clock_of(connection: apsw.Connection, machine: Machine, latest: int) -> DeskClock:
     """Time as the file knows it, and the file's knowledge renewed."""
-    settings: dict[str, Any] = dict(connection.execute("SELECT name, value FROM setting"))
-    try:
-        offset = int(settings.get("offset", 0))
-    except ValueError:
-        raise DamagedFileError(f"the log's offset of time is damaged: {settings['offset']!r}") from None
-    clock = DeskClock(machine, latest=latest, boot=settings.get("boot", ""), offset=offset)
-    with connection:
-        for name, value in (("boot", clock.boot), ("offset", str(clock.offset))):
-            connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+    boot, offset = _recalled(connection, "boot", ""), _recalled(connection, "offset", "0")
+    clock = DeskClock(machine, latest=latest, boot=boot, offset=int(offset))
+    _remember(connection, boot=clock.boot, offset=str(clock.offset))
     return clock
+
+
+def kept(connection: apsw.Connection, told: str | None) -> int | None:
+    """Microseconds that decisions stay after their window, None for ever: as told now, or else as told last."""
+    keep = retention_of(told or _recalled(connection, "retention", _KEPT))
+    if told is not None:
+        _remember(connection, retention=told)
+    return keep
+
+
+def _recalled(connection: apsw.Connection, name: str, otherwise: str) -> str:
+    found = list(connection.execute("SELECT value FROM setting WHERE name = ?", (name,)))
+    if not found:
+        return otherwise
+    value, _, seal = str(found[0][0]).rpartition(" ")
+    if seal != _seal(name, value):
+        raise DamagedFileError(f"what the log knows of its {name} is damaged: {found[0][0]!r}; restore it from a copy")
+    return value
+
+
+def _remember(connection: apsw.Connection, **settings: str) -> None:
+    with connection:
+        for name, value in settings.items():
+            sealed = f"{value} {_seal(name, value)}"
+            connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, sealed))
+
+
+def _seal(name: str, value: str) -> str:
+    return hashlib.blake2b(f"{name} {value}".encode(), digest_size=8).hexdigest()
 
 
 class Closing(ABC):

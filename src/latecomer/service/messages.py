@@ -71,7 +71,7 @@ class Counts(Struct, frozen=True, kw_only=True):
 
     `conversions` and `revocations` count verdicts. `delay_edges` and `delay_counts` are a histogram of the delays of
     accepted conversions, in seconds or rounds: a count for each edge (delays up to it, and above the one before), and
-    one beyond. `drift` is max |V·V⁻¹ − I| at its last check.
+    one beyond; `delay_sum` is their sum. `drift` is max |V·V⁻¹ − I| at its last check.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Counts(Struct, frozen=True, kw_only=True):
     revocations: dict[str, int]
     delay_edges: list[float]
     delay_counts: list[int]
+    delay_sum: float
     drift: float
     refactorisations: int
 

@@ -122,7 +122,7 @@ def _per_bandit(every: "list[Counts]") -> Iterable[Metric]:
         for of, counts in (("conversion", stats.conversions), ("revocation", stats.revocations)):
             for verdict, count in counts.items():
                 verdicts.add_metric([stats.name, of, verdict], count)
-        delays.add_metric(name, _cumulative(stats), sum_value=None)
+        delays.add_metric(name, _cumulative(stats), sum_value=stats.delay_sum)
     return decisions, verdicts, pending, drift, refactored, delays
 
 

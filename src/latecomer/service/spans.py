@@ -1,10 +1,11 @@
-"""Spans of time as people write them: "7d", "36h"."""
+"""Spans of time as people write them: "7d", "36h", "forever"."""
 
 import re
 from datetime import timedelta
 
 from latecomer.errors import InputError
 
+FOREVER = "forever"
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _LONGEST = timedelta(days=36_500)
 
@@ -34,6 +35,15 @@ def duration(text: str, *, name: str = "window") -> timedelta:
     if span > _LONGEST:
         raise InputError(f"{name} must be at most 36500d; got {text!r}")
     return span
+
+
+def retention_of(text: str) -> int | None:
+    """Microseconds that a decision stays in the log after its window; None for ever.
+
+    >>> retention_of("1s"), retention_of("forever")
+    (1000000, None)
+    """
+    return None if text == FOREVER else duration(text, name="retention") // timedelta(microseconds=1)
 
 
 def window_of(window: int | str) -> int | timedelta:

@@ -14,7 +14,7 @@ from latecomer import errors
 from latecomer.service.http import bandits, conversions, decisions, probes
 from latecomer.service.http.contract import OPERATIONS
 from latecomer.service.http.direct import Respond, Shortcuts, send_answer
-from latecomer.service.http.errors import CODES, Refusal, encoded
+from latecomer.service.http.errors import CODES, Refusal, encoded, field_of
 from latecomer.service.http.reception import Reception
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -46,6 +46,8 @@ class Gate:
         """Answer one request."""
         metrics = self._metrics
         metrics.in_flight += 1
+        if scope["method"] == "HEAD":
+            scope["method"] = "GET"  # what Granian leaves out is the body alone
         start = perf_counter()
         try:
             shortcut = self._shortcuts.find(scope)
@@ -76,7 +78,7 @@ class Gate:
 def _options(path: str) -> HTTPRouteHandler:
     """What a path takes. Litestar's own answer names only the method that was registered first."""
     methods = {operation.method.upper() for operation in OPERATIONS if operation.path == path}
-    allow = ", ".join(sorted({*methods, "OPTIONS"}))
+    allow = ", ".join(sorted({*methods, "OPTIONS", *({"HEAD"} if "GET" in methods else ())}))
 
     @route(path.replace("{name}", "{name:str}"), http_method=[HttpMethod.OPTIONS], status_code=200)
     async def options() -> ASGIResponse:
@@ -114,7 +116,7 @@ class _Explainer:
             return Refusal(error.status_code, message), dict(error.headers or {})
         for kind, status in _STATUS:
             if isinstance(error, kind):
-                return Refusal(status, str(error)), {}
+                return Refusal(status, str(error), field=field_of(str(error)) if status == 400 else None), {}
         log = self._reception.log
         log.error("a request failed", method=scope["method"], route=scope.get("path_template"), exc_info=error)
         return Refusal(500, "this should not have happened; the server's log says more"), {}

@@ -62,6 +62,21 @@ def malformed(error: Exception) -> Refusal:
     return invalid(found["rule"], found["place"].removeprefix("$.").removeprefix("$") or None)
 
 
+_NAMED = re.compile(
+    r"(?P<field>actions|context|dim|ids|occurred_at|parameters|policy|request_id|value|window|decision_id)\b"
+)
+
+
+def field_of(message: str) -> str | None:
+    """The field that a message of the engine's is about: it is the first thing that such a message names.
+
+    >>> field_of("window must be at most 36500d; got '40000d'")
+    'window'
+    """
+    found = _NAMED.match(message)
+    return None if found is None else found["field"]
+
+
 MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding a hostile body may raise."""
 

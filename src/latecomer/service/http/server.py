@@ -42,7 +42,7 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
             f"make one with `latecomer keys add --scope admin --keys {settings.keys_file}`"
         )
     port = free_port(settings.host, settings.port)
-    desk = Desk.open(settings.store, snapshot_every=settings.snapshot_every, retention=settings.retention)
+    desk = Desk.open(settings.store, snapshot_every=settings.snapshot_every, retention=settings.retention or None)
     try:
         metrics = Metrics(desk)
         desk.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log))

@@ -117,3 +117,27 @@ def test_what_a_file_remembers_is_sealed(path: Path, name: str) -> None:
     connection.close()
     with pytest.raises(DamagedFileError, match=f"what the log knows of its {name} is damaged"):
         Desk.open(path)
+
+
+def test_a_repeated_request_is_found_without_reading_the_log(path: Path) -> None:
+    """A log may have millions of rows: SQLite's own steps are counted."""
+    steps: list[int] = []
+    with Desk.open(path) as desk:
+        desk.create("shop", WEEK)
+        for count in (100, 2_000):
+            while desk.stats("shop").rounds < count:
+                _answer, ticket = desk.decide("shop", np.eye(2), request_id=f"r{desk.stats('shop').rounds}")
+                desk.wait(ticket)  # a row each
+            taken = 0
+
+            def step() -> bool:
+                nonlocal taken
+                taken += 1
+                return False
+
+            desk.reader.set_progress_handler(step, 1)
+            assert desk.decide("shop", np.eye(2), request_id="r50")[0].round == 51
+            desk.reader.set_progress_handler(None)
+            steps.append(taken)
+    assert steps[0] > 0
+    assert steps[1] < 3 * steps[0]

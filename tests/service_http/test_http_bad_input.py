@@ -278,6 +278,9 @@ def test_the_place_of_a_mistake_is_named(server: Server) -> None:
     answer = server.http.post(CONVERSIONS, json=[{"decision_id": "x"}, {"value": 1}])
     assert refusal(answer)["field"] == "[1]"
     assert "decision_id" in refusal(answer)["message"]
+    for cut in (b"", b'{"actions": [[0.6', b'{"actions": [[0.6, 0]], "request_id": "\\ud800"}'):
+        answer = server.http.post(DECISIONS, content=cut, headers=JSON)
+        assert refusal(answer)["message"].startswith("the body must be whole JSON: it ends early, or a \\u escape")
 
 
 @pytest.mark.parametrize(

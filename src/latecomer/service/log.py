@@ -157,9 +157,12 @@ def first_seq(connection: apsw.Connection, bandit: int) -> int:
 
 def row_of_round(connection: apsw.Connection, bandit: int, round: int) -> Row | None:
     """The first row that ends with that round or a later one: rounds only grow, so halving finds it."""
-    query = "SELECT min(key), max(key) FROM log WHERE key BETWEEN ? AND ?"
+    ends = (key_of(bandit, 0), key_of(bandit, LAST))
     with connection:  # one view of the file, for rows may be pruned meanwhile
-        ((low, high),) = connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))
+        ((low,),) = connection.execute("SELECT min(key) FROM log WHERE key BETWEEN ? AND ?", ends)
+        ((high,),) = connection.execute(
+            "SELECT max(key) FROM log WHERE key BETWEEN ? AND ?", ends
+        )  # both at once: a scan
         while low is not None and low < high:
             middle = (low + high) // 2
             found = list(connection.execute("SELECT rounds FROM log WHERE key = ?", (middle,)))

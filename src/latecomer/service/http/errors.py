@@ -56,6 +56,8 @@ def malformed(error: Exception) -> Refusal:
         return invalid("the body must not be nested so deeply")
     if isinstance(error, UnicodeDecodeError):
         return invalid("the body must be UTF-8")
+    if str(error) == "Input data was truncated":  # msgspec's word for both
+        return invalid("the body must be whole JSON: it ends early, or a \\u escape lacks its other half")
     found = _PLACE.match(str(error))
     if found is None:
         return invalid(f"the body is not what was expected: {error}")

@@ -90,7 +90,7 @@ def test_one_arm_for_ever_and_hardly_any_ridge(policy: lc.MaturedLinTS, rounds: 
         assert arm @ policy.theta_hat == pytest.approx(conversions / rounds, rel=0.05)
 
 
-@pytest.mark.parametrize("name", ["LinUCB", "OTFLinTS"])
+@pytest.mark.parametrize("name", ["OTFLinUCB", "OTFLinTS"])
 @pytest.mark.parametrize("ridge", [1e-10, 1e-8])
 def test_one_arm_for_ever_in_twenty_dimensions(tmp_path: Path, name: str, ridge: float) -> None:
     """Nineteen directions are rounding: whatever widths are worth there, they are numbers, and a file can be read."""

@@ -63,7 +63,7 @@ def test_one_dimension_by_hand(window: int, ridge: float) -> None:
 
 def test_basis_arms_by_hand() -> None:
     """Actions e_i: the index is S_i/(λ + N_i) + α/√(λ + N_i), with α = 2f + Σ_{window} 1/√(λ + N_{A_s})."""
-    dim, window, ridge, delta = 4, 6, 2.0, 0.2
+    dim, window, ridge, delta = 5, 6, 2.0, 0.2
     policy = lc.OTFLinUCB(dim, window, ridge=ridge, delta=delta)
     rng = np.random.default_rng(3)
     plays, credits = np.zeros(dim), np.zeros(dim)

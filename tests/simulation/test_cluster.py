@@ -25,19 +25,19 @@ from latecomer.simulation.simulate import Played, Regrets, _play
 MANY = 2000
 """Runs that two workers would not finish in that time, at 0.3 seconds each."""
 
-WORLD = lc.World(theta=[0.2, 0.5, 0.4], actions=lc.actions.Binary(4), delays=lc.delays.Geometric(mean=20))
+WORLD = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=20))
 
 
 def policies() -> dict[str, Any]:
     """Templates that have played: machine code, open rounds and generators go with them."""
     made: dict[str, Any] = {
-        "exact": lc.OTFLinUCB(3, 50, width="exact"),
-        "buffered": lc.OTFLinUCB(3, 50, width="buffered"),
-        "ts": lc.OTFLinTS(3, 50, seed=5),
-        "uniform": lc.Uniform(3, 50, seed=np.random.Generator(np.random.Philox(1))),
+        "exact": lc.OTFLinUCB(2, 50, width="exact"),
+        "buffered": lc.OTFLinUCB(2, 50, width="buffered"),
+        "ts": lc.OTFLinTS(2, 50, seed=5),
+        "uniform": lc.Uniform(2, 50, seed=np.random.Generator(np.random.Philox(1))),
     }
     for policy in made.values():
-        policy.convert(policy.decide(np.eye(3)))
+        policy.convert(policy.decide(np.eye(2)))
     return made
 
 
@@ -200,8 +200,8 @@ class Axes:
     def sample(self, rng, rounds, theta):
         return np.broadcast_to(np.eye(len(theta)), (rounds, len(theta), len(theta)))
 
-world = lc.World(theta=[0.2, 0.4, 0.3], actions=Axes(), delays=lc.delays.Geometric(mean=10))
-policies = {"buffered": lc.OTFLinUCB(3, 30, width="buffered")}
+world = lc.World(theta=[0.2, 0.4], actions=Axes(), delays=lc.delays.Geometric(mean=10))
+policies = {"buffered": lc.OTFLinUCB(2, 30, width="buffered")}
 here = lc.simulate(world, policies, horizon=100, runs=4, jobs=1)
 there = lc.simulate(world, policies, horizon=100, runs=4, engine=Cluster(sys.argv[1]))
 assert np.array_equal(here.regret("buffered"), there.regret("buffered"))

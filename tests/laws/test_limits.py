@@ -29,21 +29,21 @@ def test_no_delay_and_no_window_is_lin_ucb_with_twice_the_radius() -> None:
 
 
 def test_a_window_longer_than_the_past_censors_nothing() -> None:
-    policy = lc.OTFLinUCB(3, 1000)
+    policy = lc.OTFLinUCB(5, 1000)
     rng = np.random.default_rng(1)
-    decisions = [policy.decide(unit_actions(rng, 3, 3)) for _ in range(1000)]
+    decisions = [policy.decide(unit_actions(rng, 3, 5)) for _ in range(1000)]
     assert {policy.convert(decision) for decision in decisions} == {lc.Verdict.ACCEPTED}
     np.testing.assert_allclose(policy.B, np.sum([decision.action for decision in decisions], axis=0), rtol=1e-12)
 
 
 def test_no_conversion_in_the_window_means_no_B() -> None:
-    policy = lc.OTFLinTS(3, 2, seed=0)
+    policy = lc.OTFLinTS(5, 2, seed=0)
     rng = np.random.default_rng(2)
     for t in range(1, 100):
-        policy.decide(unit_actions(rng, 3, 3))
+        policy.decide(unit_actions(rng, 3, 5))
         assert policy.convert(t - 3) is (lc.Verdict.LATE if t > 3 else lc.Verdict.UNKNOWN)
-    np.testing.assert_array_equal(policy.B, np.zeros(3))
-    np.testing.assert_array_equal(policy.theta_hat, np.zeros(3))
+    np.testing.assert_array_equal(policy.B, np.zeros(5))
+    np.testing.assert_array_equal(policy.theta_hat, np.zeros(5))
 
 
 @pytest.mark.parametrize("ridge", [0.5, 1.0, 3.0])

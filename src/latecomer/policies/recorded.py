@@ -17,6 +17,7 @@ from latecomer.policies.action_sets import explain_inadmissible
 from latecomer.policies.learner import Learner
 
 _AT_ONCE = 16_384
+_DOUBLE = np.dtype(np.float64)
 
 
 def is_in_rounds(learner: Learner) -> bool:
@@ -37,8 +38,16 @@ def latest(learner: Learner) -> int:
 def offer(learner: Learner, actions: Array) -> Shorts:
     """The summary of an offer, d + 2 short integers: what a replay must know of the actions that were not chosen."""
     summary = np.empty(learner.dim + 2, np.int16)
-    _summariser()(np.require(actions, np.float64, ["C", "A"]), summary)
+    _summariser()(_in_rows(actions), summary)
     return summary
+
+
+def _in_rows(actions: Array) -> Array:
+    """Doubles, aligned and row by row. NumPy's own way of asking takes longer than all the rest where they are."""
+    flags = actions.flags
+    if actions.dtype is _DOUBLE and flags.c_contiguous and flags.aligned:
+        return actions
+    return np.require(actions, np.float64, ["C", "A"])
 
 
 @cache
@@ -61,7 +70,7 @@ def record(learner: Learner, actions: Array, offers: Shorts, stamps: Integers) -
     >>> replayed.decide(np.eye(2)).score == live.decide(np.eye(2)).score
     True
     """
-    actions = np.require(actions, np.float64, ["C", "A"])
+    actions = _in_rows(actions)
     if actions.ndim != 2 or actions.shape[1] != learner.dim or stamps.shape != (len(actions),):
         raise InputError(
             f"actions must be an (N, {learner.dim}) array with one stamp each; got {actions.shape} and {stamps.shape}"

@@ -1,6 +1,5 @@
 """Bodies as they arrive: whole, within bounds, within time; and arrays in NumPy's own file format."""
 
-import asyncio
 import io
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.service.http.errors import Refusal, invalid
+from latecomer.service.http.patience import Patience
 
 JSON, NPY = b"application/json", b"application/x-npy"
 _MAGIC = b"\x93NUMPY"
@@ -19,7 +19,8 @@ class Intake:
     """Reads bodies of at most `limit` bytes within `seconds`, and holds only so many half-read bytes at once."""
 
     def __init__(self, *, limit: int, seconds: float) -> None:
-        self.limit, self.seconds = limit, seconds
+        self.limit = limit
+        self._patience = Patience(seconds)
         self._held, self._most = 0, _AT_ONCE * limit
 
     async def read(self, scope: Any, receive: Any) -> tuple[bytes, bytes]:
@@ -37,10 +38,10 @@ class Intake:
         if kind != JSON and kind != NPY:  # none is none of them: a page elsewhere may send that without asking
             raise Refusal(415, "Content-Type must be application/json, or application/x-npy where an array is expected")
         try:
-            async with asyncio.timeout(self.seconds):
+            with self._patience:
                 return await self._whole(receive, announced), kind
         except TimeoutError:
-            raise Refusal(408, f"the body must arrive within {self.seconds:g} s") from None
+            raise Refusal(408, f"the body must arrive within {self._patience.seconds:g} s") from None
 
     async def _whole(self, receive: Any, announced: int) -> bytes:
         message = await receive()

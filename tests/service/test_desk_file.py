@@ -93,11 +93,11 @@ def test_a_file_remembers_how_long_to_keep(path: Path, opened: Callable[..., Any
 
 def test_a_new_file_keeps_a_week(path: Path) -> None:
     with Desk.open(path) as desk:
-        assert desk._keeper._retention == 7 * DAY
+        assert desk._keeper.retention == 7 * DAY
     with Desk.open(path, retention="forever") as desk:
-        assert desk._keeper._retention is None
+        assert desk._keeper.retention is None
     with Desk.open(path) as desk:
-        assert desk._keeper._retention is None
+        assert desk._keeper.retention is None
 
 
 def test_a_bad_retention_leaves_no_file(path: Path) -> None:

@@ -178,7 +178,7 @@ def test_errors_are_errors(server: Server) -> None:
             client.stats("none")
         with pytest.raises(ConflictError, match="another specification"):
             client.create("strict", dim=2, window=5)
-        with pytest.raises(InputError, match=r"2 columns.*at actions"):
+        with pytest.raises(InputError, match=r"^actions must have 2 columns, one per dimension; row 0 has 1$"):
             client.decide("strict", [[0.1]])
         with pytest.raises(InputError, match="whole seconds"):
             client.create("odd", dim=2, window=timedelta(milliseconds=1500))

@@ -20,7 +20,7 @@ T = TypeVar("T")
 class AsyncClient:
     """A server, over HTTP, with the arguments and the calls of `Client`. It is closed by `async with`."""
 
-    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 4) -> None:
+    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout)
         self._timeout, self._retries = timeout, retries
@@ -49,8 +49,8 @@ class AsyncClient:
         """What a bandit has learnt, and what happened to it."""
         return await self._send(calls.stats(name))
 
-    async def delete(self, name: str) -> Info:
-        """Delete a bandit and all that it has learnt."""
+    async def delete(self, name: str) -> Info | None:
+        """Delete a bandit and all that it has learnt; what it was, or None where only a second try was answered."""
         return await self._send(calls.delete(name))
 
     async def decide(
@@ -92,7 +92,7 @@ class AsyncClient:
         return AsyncBatch(lambda conversions: self.convert_many(name, conversions), size=size, seconds=seconds)
 
     async def _send(self, call: calls.Call[T]) -> T:
-        for wait in (*calls.waits(self._retries), None):
+        for tries, wait in enumerate((*calls.waits(self._retries), None)):
             try:
                 answer = await self._http.request(
                     call.method,
@@ -104,10 +104,11 @@ class AsyncClient:
             except httpx.TransportError as error:
                 if wait is None:
                     raise ServiceError(f"{self._http.base_url} does not answer: {error!r}") from error
+                await asyncio.sleep(wait)
             else:
                 if wait is None or answer.status_code not in calls.PASSING:
-                    return calls.result(call, answer.status_code, answer.content)
-            await asyncio.sleep(wait)
+                    return calls.result(call, answer.status_code, answer.content, is_again=tries > 0)
+                await asyncio.sleep(calls.pause(wait, answer.headers))
         raise AssertionError("the last try returns or raises")
 
     async def close(self) -> None:

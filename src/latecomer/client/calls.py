@@ -5,7 +5,7 @@ import random
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -34,11 +34,14 @@ class Call(Struct, Generic[T], frozen=True, kw_only=True):
 
     method: str
     path: str
-    gives: type[T]
+    gives: Any
+    """T, which may be a union."""
     content: bytes | None = None
     kind: str = "application/json"
     patience: float = 0.0
     """Seconds that its answer may take, where that is longer than usual."""
+    done_before: int = 0
+    """The status that tells a call which is sent again that it was heard the first time; the result is None then."""
 
 
 class _Bandits(Struct, frozen=True):
@@ -84,9 +87,11 @@ def stats(name: str) -> Call[Stats]:
     return Call(method="GET", path=f"{_path(name)}/stats", gives=Stats)
 
 
-def delete(name: str) -> Call[Info]:
+def delete(name: str) -> Call[Info | None]:
     """DELETE a bandit, confirmed."""
-    return Call(method="DELETE", path=f"{_path(name)}?{urlencode({'confirm': name})}", gives=Info)
+    return Call(
+        method="DELETE", path=f"{_path(name)}?{urlencode({'confirm': name})}", gives=Info | None, done_before=404
+    )
 
 
 def decide(name: str, actions: Actions, *, ids: Sequence[str] | None, request_id: str | None) -> Call[Answer]:
@@ -128,22 +133,30 @@ def portions(items: Iterable[T]) -> Iterable[list[T]]:
     return (every[start : start + LARGEST] for start in range(0, len(every), LARGEST))
 
 
-def result(call: Call[T], status: int, content: bytes) -> T:
-    """The answer as a record, or raised as the error that it is."""
+def result(call: Call[T], status: int, content: bytes, *, is_again: bool) -> T:
+    """The answer as a record, or raised as the error that it is; `is_again` where the call was sent before."""
     if status < 400:
-        return msgspec.json.decode(content, type=call.gives)
+        return cast(T, msgspec.json.decode(content, type=call.gives))
+    if is_again and status == call.done_before:
+        return cast(T, None)
     try:
         problem = msgspec.json.decode(content, type=_ErrorBody).error
     except (msgspec.MsgspecError, UnicodeDecodeError):  # a proxy's page, perhaps
         raise errors.ServiceError(f"{call.method} {call.path} was answered with {status}") from None
     kind = {400: errors.InputError, 404: errors.UnknownBanditError, 409: errors.ConflictError, 503: errors.StoreError}
-    where = f" (at {problem.field})" if problem.field else ""
+    where = f" (at {problem.field})" if problem.field and not problem.message.startswith(problem.field) else ""
     raise kind.get(status, errors.ServiceError)(f"{problem.message}{where}")
 
 
 def waits(retries: int) -> Iterable[float]:
     """Seconds before each further try: longer every time, and never quite the same for two clients."""
     return (min(_LONGEST_WAIT, 0.1 * 2**i) * random.uniform(0.5, 1.0) for i in range(retries))  # noqa: S311
+
+
+def pause(wait: float, headers: Mapping[str, str]) -> float:
+    """The same, or longer where the server asks for it."""
+    asked = headers.get("retry-after", "")
+    return min(_LONGEST_WAIT, max(wait, float(asked) if asked.isdecimal() else 0.0))
 
 
 def _path(name: str) -> str:

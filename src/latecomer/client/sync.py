@@ -33,7 +33,7 @@ class Client:
         How many times to try again.
     """
 
-    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 4) -> None:
+    def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
         self._timeout, self._retries = timeout, retries
@@ -62,8 +62,8 @@ class Client:
         """What a bandit has learnt, and what happened to it."""
         return self._send(calls.stats(name))
 
-    def delete(self, name: str) -> Info:
-        """Delete a bandit and all that it has learnt."""
+    def delete(self, name: str) -> Info | None:
+        """Delete a bandit and all that it has learnt; what it was, or None where only a second try was answered."""
         return self._send(calls.delete(name))
 
     def decide(
@@ -102,7 +102,7 @@ class Client:
         return Batch(lambda conversions: self.convert_many(name, conversions), size=size, seconds=seconds)
 
     def _send(self, call: calls.Call[T]) -> T:
-        for wait in (*calls.waits(self._retries), None):
+        for tries, wait in enumerate((*calls.waits(self._retries), None)):
             try:
                 answer = self._http.request(
                     call.method,
@@ -114,10 +114,11 @@ class Client:
             except httpx.TransportError as error:
                 if wait is None:
                     raise ServiceError(f"{self._http.base_url} does not answer: {error!r}") from error
+                time.sleep(wait)
             else:
                 if wait is None or answer.status_code not in calls.PASSING:
-                    return calls.result(call, answer.status_code, answer.content)
-            time.sleep(wait)
+                    return calls.result(call, answer.status_code, answer.content, is_again=tries > 0)
+                time.sleep(calls.pause(wait, answer.headers))
         raise AssertionError("the last try returns or raises")
 
     def close(self) -> None:

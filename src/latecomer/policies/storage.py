@@ -59,7 +59,7 @@ def write(path: str | PathLike[str], data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync(target.parent)
+    sync(target.parent)
 
 
 def unpacked(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -112,9 +112,9 @@ def _damaged(name: str, error: Exception) -> DamagedFileError:
     return DamagedFileError(f"{name} is not a whole saved policy: {error}; restore it from a copy")
 
 
-def _sync(folder: Path) -> None:
-    """Make the new name itself durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make a file's contents durable, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

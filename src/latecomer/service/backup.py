@@ -1,12 +1,14 @@
 """A copy of a log while its owner goes on: one moment of the file, whole, checked before it gets its name."""
 
 import os
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
 import apsw
 
 from latecomer.errors import FileError, InputError
+from latecomer.policies.storage import sync
 from latecomer.service.log import connect, unreadable
 from latecomer.service.verify import verify
 
@@ -23,6 +25,7 @@ def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
         _copy(source, part)
         report = list(verify(part))
         os.replace(part, destination)
+        sync(destination.parent)
     except apsw.FullError as error:
         raise FileError(f"{destination} could not be written: {error}") from error
     except apsw.Error as error:
@@ -32,7 +35,8 @@ def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
     finally:
         source.close()
         for suffix in ("", "-wal", "-shm", "-journal"):
-            Path(f"{part}{suffix}").unlink(missing_ok=True)
+            with suppress(OSError):  # where it could not be made, it need not be removed
+                Path(f"{part}{suffix}").unlink()
     return report
 
 
@@ -42,8 +46,4 @@ def _copy(source: apsw.Connection, part: Path) -> None:
     with copy.backup("main", source, "main") as work:
         work.step(-1)
     copy.close()
-    descriptor = os.open(part, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(part)

@@ -133,15 +133,15 @@ def _comparable(spec: Spec) -> tuple[object, ...]:
 def learner_of(spec: Spec, seed: int) -> Learner:
     """The policy that a resolved specification describes; `InputError` where it describes none."""
     if spec.policy not in POLICIES:
-        raise InputError(f"policy must be one of {', '.join((DEFAULT_POLICY, *POLICIES))}; got {spec.policy!r}")
+        raise InputError(f"policy must be one of {', '.join((DEFAULT_POLICY, *POLICIES))}; got {shown(spec.policy)}")
     policy: Any = policy_class(spec.policy)
     known = [name for name in inspect.signature(policy).parameters if name not in _NOT_PARAMETERS]
     unknown = sorted(set(spec.parameters) - set(known))
     if unknown:
-        raise InputError(f"parameters of {spec.policy} must be among {', '.join(known)}; got {unknown[0]!r}")
+        raise InputError(f"parameters of {spec.policy} must be among {', '.join(known)}; got {shown(unknown[0])}")
     parameters = {"seed": seed, **spec.parameters} if "seed" in known else spec.parameters
-    if parameters.get("seed", 0) is None:
-        raise InputError("parameters: seed must be a whole number; got null: leave it out, and one is drawn")
+    if type(seed_ := parameters.get("seed", 0)) is not int or seed_ < 0:
+        raise InputError(f"parameters: seed must be a whole number of at least 0; got {shown(seed_)}: or leave it out")
     try:
         learner: Learner = policy(spec.dim, window_of(spec.window), **parameters)
     except InputError as error:

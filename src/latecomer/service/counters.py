@@ -14,6 +14,7 @@ _IN_TIME = np.array(
 )
 _IN_ROUNDS = np.array([4**power for power in range(12)], float)
 _ACCEPTED = 0
+_THOUSAND = 1000
 
 
 class Counters:
@@ -24,21 +25,25 @@ class Counters:
         self.revocations = np.zeros(len(VERDICTS), np.int64)
         self.edges = _IN_ROUNDS if in_rounds else _IN_TIME
         self.delays = np.zeros(len(self.edges) + 1, np.int64)
-        self.waited = np.zeros(1, np.int64)
-        """How long they took in all: rounds, or milliseconds, which 64 bits hold for any number of conversions."""
-        self._unit, self._waited_unit = (1, 1) if in_rounds else (1_000_000, 1000)
+        self.waited = np.zeros(2, np.int64)
+        """How long they took in all, rounds or microseconds: thousands, of which 64 bits hold enough, and the rest."""
+        self._unit = 1 if in_rounds else 1_000_000
 
     def add_conversions(self, verdicts: Integers, delays: Integers) -> None:
         """Count them, and the delays of those that were accepted."""
         self.conversions += np.bincount(verdicts, minlength=len(VERDICTS))
         taken = delays[verdicts == _ACCEPTED]
         self.delays += np.bincount(np.searchsorted(self.edges, taken / self._unit), minlength=len(self.delays))
-        self.waited += (taken // self._waited_unit).sum()
+        self.waited[:] = divmod(self._total() + int(taken.sum()), _THOUSAND)
 
     @property
     def delay_sum(self) -> float:
         """How long accepted conversions took in all, in the unit of the edges."""
-        return float(self.waited[0] * self._waited_unit / self._unit)
+        return self._total() / self._unit
+
+    def _total(self) -> int:
+        thousands, rest = self.waited.tolist()
+        return int(thousands * _THOUSAND + rest)
 
     def add_revocations(self, verdicts: Integers) -> None:
         """Count them."""

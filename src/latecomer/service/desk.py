@@ -13,26 +13,26 @@ from typing import Self
 import apsw
 import numpy.typing as npt
 
-from latecomer.arguments import shown
-from latecomer.errors import LatecomerError, StoreError, UnknownBanditError
+from latecomer.errors import LatecomerError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
-from latecomer.service.births import UNFINISHED, checked_name, learner_of, new_birth, refuse_another, resolved, warm_up
+from latecomer.service.births import warm_up
 from latecomer.service.clock import Machine, ThisMachine
-from latecomer.service.files import Closing, clock_of, kept, made_once
-from latecomer.service.keeping import DAY, Keeper
-from latecomer.service.log import DESK, connect, unreadable
-from latecomer.service.messages import Answer, Conversion, Counts, Health, Info, Revocation, Spec, Stats, Verdict
+from latecomer.service.files import Closing, clock_of, made_once, recalled_retention, remembering
+from latecomer.service.keeping import Keeper
+from latecomer.service.log import connect, unreadable
+from latecomer.service.messages import Answer, Conversion, Health, Revocation, Verdict
 from latecomer.service.owner import Owner
 from latecomer.service.pruning import removing, strangers
 from latecomer.service.recovery import bandit_of, births
 from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
-from latecomer.service.spans import retention_of
+from latecomer.service.roster import Roster
+from latecomer.service.spans import FOREVER, retention_of
 from latecomer.service.writer import Batch as Ticket
-from latecomer.service.writer import Heads, OnCommit, OnTrouble, Writer, on_disk
+from latecomer.service.writer import Heads, OnCommit, OnTrouble, Writer
 
 
-class Desk(Closing):
+class Desk(Roster, Closing):
     """Opened by `Desk.open`; one owner at a time; safe to call from several threads."""
 
     def __init__(
@@ -46,21 +46,19 @@ class Desk(Closing):
         keep: int | None,
     ) -> None:
         heads: Heads = {}
-        found, self._free = births(connection, heads)
-        self._bandits = {birth.name: bandit_of(connection, birth, heads) for birth in found.values()}
-        latest = max((bandit.stamp for bandit in self._bandits.values()), default=0)
-        self._clock = clock_of(connection, clock, latest)
+        found, free = births(connection, heads)
+        bandits = {birth.name: bandit_of(connection, birth, heads) for birth in found.values()}
+        desk_clock = clock_of(connection, clock, max((bandit.stamp for bandit in bandits.values()), default=0))
         self._connection, self.reader, self._owner = connection, reader, owner
-        self._lock = RLock()
-        self._writer = Writer(connection, self._lock, heads)
-        self._keeper = Keeper(self._writer, every=every, retention=keep)
-        self._closed, self._lost = False, ""
-        self.durable, self.wait, self.hurry = self._writer.durable, self._writer.wait, self._writer.hurry
-        for bandit in self._bandits.values():
-            bandit.saved_at = self._clock.now()
+        lock = RLock()
+        writer = Writer(connection, lock, heads)
+        keeper = Keeper(writer, every=every, retention=keep)
+        super().__init__(bandits, free, clock=desk_clock, lock=lock, writer=writer, keeper=keeper)
+        for bandit in bandits.values():
+            bandit.saved_at = desk_clock.now()
             warm_up(bandit.learner)
         for number in strangers(reader, set(found)):
-            self._writer.cut(lambda connection, number=number: removing(connection, number))  # type: ignore[misc]
+            writer.cut(lambda connection, number=number: removing(connection, number))  # type: ignore[misc]
 
     @classmethod
     def open(
@@ -95,83 +93,17 @@ class Desk(Closing):
             made_once(real, owner)
             connection = connect(real, write=True)
             reader = connect(real, write=False)
-            keep = kept(connection, retention) if prune else None
-            return cls(connection, reader, owner, clock=clock or ThisMachine(), every=snapshot_every, keep=keep)
+            keep = retention_of(recalled_retention(connection)) if prune else None
+            desk = cls(connection, reader, owner, clock=clock or ThisMachine(), every=snapshot_every, keep=keep)
         except (apsw.Error, UnicodeDecodeError, TypeError) as error:  # the latter where a damaged row has odd columns
             owner.release()
             raise unreadable(real, error) from error
         except BaseException:
             owner.release()
             raise
-
-    # ---- bandits ----
-
-    def create(self, name: str, spec: Spec, *, heir_of: list[tuple[str, int]] | None = None) -> tuple[Info, bool]:
-        """Make a bandit; (what it is, whether it is new). Durable when it returns; compiles, so call it in a thread."""
-        asked, spec = spec, resolved(spec)
-        learner = learner_of(spec, seed=0)
-        if checked_name(name) not in self._bandits:
-            warm_up(learner)
-        with self._lock:
-            known = self._bandits.get(name)
-            if known is not None:
-                refuse_another(known.birth, asked)
-                return known.info, False
-            self._check_open()
-            called = name if heir_of is None else UNFINISHED + name
-            birth = new_birth(self._free, called, spec, asked=asked, stamp=self._clock.now(), heir_of=heir_of)
-            created = birth.event()
-            bandit = self._bandits[called] = Bandit(birth, birth.learner())
-            self._free += 1
-            self._writer.append(DESK, created, count=1, rounds=0, stamp=birth.stamp)
-            begun = bytes([events.BEGUN]) + bytes.fromhex(birth.epoch)
-            ticket = self._append(bandit, begun, 1, 0)  # an heir's first events are older than itself
-        self.wait(ticket)
-        return bandit.info, True
-
-    def delete(self, name: str) -> None:
-        """Forget a bandit and all its decisions. Durable when it returns."""
-        with self._lock:
-            bandit = self._bandit(name)
-            self._check_open()
-            del self._bandits[name]
-            data = bytes([events.DELETED]) + bandit.number.to_bytes(4, "little")
-            ticket = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
-            self._writer.cut(lambda connection: removing(connection, bandit.number))
-        self.wait(ticket)
-
-    def finish(self, name: str) -> None:
-        """An heir has all that it was created for, and its name; without that, it is gone after a restart."""
-        with self._lock:
-            bandit = self._bandits[name] = self._bandits.pop(UNFINISHED + name)
-            data = bandit.renamed(name)
-            ticket = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
-        self.wait(ticket)
-
-    def bandits(self) -> list[Info]:
-        """Every bandit, by name."""
-        with self._lock:
-            return [self._bandits[name].info for name in sorted(self._bandits)]
-
-    def info(self, name: str) -> Info:
-        """What a bandit is."""
-        return self._bandit(name).info
-
-    def stats(self, name: str) -> Stats:
-        """What a bandit knows."""
-        with self._lock:
-            return self._bandit(name).stats()
-
-    def counts(self) -> list[Counts]:
-        """What has happened to every bandit."""
-        with self._lock:
-            return [bandit.counts() for bandit in self._bandits.values()]
-
-    def _bandit(self, name: str) -> Bandit:
-        try:
-            return self._bandits[name]
-        except (KeyError, TypeError):
-            raise UnknownBanditError(f"there is no bandit {shown(name)}: create it first") from None
+        if prune and retention is not None:
+            desk.keep(retention)
+        return desk
 
     # ---- events ----
 
@@ -252,15 +184,6 @@ class Desk(Closing):
             self._lost = f"a change was made and could not be logged ({error!r}): open the store again"
         bandit.is_moving = False
 
-    def _append(self, bandit: Bandit, data: bytes, count: int, now: int) -> Ticket:
-        ticket = on_disk()
-        if data:
-            ticket = self._writer.append(bandit.number, data, count=count, rounds=bandit.rounds, stamp=now)
-        bandit.is_moving = False
-        if bandit.unsaved >= self._keeper.every or now - bandit.saved_at > DAY:
-            self._keeper.save(bandit, now)
-        return ticket
-
     def adopt(self, name: str, payload: bytes, *, count: int, stamp: int, lacks: int) -> Ticket:
         """Move a bandit by a row of another one's log, and write it as its own; see `latecomer.service.replay`."""
         with self._lock:
@@ -268,18 +191,25 @@ class Desk(Closing):
             self._check_open()
             return self._append(bandit, bandit.moved_by(payload, stamp, lacks=lacks), count, stamp)
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreError("the desk is closed: open it again")
-        if self._lost or self._writer.failure:
-            raise StoreError(self._lost or self._writer.failure or "")
-
     # ---- the whole ----
 
     @property
     def health(self) -> Health:
         """How it is: whether changes are taken, and what has been committed since it was opened."""
         return self._writer.health(lost=self._lost, clock_offset=self._clock.ahead())
+
+    @property
+    def retention(self) -> str:
+        """How long decisions stay in the log after their window."""
+        keep = self._keeper.retention
+        return FOREVER if keep is None else f"{keep // 1_000_000}s"
+
+    def keep(self, retention: str) -> None:
+        """How long decisions stay in the log after their window, from now on ("7d", "forever"); the file remembers."""
+        self._keeper.retention = retention_of(retention)
+        with self._lock:
+            self._check_open()
+            self._writer.cut(lambda connection: remembering(connection, retention=retention))
 
     def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble) -> None:
         """Be told by the writer's thread: of each commit, and when commits begin to fail, and work again."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from latecomer.service.clock import Machine
 from latecomer.service.desk import Desk
 from latecomer.service.files import Closing
 from latecomer.service.messages import DEFAULT_POLICY, Answer, Conversion, Revocation, Spec, Stats, Verdict
-from latecomer.service.spans import written
+from latecomer.service.spans import retention_of, written
 
 
 class OpenBandit(Closing):
@@ -106,11 +107,17 @@ def open(
     """
     if (dim is None) != (window is None):
         raise InputError(f"dim and window go together; got dim={dim!r} and window={window!r}")
-    desk = Desk.open(path, clock=clock, retention=retention)
+    if retention is not None:
+        retention_of(retention)
+    if dim is None and not Path(path).exists():
+        raise UnknownBanditError(f"{os.fspath(path)} is not there: give dim and window, and it is made")
+    desk = Desk.open(path, clock=clock)
     try:
         if dim is not None and window is not None:
             desk.create(name, Spec(dim=dim, window=written(window), policy=policy, parameters=dict(parameters or {})))
         desk.info(name)
+        if retention is not None:
+            desk.keep(retention)
     except UnknownBanditError:
         desk.close()
         raise UnknownBanditError(

@@ -17,6 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from latecomer.arguments import shown
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 
@@ -74,7 +75,7 @@ def _texts(value: Value) -> Sequence[str]:
 def _utf8(text: object, where: str) -> bytes:
     if not isinstance(text, str):
         raise InputError(
-            f"{where} must have texts as names, and numbers, texts or lists of texts as values; got {text!r}"
+            f"{where} must have texts as names, and numbers, texts or lists of texts as values; got {shown(text)}"
         )
     return text.encode("utf-8", "surrogatepass")
 
@@ -85,7 +86,7 @@ def _weight(name: str, value: float, where: str) -> float:
     except OverflowError:
         weight = math.inf
     if not abs(weight) <= 1e100:
-        raise InputError(f"{where}: {name!r} must be a number of at most 1e100 in size; got {str(value)[:40]}")
+        raise InputError(f"{where}: {shown(name)} must be a number of at most 1e100 in size; got {str(value)[:40]}")
     return weight
 
 

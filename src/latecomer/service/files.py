@@ -2,6 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -11,7 +12,6 @@ from latecomer.errors import DamagedFileError
 from latecomer.service.clock import DeskClock, Machine
 from latecomer.service.log import make
 from latecomer.service.owner import Owner
-from latecomer.service.spans import retention_of
 
 _KEPT = "7d"
 """How long a file keeps decisions that was never told."""
@@ -34,16 +34,19 @@ def clock_of(connection: apsw.Connection, machine: Machine, latest: int) -> Desk
     """Time as the file knows it, and the file's knowledge renewed."""
     boot, offset = _recalled(connection, "boot", ""), _recalled(connection, "offset", "0")
     clock = DeskClock(machine, latest=latest, boot=boot, offset=int(offset))
-    _remember(connection, boot=clock.boot, offset=str(clock.offset))
+    next(remembering(connection, boot=clock.boot, offset=str(clock.offset)))
     return clock
 
 
-def kept(connection: apsw.Connection, told: str | None) -> int | None:
-    """Microseconds that decisions stay after their window, None for ever: as told now, or else as told last."""
-    keep = retention_of(told or _recalled(connection, "retention", _KEPT))
-    if told is not None:
-        _remember(connection, retention=told)
-    return keep
+def recalled_retention(connection: apsw.Connection) -> str:
+    """How long decisions stay in the log after their window, as the file was told last."""
+    return _recalled(connection, "retention", _KEPT)
+
+
+def check_seals(connection: apsw.Connection) -> None:
+    """`DamagedFileError` where what the file remembers is not what it was told."""
+    for (name,) in list(connection.execute("SELECT name FROM setting")):
+        _recalled(connection, str(name), "")
 
 
 def _recalled(connection: apsw.Connection, name: str, otherwise: str) -> str:
@@ -56,11 +59,13 @@ def _recalled(connection: apsw.Connection, name: str, otherwise: str) -> str:
     return value
 
 
-def _remember(connection: apsw.Connection, **settings: str) -> None:
+def remembering(connection: apsw.Connection, **settings: str) -> Iterator[None]:
+    """Remember these, in one step."""
     with connection:
         for name, value in settings.items():
             sealed = f"{value} {_seal(name, value)}"
             connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, sealed))
+    yield
 
 
 def _seal(name: str, value: str) -> str:

@@ -28,7 +28,7 @@ class Keeper:
     def __init__(self, writer: Writer, *, every: int, retention: int | None) -> None:
         self.every = every
         self._writer = writer
-        self._retention = retention
+        self.retention = retention
 
     def save(self, bandit: Bandit, now: int, *, last: bool = False) -> None:
         """Freeze the bandit between two rows and have it written behind them; `last` where the desk is closing."""
@@ -41,8 +41,8 @@ class Keeper:
         def begin(connection: apsw.Connection) -> Chore:
             seq, anchor = self._writer.heads[bandit.number]
             steps = writing(connection, frozen, seq=seq, anchor=anchor)
-            if self._retention is not None:
-                steps = chain(steps, pruning(connection, bandit, now=now, retention=self._retention))
+            if self.retention is not None:
+                steps = chain(steps, pruning(connection, bandit, now=now, retention=self.retention))
             return _until_saved(bandit, steps)
 
         self._writer.cut(begin)

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from latecomer.errors import DamagedFileError, FileError, NewerFileError
 
-FORMAT = 1
+FORMAT = 2
 _APPLICATION = 0x4C617465  # "Late"
 _PAGE = 16_384
 """A commit's row is a few kilobytes: larger pages leave less of themselves empty."""
@@ -107,6 +107,10 @@ def _check_format(connection: apsw.Connection, name: str) -> None:
     version: Any = connection.pragma("user_version")
     if version > FORMAT:
         raise NewerFileError(f"{name} has format {version}, and this Latecomer reads up to {FORMAT}: update")
+    if version < FORMAT:
+        raise FileError(
+            f"{name} has format {version}, from before the first release, which nobody reads: begin a new one"
+        )
     if connection.pragma("journal_mode") != "wal":
         raise DamagedFileError(f"{name} is not kept with a write-ahead log: restore it from a copy")
 

@@ -9,6 +9,7 @@ import msgspec
 import numpy.typing as npt
 from numpy import ndarray
 
+from latecomer.arguments import shown
 from latecomer.core.state import Array
 from latecomer.errors import ConflictError, InputError
 from latecomer.policies.action_sets import DOUBLE, action_set
@@ -18,7 +19,8 @@ from latecomer.service.log import row_of_round
 from latecomer.service.messages import Answer
 from latecomer.service.writer import Batch, on_disk
 
-_LONGEST = 256
+LONGEST = 200
+"""Characters of an id."""
 
 
 def asked_actions(actions: npt.ArrayLike, dim: int) -> Array:
@@ -37,8 +39,8 @@ def asked_actions(actions: npt.ArrayLike, dim: int) -> Array:
 
 def request_digest(request_id: str) -> bytes:
     """16 bytes that stand for a request id, which must never meet another's."""
-    if not isinstance(request_id, str) or not 0 < len(request_id) <= _LONGEST:
-        raise InputError(f"request_id must be a text of 1 to {_LONGEST} characters; got {request_id!r}")
+    if not isinstance(request_id, str) or not 0 < len(request_id) <= LONGEST:
+        raise InputError(f"request_id must be a text of 1 to {LONGEST} characters; got {shown(request_id)}")
     return blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=events.DIGEST).digest()
 
 
@@ -55,8 +57,8 @@ def checked_ids(ids: Sequence[str], count: int) -> None:
     if len(ids) != count:
         raise InputError(f"ids must name every action, {count}; got {len(ids)}")
     for id_ in ids:
-        if not isinstance(id_, str) or len(id_) > _LONGEST:
-            raise InputError(f"ids must be texts of at most {_LONGEST} characters; got {id_!r}")
+        if not isinstance(id_, str) or len(id_) > LONGEST:
+            raise InputError(f"ids must be texts of at most {LONGEST} characters; got {shown(id_)}")
     try:
         "".join(ids).encode()
     except UnicodeEncodeError as error:

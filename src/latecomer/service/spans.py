@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 
+from latecomer.arguments import shown
 from latecomer.errors import InputError
 
 FOREVER = "forever"
@@ -10,15 +11,15 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 _LONGEST = timedelta(days=36_500)
 
 
-def duration(text: str, *, name: str = "window") -> timedelta:
+def duration(text: str, *, name: str = "window", such_as: str = "7d") -> timedelta:
     """The span that a number and a unit say.
 
     Parameters
     ----------
     text
         A whole number followed by s, m, h, d or w; at most 36500d.
-    name
-        What an error calls it.
+    name, such_as
+        What an error calls it, and gives as an example.
 
     Examples
     --------
@@ -27,13 +28,14 @@ def duration(text: str, *, name: str = "window") -> timedelta:
     """
     match = re.fullmatch(r"([0-9]{1,12})([smhdw])", text) if isinstance(text, str) else None
     if match is None:
-        raise InputError(f"{name} must be a whole number and one of s, m, h, d, w, such as 7d; got {text!r}")
+        rule = f"a whole number and one of s, m, h, d, w, such as {such_as}"
+        raise InputError(f"{name} must be {rule}; got {shown(text)}")
     try:
         span = timedelta(**{_UNITS[match[2]]: int(match[1])})
     except OverflowError:
         span = timedelta.max
     if span > _LONGEST:
-        raise InputError(f"{name} must be at most 36500d; got {text!r}")
+        raise InputError(f"{name} must be at most 36500d; got {shown(text)}")
     return span
 
 
@@ -43,7 +45,9 @@ def retention_of(text: str) -> int | None:
     >>> retention_of("1s"), retention_of("forever")
     (1000000, None)
     """
-    return None if text == FOREVER else duration(text, name="retention") // timedelta(microseconds=1)
+    if text == FOREVER:
+        return None
+    return duration(text, name="retention", such_as="7d, or forever") // timedelta(microseconds=1)
 
 
 def window_of(window: int | str) -> int | timedelta:

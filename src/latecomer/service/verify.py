@@ -8,6 +8,7 @@ import apsw
 from latecomer.errors import DamagedFileError
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import Birth
+from latecomer.service.files import check_seals
 from latecomer.service.log import DESK, GENESIS, connect, damaged, first_seq, rows, unreadable
 from latecomer.service.recovery import bandit_of, births, fold
 from latecomer.service.writer import Heads
@@ -21,6 +22,7 @@ def verify(path: str | PathLike[str]) -> Iterator[str]:
         (answer,) = next(iter(connection.execute("PRAGMA integrity_check(1)")))
         if answer != "ok":
             raise DamagedFileError(f"{path} is damaged: {answer}; restore it from a copy")
+        check_seals(connection)
         heads: Heads = {}
         alive, _ = births(connection, heads)
         yield f"{len(alive)} bandits in {heads.get(DESK, (0, b''))[0]} rows of the desk's own chain"

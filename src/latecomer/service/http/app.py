@@ -1,9 +1,9 @@
 """The application: every route, one error shape, and a gate that counts."""
 
-from asyncio import CancelledError
+from asyncio import CancelledError, Task, current_task
 from collections.abc import Mapping
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from litestar import HttpMethod, Litestar, Request, Response, route
 from litestar.exceptions import HTTPException
@@ -31,6 +31,7 @@ class Gate:
 
     def __init__(self, reception: Reception, *, more: Mapping[str, Respond]) -> None:
         self._metrics = reception.metrics
+        self._under_way: set[Task[Any]] = set()
         self._explainer = _Explainer(reception)
         self._shortcuts = Shortcuts({**decisions.responders(reception), **conversions.responders(reception), **more})
         handlers = [*bandits.routes(reception), *probes.routes(reception), *self._shortcuts.framed()]
@@ -44,8 +45,9 @@ class Gate:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
-        metrics = self._metrics
+        metrics, task = self._metrics, cast(Task[Any], current_task())
         metrics.in_flight += 1
+        self._under_way.add(task)
         if scope["method"] == "HEAD":
             scope["method"] = "GET"  # what Granian leaves out is the body alone
         start = perf_counter()
@@ -55,11 +57,17 @@ class Gate:
                 await self._app(scope, receive, send)
             else:
                 await self._answer(shortcut, scope, receive, send)
-        except CancelledError:  # the drain has waited long enough
+        except CancelledError:  # by `cut_off`
             await self._refuse(scope, send, Refusal(503, "the server is stopping: ask again, with the same request id"))
         finally:
             metrics.in_flight -= 1
+            self._under_way.discard(task)
             metrics.answered(scope["method"], scope.get("path_template", ""), perf_counter() - start)
+
+    def cut_off(self) -> None:
+        """Whoever is still waiting for an answer is told to ask again."""
+        for task in self._under_way:
+            task.cancel()
 
     async def _answer(self, shortcut: tuple[str, str, Respond], scope: Any, receive: Any, send: Any) -> None:
         scope["path_template"], name, respond = shortcut
@@ -85,6 +93,14 @@ def _options(path: str) -> HTTPRouteHandler:
         return ASGIResponse(status_code=204, headers={"allow": allow})
 
     return options
+
+
+def _with_head(headers: Mapping[str, str]) -> dict[str, str]:
+    """What takes GET takes HEAD, which the framework does not know."""
+    return {
+        name: f"{value}, HEAD" if name.lower() == "allow" and "GET" in value else value
+        for name, value in headers.items()
+    }
 
 
 class _Explainer:
@@ -113,7 +129,7 @@ class _Explainer:
             return error, {}
         if isinstance(error, HTTPException) and error.status_code in CODES and error.status_code < 500:
             message = _PLAIN.get(error.status_code, error.detail)
-            return Refusal(error.status_code, message), dict(error.headers or {})
+            return Refusal(error.status_code, message), _with_head(error.headers or {})
         for kind, status in _STATUS:
             if isinstance(error, kind):
                 return Refusal(status, str(error), field=field_of(str(error)) if status == 400 else None), {}

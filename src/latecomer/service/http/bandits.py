@@ -9,6 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response.base import ASGIResponse
 from msgspec import Struct
 
+from latecomer.errors import UnknownBanditError
 from latecomer.service.http.aside import aside
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.query import asked
@@ -71,7 +72,11 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
     async def remove(request: Request[Any, Any, Any]) -> ASGIResponse:
         name = request.path_params["name"]
         door.admit(request.scope, "admin", name)
-        info = desk.info(name)
+        try:
+            info = desk.info(name)
+        except UnknownBanditError:
+            await desk.durable(desk.latest)  # whom somebody deleted a moment ago may not be gone for good
+            raise
         if asked(request.scope, "confirm") != name:
             raise invalid("confirm must repeat the bandit's name: all that it has learnt is deleted with it", "confirm")
         await asyncio.to_thread(desk.delete, name)

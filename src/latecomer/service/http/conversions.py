@@ -6,7 +6,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from latecomer.errors import InputError
 from latecomer.service.http.direct import Respond
+from latecomer.service.http.errors import place_in_list
 from latecomer.service.http.reception import Reception, encode
 from latecomer.service.messages import Conversion, Revocation, Verdict
 
@@ -37,7 +39,10 @@ def _responder(reception: Reception, decoder: "msgspec.json.Decoder[Any]", repor
         reception.door.admit(scope, "convert", name)
         reception.desk.info(name)
         told = await reception.json(scope, receive, decoder)
-        verdicts, ticket = report(name, told if isinstance(told, list) else [told])
+        try:
+            verdicts, ticket = report(name, told if isinstance(told, list) else [told])
+        except InputError as error:
+            raise place_in_list(error) if isinstance(told, list) else error from None
         await reception.durable(ticket)
         return 200, encode(Verdicts(verdicts))
 

@@ -17,6 +17,7 @@ from latecomer.service.http.errors import invalid
 from latecomer.service.http.plain import PlainReader
 from latecomer.service.http.query import asked
 from latecomer.service.http.reception import LARGE, Reception, decoded, encode
+from latecomer.service.requests import LONGEST
 
 if TYPE_CHECKING:
     from latecomer.service.messages import Info
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 _FEW_FEATURES = 2048
 """Bytes of a body with features that are hashed in no time."""
 
-_LONGEST = 200
-Label = Annotated[str, Meta(min_length=1, max_length=_LONGEST)]
+Label = Annotated[str, Meta(min_length=1, max_length=LONGEST)]
 Features = dict[str, float | bool | str | list[str] | None]
 
 
@@ -62,7 +62,7 @@ def responders(reception: Reception) -> dict[str, Respond]:
     """The one, over this reception's desk."""
     desk, door, intake = reception.desk, reception.door, reception.intake
     limits, most = reception.settings, reception.settings.max_actions
-    reader = PlainReader(most=most, longest=_LONGEST)
+    reader = PlainReader(most=most, longest=LONGEST)
 
     async def decide(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
         door.admit(scope, "decide", name)
@@ -138,8 +138,8 @@ def _count(features: Features) -> int:
 
 def _from_array(body: bytes, request_id: str | None) -> Choice:
     """An array has no room for a request id: the query has."""
-    if request_id is not None and not 1 <= len(request_id) <= _LONGEST:
-        raise invalid(f"request_id must be of 1 to {_LONGEST} characters", "request_id")
+    if request_id is not None and not 1 <= len(request_id) <= LONGEST:
+        raise invalid(f"request_id must be of 1 to {LONGEST} characters", "request_id")
     return Choice(array_of(body), None, request_id)
 
 

@@ -5,6 +5,8 @@ import re
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from latecomer.errors import InputError
+
 CODES = {
     400: "invalid",
     401: "unauthorized",
@@ -64,9 +66,10 @@ def malformed(error: Exception) -> Refusal:
     return invalid(found["rule"], found["place"].removeprefix("$.").removeprefix("$") or None)
 
 
-_NAMED = re.compile(
-    r"(?P<field>actions|context|dim|ids|occurred_at|parameters|policy|request_id|value|window|decision_id)\b"
-)
+_LONGEST = 1000
+_NAMED = re.compile(r"(actions|context|dim|ids|occurred_at|parameters|policy|request_id|value|window|decision_id)\b")
+_ACTION = re.compile(r"action (\d+)\b")
+_CONVERSION = re.compile(r"value of conversion (\d+)\b")
 
 
 def field_of(message: str) -> str | None:
@@ -75,8 +78,16 @@ def field_of(message: str) -> str | None:
     >>> field_of("window must be at most 36500d; got '40000d'")
     'window'
     """
-    found = _NAMED.match(message)
-    return None if found is None else found["field"]
+    action, named = _ACTION.match(message), _NAMED.match(message)
+    if action is not None:
+        return f"actions[{action[1]}]"
+    return None if named is None else named[1]
+
+
+def place_in_list(error: InputError) -> Refusal:
+    """A broken rule of one conversion among many, by its place."""
+    found = _CONVERSION.match(str(error))
+    return invalid(str(error), field_of(str(error)) if found is None else f"[{found[1]}].value")
 
 
 MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -85,4 +96,5 @@ MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 def encoded(refusal: Refusal) -> bytes:
     """The refusal as a body."""
-    return msgspec.json.encode(ErrorBody(Problem(CODES[refusal.status], refusal.message, refusal.field or UNSET)))
+    message = refusal.message if len(refusal.message) <= _LONGEST else f"{refusal.message[:_LONGEST]}..."
+    return msgspec.json.encode(ErrorBody(Problem(CODES[refusal.status], message, refusal.field or UNSET)))

@@ -23,6 +23,8 @@ from latecomer.service.keys import KeyFile
 from latecomer.service.logs import Log
 from latecomer.service.metrics import Metrics
 
+_FAREWELL = 1.0
+"""Seconds for the answers of those who are cut off."""
 Extra = Callable[[Reception], Mapping[str, Respond]]
 """Responders that only a benchmark adds."""
 
@@ -54,12 +56,20 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
             metrics=metrics,
             log=log,
         )
-        server = _granian(Gate(reception, more=extra(reception)), settings, port)
+        gate = Gate(reception, more=extra(reception))
+        server = _granian(gate, settings, port)
         told = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, told.set)
-        log.info("serving", host=settings.host, port=port, store=settings.store, keys=keys.keys() is not None)
-        await _until(told, server, log, settings.drain_timeout)
+        log.info(
+            "serving",
+            host=settings.host,
+            port=port,
+            store=settings.store,
+            retention=desk.retention,
+            keys=keys.keys() is not None,
+        )
+        await _until(told, server, gate, log, settings.drain_timeout)
     finally:
         desk.close()
     log.info("stopped")
@@ -72,7 +82,7 @@ def _say_trouble(log: Log, failure: str | None) -> None:
         log.error("the store cannot be written", why=failure)
 
 
-async def _until(told: asyncio.Event, server: Server, log: Log, patience: float) -> None:
+async def _until(told: asyncio.Event, server: Server, gate: Gate, log: Log, patience: float) -> None:
     """Answer until told to stop; then take nothing new, and wait for the answers under way, but not for ever."""
     serving, stopping = asyncio.create_task(server.serve()), asyncio.create_task(told.wait())
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -82,9 +92,11 @@ async def _until(told: asyncio.Event, server: Server, log: Log, patience: float)
     log.info("draining")
     server.stop()  # type: ignore[no-untyped-call]
     _, unanswered = await asyncio.wait({serving}, timeout=patience)
-    await asyncio.sleep(0.1)  # Granian's own thread still takes its leave, and needs the interpreter for it
     if unanswered:
         log.warning("some requests did not end in time", seconds=patience)
+        gate.cut_off()
+        await asyncio.wait({serving}, timeout=_FAREWELL)
+    await asyncio.sleep(0.1)  # Granian's own thread still takes its leave, and needs the interpreter for it
 
 
 def _granian(app: Gate, settings: Settings, port: int) -> Server:

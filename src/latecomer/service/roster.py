@@ -1,0 +1,133 @@
+"""The bandits of one file: who is there, made and deleted for good; and the one way into the log."""
+
+from threading import RLock
+
+from latecomer.arguments import shown
+from latecomer.errors import StoreError, UnknownBanditError
+from latecomer.service import events
+from latecomer.service.bandit import Bandit
+from latecomer.service.births import UNFINISHED, checked_name, learner_of, new_birth, refuse_another, resolved, warm_up
+from latecomer.service.clock import DeskClock
+from latecomer.service.keeping import DAY, Keeper
+from latecomer.service.log import DESK
+from latecomer.service.messages import Counts, Info, Spec, Stats
+from latecomer.service.pruning import removing
+from latecomer.service.writer import Batch as Ticket
+from latecomer.service.writer import Writer, on_disk
+
+
+class Roster:
+    """Bandits by name.
+
+    Parameters
+    ----------
+    bandits, free
+        Those of the log, and the next number that none has had.
+    clock, lock, writer, keeper
+        What tells the time, guards every change, writes it, and takes snapshots.
+    """
+
+    def __init__(
+        self, bandits: dict[str, Bandit], free: int, *, clock: DeskClock, lock: RLock, writer: Writer, keeper: Keeper
+    ) -> None:
+        self._bandits, self._free = bandits, free
+        self._clock, self._lock, self._writer, self._keeper = clock, lock, writer, keeper
+        self._closed, self._lost = False, ""
+        self.durable, self.wait, self.hurry = writer.durable, writer.wait, writer.hurry
+        self.latest = on_disk()
+        """The ticket of the latest change of who is there."""
+
+    def create(self, name: str, spec: Spec, *, heir_of: list[tuple[str, int]] | None = None) -> tuple[Info, bool]:
+        """Make a bandit; (what it is, whether it is new). Durable when it returns; compiles, so call it in a thread."""
+        asked, spec = spec, resolved(spec)
+        learner = learner_of(spec, seed=0)
+        if checked_name(name) not in self._bandits:
+            warm_up(learner)
+        with self._lock:
+            bandit = self._bandits.get(name)
+            is_new = bandit is None
+            if bandit is None:
+                bandit = self._born(name if heir_of is None else UNFINISHED + name, spec, asked, heir_of)
+            refuse_another(bandit.birth, asked)
+            ticket = self.latest  # where it is not new, it may yet have been made a moment ago
+        self.wait(ticket)
+        return bandit.info, is_new
+
+    def _born(self, name: str, spec: Spec, asked: Spec, heir_of: list[tuple[str, int]] | None) -> Bandit:
+        self._check_open()
+        birth = new_birth(self._free, name, spec, asked=asked, stamp=self._clock.now(), heir_of=heir_of)
+        created = birth.event()
+        bandit = self._bandits[name] = Bandit(birth, birth.learner())
+        self._free += 1
+        self._writer.append(DESK, created, count=1, rounds=0, stamp=birth.stamp)
+        begun = bytes([events.BEGUN]) + bytes.fromhex(birth.epoch)
+        self.latest = self._append(bandit, begun, 1, 0)  # an heir's first events are older than itself
+        return bandit
+
+    def delete(self, name: str) -> None:
+        """Forget a bandit and all its decisions. Durable when it returns, or says that there is none."""
+        with self._lock:
+            bandit = self._bandits.get(name)
+            if bandit is not None:
+                self._check_open()
+                del self._bandits[name]
+                data = bytes([events.DELETED]) + bandit.number.to_bytes(4, "little")
+                self.latest = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
+                number = bandit.number
+                self._writer.cut(lambda connection: removing(connection, number))
+            ticket = self.latest
+        self.wait(ticket)
+        if bandit is None:
+            raise _unknown(name)
+
+    def finish(self, name: str) -> None:
+        """An heir has all that it was created for, and its name; without that, it is gone after a restart."""
+        with self._lock:
+            bandit = self._bandits[name] = self._bandits.pop(UNFINISHED + name)
+            data = bandit.renamed(name)
+            self.latest = ticket = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
+        self.wait(ticket)
+
+    def bandits(self) -> list[Info]:
+        """Every bandit, by name."""
+        with self._lock:
+            return [self._bandits[name].info for name in sorted(self._bandits)]
+
+    def info(self, name: str) -> Info:
+        """What a bandit is."""
+        return self._bandit(name).info
+
+    def stats(self, name: str) -> Stats:
+        """What a bandit knows."""
+        with self._lock:
+            return self._bandit(name).stats()
+
+    def counts(self) -> list[Counts]:
+        """What has happened to every bandit."""
+        with self._lock:
+            return [bandit.counts() for bandit in self._bandits.values()]
+
+    def _bandit(self, name: str) -> Bandit:
+        try:
+            return self._bandits[name]
+        except (KeyError, TypeError):
+            raise _unknown(name) from None
+
+    def _append(self, bandit: Bandit, data: bytes, count: int, now: int) -> Ticket:
+        ticket = on_disk()
+        if data:
+            ticket = self._writer.append(bandit.number, data, count=count, rounds=bandit.rounds, stamp=now)
+        bandit.is_moving = False
+        if bandit.unsaved >= self._keeper.every or now - bandit.saved_at > DAY:
+            self._keeper.save(bandit, now)
+        return ticket
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the desk is closed: open it again")
+        if self._lost or self._writer.failure:
+            raise StoreError(self._lost or self._writer.failure or "")
+
+
+def _unknown(name: object) -> UnknownBanditError:
+    return UnknownBanditError(f"there is no bandit {shown(name)}: create it first")

@@ -11,10 +11,20 @@ import pytest
 from machines import DAY, FakeMachine
 
 import latecomer as lc
-from latecomer.errors import DamagedFileError, InputError, OwnedError, StoreError
+from latecomer.errors import (
+    ConflictError,
+    DamagedFileError,
+    FileError,
+    InputError,
+    OwnedError,
+    StoreError,
+    UnknownBanditError,
+)
+from latecomer.service.backup import backup
 from latecomer.service.desk import Desk
 from latecomer.service.log import connect, seq_of
-from latecomer.service.messages import Spec
+from latecomer.service.messages import Conversion, Spec
+from latecomer.service.verify import verify
 
 WEEK = Spec(dim=2, window="7d")
 
@@ -141,3 +151,61 @@ def test_a_repeated_request_is_found_without_reading_the_log(path: Path) -> None
             steps.append(taken)
     assert steps[0] > 0
     assert steps[1] < 3 * steps[0]
+
+
+def test_a_damaged_memory_is_not_whole(path: Path) -> None:
+    """Neither for `verify` nor for a copy, which is verified before it gets its name."""
+    Desk.open(path, retention="30d").close()
+    list(verify(path))
+    connection = connect(path, write=True)
+    connection.execute("UPDATE setting SET value = '9' || substr(value, 2) WHERE name = 'retention'")
+    connection.close()
+    with pytest.raises(DamagedFileError, match="of its retention is damaged"):
+        list(verify(path))
+    with pytest.raises(DamagedFileError, match="of its retention is damaged"):
+        backup(path, path.with_name("copy.db"))
+    assert not path.with_name("copy.db").exists()
+
+
+def test_a_format_of_before(path: Path) -> None:
+    Desk.open(path).close()
+    connection = connect(path, write=True)
+    connection.pragma("user_version", 1)
+    connection.close()
+    with pytest.raises(FileError, match="has format 1, from before the first release"):
+        Desk.open(path)
+
+
+def test_what_fails_to_open_changes_nothing(path: Path) -> None:
+    """No retention, and no file."""
+    with pytest.raises(UnknownBanditError, match=r"is not there: give dim and window"):
+        lc.open(path, name="a")
+    assert not list(path.parent.iterdir())
+    lc.open(path, name="a", dim=2, window="1d", retention="30d").close()
+    for wrong in ({"name": "typo"}, {"name": "a", "dim": 3, "window": "1d"}):
+        with pytest.raises((UnknownBanditError, ConflictError)):
+            lc.open(path, retention="1s", **wrong)
+    with Desk.open(path) as desk:
+        assert desk.retention == f"{30 * 86_400}s"
+
+
+@pytest.mark.parametrize("name", ["desk.db/copy.db", "x" * 252])
+def test_a_copy_that_cannot_be_made_is_an_error_of_ours(path: Path, name: str) -> None:
+    Desk.open(path).close()
+    with pytest.raises(FileError, match="could not be written"):
+        backup(path, path.parent / name)
+    assert sorted(file.name for file in path.parent.iterdir()) == ["desk.db", "desk.db.owner"]
+
+
+def test_short_delays_add_up(path: Path) -> None:
+    machine = FakeMachine()
+    with Desk.open(path, clock=machine) as desk:
+        desk.create("shop", WEEK)
+        for _ in range(100):
+            answer, _ = desk.decide("shop", np.eye(2))
+            machine.advance(900)  # microseconds
+            desk.convert("shop", [Conversion(answer.decision_id)])
+        before = desk.stats("shop")
+    assert before.delay_sum == pytest.approx(0.09, rel=1e-12)
+    with Desk.open(path, clock=machine) as desk:
+        assert desk.stats("shop").delay_sum == before.delay_sum

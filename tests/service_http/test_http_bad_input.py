@@ -293,11 +293,12 @@ def test_the_place_of_a_mistake_is_named(server: Server) -> None:
         ("PUT", "/v1/bandits/new", {"dim": 2, "window": 7, "parameters": {"rigde": 1}}, "parameters"),
         ("POST", DECISIONS, {"actions": [[3, 4]]}, "actions"),
         ("POST", CONVERSIONS, {"decision_id": "x", "value": 1.5}, "value"),
+        ("POST", CONVERSIONS, [{"decision_id": "x"}, {"decision_id": "x", "value": 1.5}], "[1].value"),
+        ("POST", DECISIONS, {"actions": [{"id": "a", "features": {"x": 1e308}}]}, "actions[0]"),
+        ("POST", DECISIONS, {"actions": [{"id": "a", "features": {}}], "context": {"x": 1e308}}, "context"),
     ],
 )
-def test_the_field_of_a_broken_rule_is_named(
-    server: Server, method: str, path: str, body: dict[str, object], field: str
-) -> None:
+def test_the_field_of_a_broken_rule_is_named(server: Server, method: str, path: str, body: object, field: str) -> None:
     assert refusal(server.http.request(method, path, json=body))["field"] == field
 
 
@@ -305,6 +306,22 @@ def test_nobody_reads_a_name_of_ten_thousand_letters(server: Server) -> None:
     answer = server.http.get(f"/v1/bandits/{'x' * 10_000}")
     assert answer.status_code == 404
     assert len(refusal(answer)["message"]) < 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"dim": 2, "window": "9" * 1_000_000},
+        {"dim": 2, "window": 1, "policy": "x" * 1_000_000},
+        {"dim": 2, "window": 1, "parameters": {"x" * 1_000_000: 1}},
+        {"dim": 2, "window": 1, "x" * 1_000_000: 1},
+    ],
+    ids=["window", "policy", "parameter", "unknown field"],
+)
+def test_nobody_reads_a_message_of_a_megabyte(server: Server, body: dict[str, object]) -> None:
+    answer = server.http.put("/v1/bandits/new", json=body)
+    assert answer.status_code == 400
+    assert len(refusal(answer)["message"]) < 1010
 
 
 def test_bandits_have_a_limit(server: Server) -> None:

@@ -13,6 +13,7 @@ import pytest
 from servers import Server, running
 
 import latecomer as lc
+from latecomer.client.calls import pause
 from latecomer.errors import ConflictError, InputError, ServiceError, UnknownBanditError
 from latecomer.service.keys import KeyFile
 from latecomer.service.messages import Conversion
@@ -169,6 +170,25 @@ def test_what_is_lost_on_the_way_back_is_asked_again_and_decided_once(server: Se
             assert (stats.rounds, stats.conversions["accepted"]) == (6, 1)
     finally:
         proxy.close()
+
+
+def test_a_deletion_whose_answer_was_lost_is_a_deletion(server: Server) -> None:
+    with server.client() as client:
+        client.create("short-lived", dim=2, window=1000)
+    proxy = Careless(server.port, loses={0})
+    try:
+        with lc.Client(proxy.url) as client:
+            assert client.delete("short-lived") is None
+            with pytest.raises(UnknownBanditError):
+                client.delete("short-lived")
+    finally:
+        proxy.close()
+
+
+def test_a_server_that_says_when_is_asked_then() -> None:
+    """Fifteen seconds are too long to wait; a second is not."""
+    waits = [pause(0.1, headers) for headers in ({}, {"retry-after": "1"}, {"retry-after": "15"}, {"retry-after": "x"})]
+    assert waits == [0.1, 1.0, 5.0, 0.1]
 
 
 def test_errors_are_errors(server: Server) -> None:

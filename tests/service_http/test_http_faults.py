@@ -199,6 +199,10 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:
         assert refused.headers["retry-after"] == "1"
         assert server.http.get("/healthz").status_code == 200
         assert len(server.said("the store cannot be written")) == 1
+        made, gone = {"dim": DIM, "window": 1000}, "/v1/bandits/b?confirm=b"
+        for _ in range(2):  # neither is said before it is so, however often it is asked
+            assert server.http.put("/v1/bandits/new", json=made).status_code == 503
+        assert server.http.put("/v1/bandits/b", json=made).status_code == 200
         assert client.stats("b").conversions["accepted"] == 0  # reads go on
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, unlimited)
         with server.client(retries=20) as patient:
@@ -207,3 +211,15 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:
             assert patient.convert("b", first.decision_id) is lc.Verdict.ACCEPTED
         assert server.http.get("/readyz").status_code == 200
         assert client.stats("b").rounds == answer.round == 2
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, unlimited[1]))
+        for path, status in (
+            ("/v1/bandits/new", 404),
+            (gone, 503),
+            (gone, 503),
+            ("/v1/bandits/none?confirm=none", 503),
+        ):
+            method = "DELETE" if "?" in path else "GET"
+            assert server.http.request(method, path).status_code == status, path
+        server.kill()
+    with running(tmp_path / "a.db") as server:
+        assert [info["name"] for info in server.http.get("/v1/bandits").json()["bandits"]] == ["b"]

@@ -108,6 +108,12 @@ def test_a_revoked_key_is_refused_at_once(keys: Keys) -> None:
     assert keys.ask(presented, "POST", "/v1/bandits/b/decisions", ROWS).status_code == 401
 
 
+def test_a_head_needs_the_key_of_its_get(keys: Keys) -> None:
+    for path in ("/v1/bandits", "/v1/bandits/b", "/v1/bandits/b/stats", "/metrics"):
+        for key in (None, "x", keys.make("read"), keys.make("decide")):
+            assert keys.ask(key, "HEAD", path).status_code == keys.ask(key, "GET", path).status_code, path
+
+
 def test_what_machines_ask_needs_no_key(keys: Keys) -> None:
     for path in ("/healthz", "/readyz", "/schema"):
         assert keys.ask(None, "GET", path).status_code == 200

@@ -67,6 +67,9 @@ def test_a_head_is_an_answer_without_its_body(tmp_path: Path) -> None:
         assert server.http.head("/none").status_code == 404
         assert server.http.options("/healthz").headers["allow"] == "GET, HEAD, OPTIONS"
         assert server.http.head("/v1/bandits/b/decisions").status_code == 405
+        allowed = {"DELETE", "GET", "HEAD", "OPTIONS", "PUT"}
+        for answer in (server.http.options("/v1/bandits/b"), server.http.patch("/v1/bandits/b")):
+            assert set(answer.headers["allow"].split(", ")) == allowed
 
 
 def test_routes_that_nobody_has_do_not_fill_the_numbers(tmp_path: Path) -> None:
@@ -144,6 +147,7 @@ def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
         asking.join()
         assert answers[0].status_code == 503
         assert refusal(answers[0])["message"].startswith("the server is stopping: ask again")
+    assert [said["level"] for said in map(json.loads, server.lines)].count("error") == 0, server.output
     with running(tmp_path / "a.db") as server:
         assert server.http.get("/v1/bandits").json() == {"bandits": []}
 

@@ -133,7 +133,7 @@ def test_a_hundred_thousand_conversions(tmp_path: Path) -> None:
 
 
 def insisted(call: Callable[[], T]) -> T:
-    """As a client that does not wait longer each time: a thousand restarts should be a thousand seconds or two."""
+    """As a client that does not wait longer each time: hundreds of restarts should not take hours."""
     end = time.monotonic() + 60
     while True:
         try:
@@ -141,7 +141,7 @@ def insisted(call: Callable[[], T]) -> T:
         except (ServiceError, StoreError):
             if time.monotonic() > end:
                 raise
-            time.sleep(0.02)
+            time.sleep(0.1)
 
 
 def killed(folder: Path, cycles: int) -> None:
@@ -191,8 +191,9 @@ def test_a_server_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> No
 
 
 @pytest.mark.soak
-def test_a_server_that_is_killed_a_thousand_times(tmp_path: Path) -> None:
-    killed(tmp_path, 1_000)
+def test_a_server_that_is_killed_three_hundred_times(tmp_path: Path) -> None:
+    """The thousand are in `tests/service/test_kill.py`, where a life does not begin with a second of imports."""
+    killed(tmp_path, 300)
 
 
 def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def every_prefix(path: Path) -> dict[str, dict[int, State]]:
 def _prefixes(connection: object, birth: Birth) -> dict[int, State]:
     bandit, states = Bandit(birth, birth.learner()), {}
     for row in rows(connection, birth.number, after=0, before=GENESIS):  # type: ignore[arg-type]
-        fold(bandit, row)
+        fold(bandit, [row])
         states[row.seq] = state_of(bandit)
     return states
 

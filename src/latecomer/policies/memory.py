@@ -11,6 +11,7 @@ from latecomer.core.norms import LONG
 from latecomer.core.norms import ready as ready_for_long
 from latecomer.core.offers import Shorts
 from latecomer.core.state import LANES, SCRATCH, UNSTAMPED, Array, Integers, new_ring, new_state
+from latecomer.core.vectors import UNROLLED
 from latecomer.core.window import brief_credit, credit_each, is_sparse, resized, revoke, spanned_blocks, verdict
 from latecomer.policies.algorithm import settles
 from latecomer.policies.dispatch import (
@@ -131,7 +132,8 @@ class Memory:
     def record_many(self, actions: Array, offers: Shorts, stamps: Integers, draws: Array) -> None:
         """Decisions that were made before, in their order; the actions are admissible."""
         self.fit(len(actions))
-        one_thread(records)(self.state, self.ring, actions, offers, stamps, draws)
+        recording = one_thread(records) if self.dim > UNROLLED else records  # short actions need no BLAS
+        recording(self.state, self.ring, actions, offers, stamps, draws)
 
     def credit_many(self, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
         """The verdicts by their numbers, and how long the accepted ones took."""

@@ -43,7 +43,7 @@ def _verified(connection: apsw.Connection, birth: Birth) -> str:
     for row in rows(connection, birth.number, after=first - 1, before=GENESIS if first == 1 else None):
         count += row.count
         if first == 1:
-            fold(whole, row)
+            fold(whole, [row])
     if first == 1 and not _is_same(whole, recovered):
         raise damaged(birth.number, last, "a snapshot leads to another state than the log")
     since = "" if first == 1 else f", pruned up to row {first - 1}"

@@ -13,11 +13,10 @@ from latecomer.core.compile import brief, entry
 from latecomer.core.offers import Shorts, summarise
 from latecomer.core.state import UNSTAMPED, Array, Integers
 from latecomer.errors import InputError
-from latecomer.policies.action_sets import explain_inadmissible
+from latecomer.policies.action_sets import DOUBLE, explain_inadmissible
 from latecomer.policies.learner import Learner
 
 _AT_ONCE = 16_384
-_DOUBLE = np.dtype(np.float64)
 
 
 def is_in_rounds(learner: Learner) -> bool:
@@ -45,7 +44,7 @@ def offer(learner: Learner, actions: Array) -> Shorts:
 def _in_rows(actions: Array) -> Array:
     """Doubles, aligned and row by row. NumPy's own way of asking takes longer than all the rest where they are."""
     flags = actions.flags
-    if actions.dtype is _DOUBLE and flags.c_contiguous and flags.aligned:
+    if actions.dtype is DOUBLE and flags.c_contiguous and flags.aligned:
         return actions
     return np.require(actions, np.float64, ["C", "A"])
 

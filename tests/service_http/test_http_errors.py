@@ -1,0 +1,94 @@
+"""What is wrong, said well: one shape, the place, the field, and no more words than anybody reads."""
+
+from collections.abc import Iterator
+
+import pytest
+from servers import Server, refusal, running
+
+DECISIONS, CONVERSIONS = "/v1/bandits/b/decisions", "/v1/bandits/b/conversions"
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("errors") / "a.db") as server:
+        assert server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}).status_code == 201
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("GET", "/v1", 404),
+        ("GET", "/v2/bandits", 404),
+        ("GET", "/v1/bandits/none", 404),
+        ("GET", "/v1/bandits/none/stats", 404),
+        ("POST", "/v1/bandits/none/decisions", 404),
+        ("POST", "/v1/bandits/none/conversions", 404),
+        ("POST", "/v1/bandits/none/revocations", 404),
+        ("DELETE", "/v1/bandits/none?confirm=none", 404),
+        ("POST", "/v1/bandits", 405),
+        ("PATCH", "/v1/bandits/b", 405),
+        ("GET", DECISIONS, 405),
+        ("DELETE", "/healthz", 405),
+    ],
+)
+def test_one_shape_for_every_error(server: Server, method: str, path: str, status: int) -> None:
+    answer = server.http.request(method, path, content=b"{}" if method == "POST" else None)
+    assert answer.status_code == status
+    assert refusal(answer)["code"] == {404: "not_found", 405: "method_not_allowed"}[status]
+    if status == 405:
+        assert answer.headers["allow"]
+
+
+def test_the_place_of_a_mistake_is_named(server: Server) -> None:
+    answer = server.http.post(DECISIONS, content='{"actions": [[0.6, 0], [0, "x"]]}', headers=JSON)
+    assert refusal(answer)["field"] == "actions[1][1]"
+    answer = server.http.post(CONVERSIONS, json=[{"decision_id": "x"}, {"value": 1}])
+    assert refusal(answer)["field"] == "[1]"
+    assert "decision_id" in refusal(answer)["message"]
+    for cut in (b"", b'{"actions": [[0.6', b'{"actions": [[0.6, 0]], "request_id": "\\ud800"}'):
+        answer = server.http.post(DECISIONS, content=cut, headers=JSON)
+        assert refusal(answer)["message"].startswith("the body must be whole JSON: it ends early, or a \\u escape")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("PUT", "/v1/bandits/new", {"dim": 2, "window": "40000d"}, "window"),
+        ("PUT", "/v1/bandits/new", {"dim": 0, "window": 7}, "dim"),
+        ("PUT", "/v1/bandits/new", {"dim": 2, "window": 7, "policy": "none"}, "policy"),
+        ("PUT", "/v1/bandits/new", {"dim": 2, "window": 7, "parameters": {"ridge": -1}}, "parameters"),
+        ("PUT", "/v1/bandits/new", {"dim": 2, "window": 7, "parameters": {"rigde": 1}}, "parameters"),
+        ("POST", DECISIONS, {"actions": [[3, 4]]}, "actions"),
+        ("POST", CONVERSIONS, {"decision_id": "x", "value": 1.5}, "value"),
+        ("POST", CONVERSIONS, [{"decision_id": "x"}, {"decision_id": "x", "value": 1.5}], "[1].value"),
+        ("POST", DECISIONS, {"actions": [{"id": "a", "features": {"x": 1e308}}]}, "actions[0]"),
+        ("POST", DECISIONS, {"actions": [{"id": "a", "features": {}}], "context": {"x": 1e308}}, "context"),
+    ],
+)
+def test_the_field_of_a_broken_rule_is_named(server: Server, method: str, path: str, body: object, field: str) -> None:
+    assert refusal(server.http.request(method, path, json=body))["field"] == field
+
+
+def test_nobody_reads_a_name_of_ten_thousand_letters(server: Server) -> None:
+    answer = server.http.get(f"/v1/bandits/{'x' * 10_000}")
+    assert answer.status_code == 404
+    assert len(refusal(answer)["message"]) < 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"dim": 2, "window": "9" * 1_000_000},
+        {"dim": 2, "window": 1, "policy": "x" * 1_000_000},
+        {"dim": 2, "window": 1, "parameters": {"x" * 1_000_000: 1}},
+        {"dim": 2, "window": 1, "x" * 1_000_000: 1},
+    ],
+    ids=["window", "policy", "parameter", "unknown field"],
+)
+def test_nobody_reads_a_message_of_a_megabyte(server: Server, body: dict[str, object]) -> None:
+    answer = server.http.put("/v1/bandits/new", json=body)
+    assert answer.status_code == 400
+    assert len(refusal(answer)["message"]) < 1010

@@ -1,6 +1,6 @@
 """One bandit: a policy, what has been asked of it, and what has happened to it. Events in, bytes out; no files.
 
-Live, `decide`, `convert` and `revoke` move the policy and give the bytes for the log; replayed, `fold` moves it by
+`decide`, `convert` and `revoke` move the policy and give the bytes for the log; `latecomer.service.folding` moves it by
 those bytes, to the same bits.
 """
 
@@ -20,10 +20,11 @@ from latecomer.service import events
 from latecomer.service.births import Birth
 from latecomer.service.counters import Counters
 from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats, Verdict
-from latecomer.service.reports import arrival, as_doubles, as_int64, judged, occurred_of, reports_of, value_of
+from latecomer.service.reports import arrival, occurred_of, reports_of, value_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_UNKNOWN = 3
+UNKNOWN = 3
+"""The verdict on a report of a decision that was never made."""
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -115,12 +116,13 @@ class Bandit:
         rounds, occurred = self._rounds(revocations), occurred_of(revocations)
         stamps = arrival(occurred, now)
         self.is_moving = True
-        verdicts = self._taken_back(rounds, stamps)
+        verdicts = self.taken_back(rounds, stamps)
         self.counters.add_revocations(verdicts)
         told = reports_of(events.REVOCATIONS, events.REVOCATION, verdicts, rounds, occurred, now)
         return self._reported(told, verdicts, now, unknown=(events.UNKNOWN, 0, 1))
 
-    def _taken_back(self, rounds: Integers, stamps: Integers) -> Integers:
+    def taken_back(self, rounds: Integers, stamps: Integers) -> Integers:
+        """Take conversions back in their order: the verdicts by their numbers."""
         pairs = zip(rounds.tolist(), stamps.tolist(), strict=True)
         return np.array([recorded.revoke(self.learner, round_, stamp) for round_, stamp in pairs], np.int64)
 
@@ -149,61 +151,6 @@ class Bandit:
         if lacks is None or not 0 < len(tail) < 16 or tail[0] == "0" or not _HEX.issuperset(tail):
             return 0
         return max(0, int(tail, 16) - lacks)
-
-    # ---- replayed ----
-
-    def fold(self, payload: bytes, stamp: int) -> None:
-        """Move by one row of the log; `ValueError` where it does not follow from what the bandit is."""
-        if self.moved_by(payload, stamp) != payload:
-            raise ValueError("its reports are judged otherwise when they are replayed")
-
-    def moved_by(self, payload: bytes, stamp: int, *, lacks: int = 0) -> bytes:
-        """Move by a row of this bandit's log, or another's: the row as this bandit would have written it.
-
-        Parameters
-        ----------
-        payload, stamp
-            The row's events, and its latest stamp.
-        lacks
-            How many of the first rounds this bandit has not; what refers to them is left out.
-        """
-        told = b"".join(
-            events.text_event(kind, run) if isinstance(run, bytes) else self._moved_by(kind, run, lacks)
-            for kind, run in events.runs(payload, self.dim)
-        )
-        self.stamp = max(self.stamp, stamp)
-        return told
-
-    def _moved_by(self, kind: int, run: events.Records, lacks: int) -> bytes:
-        if lacks and "round" in (run.dtype.names or ()):
-            run = run[run["round"] > lacks]
-            run["round"] -= lacks
-        if kind in (events.DECISION, events.ASKED):
-            self._fold_decisions(kind, run)
-        elif kind == events.CONVERSION:
-            came = arrival(run["occurred"], run["stamp"])
-            verdicts, delays = recorded.credit(self.learner, as_int64(run["round"]), as_doubles(run["value"]), came)
-            self.counters.add_conversions(verdicts, delays)
-            run = judged(run, verdicts)
-        elif kind == events.REVOCATION:
-            verdicts = self._taken_back(as_int64(run["round"]), arrival(run["occurred"], run["stamp"]))
-            self.counters.add_revocations(verdicts)
-            run = judged(run, verdicts)
-        elif kind == events.UNKNOWN:
-            self.counters.conversions[_UNKNOWN] += int(run["conversions"].sum())
-            self.counters.revocations[_UNKNOWN] += int(run["revocations"].sum())
-        elif kind == events.BEGUN and run["epoch"].tobytes().hex() != self.birth.epoch:
-            raise ValueError("it begins another bandit")
-        self.unsaved += len(run)
-        return run.tobytes()
-
-    def _fold_decisions(self, kind: int, run: events.Records) -> None:
-        if not np.array_equal(run["round"], np.arange(self.rounds + 1, self.rounds + 1 + len(run))):
-            raise ValueError(f"its decisions do not follow round {self.rounds}")
-        recorded.record(self.learner, as_doubles(run["action"]), run["offer"], as_int64(run["stamp"]))
-        self.rounds += len(run)
-        if kind == events.ASKED:
-            self.requests.update(zip(run["request"].tolist(), run["round"].tolist(), strict=True))
 
     def forget_requests(self) -> None:
         """Requests whose answers the log no longer has."""

@@ -19,6 +19,7 @@ from latecomer.service.bandit import Bandit
 from latecomer.service.births import warm_up
 from latecomer.service.clock import Machine, ThisMachine
 from latecomer.service.files import Closing, clock_of, made_once, recalled_retention, remembering
+from latecomer.service.folding import moved_by
 from latecomer.service.keeping import Keeper
 from latecomer.service.log import connect, unreadable
 from latecomer.service.messages import Answer, Conversion, Health, Revocation, Verdict
@@ -184,12 +185,12 @@ class Desk(Roster, Closing):
             self._lost = f"a change was made and could not be logged ({error!r}): open the store again"
         bandit.is_moving = False
 
-    def adopt(self, name: str, payload: bytes, *, count: int, stamp: int, lacks: int) -> Ticket:
+    def adopt(self, name: str, payload: bytes, *, count: int, stamp: int) -> Ticket:
         """Move a bandit by a row of another one's log, and write it as its own; see `latecomer.service.replay`."""
         with self._lock:
             bandit = self._bandit(name)
             self._check_open()
-            return self._append(bandit, bandit.moved_by(payload, stamp, lacks=lacks), count, stamp)
+            return self._append(bandit, moved_by(bandit, payload, stamp), count, stamp)
 
     # ---- the whole ----
 

@@ -25,18 +25,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from latecomer.core.compile import outlined
+from latecomer.core.state import Integers
+
 DECISION, ASKED, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED = range(1, 10)
 
 NOT_SAID = -(2**63)
 DIGEST, BODY = 16, 8
-BEGUN_SIZE = 9
 
 pack_decision = struct.Struct("<BIqqd").pack
 pack_unknown = struct.Struct("<BII").pack
 pack_label = struct.Struct("<BH").pack
 pack_created = struct.Struct("<BI").pack
 
-_VARIABLE = {LABEL: struct.Struct("<xH"), CREATED: struct.Struct("<xI")}
 _DECISION = [("kind", "u1"), ("index", "<u4"), ("round", "<i8"), ("stamp", "<i8"), ("score", "<f8")]
 _REPORT = [("kind", "u1"), ("verdict", "u1"), ("round", "<i8"), ("stamp", "<i8"), ("occurred", "<i8")]
 
@@ -66,36 +67,116 @@ def text_event(kind: int, text: bytes) -> bytes:
     return (pack_label if kind == LABEL else pack_created)(kind, len(text)) + text
 
 
-def runs(payload: bytes, dim: int) -> Iterator[tuple[int, Records | bytes]]:
-    """The events of a payload: records of one kind in a row as one array, texts one by one.
+class Events:
+    """A payload taken apart; its events have numbers, 0, 1, … in their order.
 
-    Raises `ValueError` where the bytes end amid an event or begin one of no kind.
+    Parameters
+    ----------
+    payload
+        The events of a row, or of rows that follow each other. `ValueError` where it ends amid an event or begins one
+        of no kind.
+    dim
+        d; 0 for the desk's own chain.
     """
-    kinds, at = np.frombuffer(payload, np.uint8), 0
-    while at < len(payload):
-        kind = payload[at]
-        if kind in _VARIABLE:
-            begin = at + _VARIABLE[kind].size
-            (length,) = _VARIABLE[kind].unpack(payload[at:begin].ljust(_VARIABLE[kind].size, b"\xff"))
-            at = begin + length
-            if at > len(payload):
-                raise ValueError("it ends amid a text")
-            yield kind, payload[begin:at]
-            continue
-        dtype = layout(dim).get(kind)
-        if dtype is None or at + dtype.itemsize > len(payload):
-            raise ValueError(f"it holds no whole event at byte {at}")
-        count = _run_length(kinds[at :: dtype.itemsize], kind, (len(payload) - at) // dtype.itemsize)
-        yield kind, np.frombuffer(payload, dtype, count, at)
-        at += count * dtype.itemsize
+
+    def __init__(self, payload: bytes, dim: int) -> None:
+        self._data = np.frombuffer(payload, np.uint8)
+        self._layout = layout(dim)
+        self.kinds, self._starts = _apart(self._data, _sizes(dim))
+        if self._starts[-1] != len(payload):
+            raise ValueError(f"it holds no whole event at byte {self._starts[-1]}")
+
+    def tobytes(self) -> bytes:
+        """The payload, with what has been put into it."""
+        return self._data.tobytes()
+
+    def numbers(self, kind: int) -> Integers:
+        """The numbers of all events of a kind; those with a request id are `DECISION`s too."""
+        return np.flatnonzero((self.kinds == kind) | ((self.kinds == ASKED) & (kind == DECISION)))
+
+    def records(self, kind: int, numbers: Integers | None = None) -> Records:
+        """All events of a kind, or some, as an array of their own."""
+        starts = self._starts[self.numbers(kind) if numbers is None else numbers]
+        found = np.empty((len(starts), self._layout[kind].itemsize), np.uint8)
+        _gather(self._data, starts, found)
+        return found.view(self._layout[kind])[:, 0]
+
+    def put(self, numbers: Integers, records: Records) -> None:
+        """Replace the beginnings of as many events, or all of them."""
+        if not self._data.flags.writeable:
+            self._data = self._data.copy()
+        whole = records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
+        _scatter(whole, self._starts[numbers], self._data)
+
+    def text(self, number: int) -> bytes:
+        """The text of an event that has one."""
+        begin = self._starts[number] + 1 - _sizes(0)[self.kinds[number]]
+        return self._data[begin : self._starts[number + 1]].tobytes()
+
+    def without(self, numbers: Integers) -> bytes:
+        """The payload without some of its events."""
+        if not len(numbers):
+            return self.tobytes()
+        kept = np.setdiff1d(np.arange(len(self.kinds)), numbers)
+        return b"".join(self._data[self._starts[i] : self._starts[i + 1]].tobytes() for i in kept)
 
 
-def _run_length(starts: npt.NDArray[np.uint8], kind: int, limit: int) -> int:
-    """How many records of that kind begin one after the other; looks further only as far as they go on."""
-    length, reach = 1, 16
-    while length < limit:
-        others = np.flatnonzero(starts[length : min(limit, length + reach)] != kind)
-        if len(others):
-            return length + int(others[0])
-        length, reach = min(limit, length + reach), reach * 4
-    return length
+def turns(families: npt.NDArray[np.uint8]) -> Iterator[tuple[int, slice]]:
+    """Whose turn it is, in their order: the family, and which of its own members.
+
+    >>> [(family, part.start, part.stop) for family, part in turns(np.array([1, 1, 4, 1], np.uint8))]
+    [(1, 0, 2), (4, 0, 1), (1, 2, 3)]
+    """
+    ends = [*(np.flatnonzero(np.diff(families)) + 1).tolist(), len(families)]
+    begin, had = 0, dict.fromkeys(families.tolist(), 0)
+    for family, end in zip(families[[0, *ends[:-1]]].tolist() if len(families) else (), ends, strict=False):
+        first = had[family]
+        had[family] = first + end - begin
+        yield family, slice(first, had[family])
+        begin = end
+
+
+@cache
+def _sizes(dim: int) -> Integers:
+    """The bytes of an event by its kind; 0 where there is none such, and minus those of its length where it has one."""
+    sizes = np.zeros(256, np.int64)
+    for kind, dtype in layout(dim).items():
+        sizes[kind] = dtype.itemsize
+    sizes[LABEL], sizes[CREATED] = -2, -4
+    return sizes
+
+
+@outlined
+def _apart(data: npt.NDArray[np.uint8], sizes: Integers) -> tuple[npt.NDArray[np.uint8], Integers]:
+    """The kinds of the events, where each begins, and, last, where the last whole one ends."""
+    most = len(data) // 3  # an event has at least 3 bytes
+    kinds, starts = np.empty(most, np.uint8), np.empty(most + 1, np.int64)
+    at = count = 0
+    while at < len(data):
+        end = at + sizes[data[at]]
+        if end < at:
+            begin = at + 1 + at - end
+            length = np.int64(0)
+            for place in range(min(begin, len(data)) - 1, at, -1):
+                length = length << 8 | np.int64(data[place])
+            end = begin + length
+        if end == at or end > len(data):
+            break
+        kinds[count], starts[count] = data[at], at
+        at, count = end, count + 1
+    starts[count] = at
+    return kinds[:count].copy(), starts[: count + 1].copy()
+
+
+@outlined
+def _gather(data: npt.NDArray[np.uint8], starts: Integers, found: npt.NDArray[np.uint8]) -> None:
+    for i in range(len(found)):
+        for j in range(found.shape[1]):
+            found[i, j] = data[starts[i] + j]
+
+
+@outlined
+def _scatter(found: npt.NDArray[np.uint8], starts: Integers, data: npt.NDArray[np.uint8]) -> None:
+    for i in range(len(found)):
+        for j in range(found.shape[1]):
+            data[starts[i] + j] = found[i, j]

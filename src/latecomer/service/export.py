@@ -58,14 +58,20 @@ class _Part:
 
     def add(self, payload: bytes) -> None:
         """The events of a row."""
-        for kind, run in events.runs(payload, self._dim):
-            if isinstance(run, bytes):
-                self._labels[int(self._decisions[-1]["round"][-1])] = run.decode()
-            elif kind in (events.DECISION, events.ASKED):
-                self._decisions.append(run)
-            elif kind in (events.CONVERSION, events.REVOCATION):
-                self._reports.append(self._reported(kind, run))
-            self.count += len(run)
+        told = events.Events(payload, self._dim)
+        labels, decided = told.numbers(events.LABEL), told.records(events.DECISION)
+        if len(decided):
+            self._decisions.append(decided)
+            before = np.searchsorted(told.numbers(events.DECISION), labels) - 1  # a label comes after its decision
+            texts = (told.text(label).decode() for label in labels)
+            self._labels.update(zip(decided["round"][before].tolist(), texts, strict=True))
+        self._add_reports(told)
+        self.count += len(told.kinds)
+
+    def _add_reports(self, told: events.Events) -> None:
+        runs = {kind: told.records(kind) for kind in (events.CONVERSION, events.REVOCATION)}
+        turns = events.turns(told.kinds[np.isin(told.kinds, list(runs))])
+        self._reports += [self._reported(kind, runs[kind][part]) for kind, part in turns]
 
     def frames(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """The tables that have rows."""

@@ -10,9 +10,10 @@ import numpy as np
 from latecomer.core.state import Array, Integers
 from latecomer.errors import DamagedFileError, InputError
 from latecomer.policies.hollow import Hollow
-from latecomer.service import events
+from latecomer.service import events, folding
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import Birth
+from latecomer.service.events import Events
 from latecomer.service.log import DESK, GENESIS, Row, damaged, row_of_round, rows, seq_of
 from latecomer.service.snapshots import keys, read, requests_of
 from latecomer.service.writer import Heads
@@ -38,15 +39,14 @@ def births(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, Birth],
 
 def _fold_births(alive: dict[int, Birth], row: Row) -> int:
     """Move the list by one row; the largest number that it names."""
-    largest = 0
-    for kind, run in events.runs(row.payload, 0):
-        if kind == events.CREATED and isinstance(run, bytes):
-            birth = msgspec.json.decode(run, type=Birth)
+    told, largest = Events(row.payload, 0), 0
+    for number, kind in enumerate(told.kinds.tolist()):
+        if kind == events.CREATED:
+            birth = msgspec.json.decode(told.text(number), type=Birth)
             alive[birth.number] = birth
             largest = max(largest, birth.number)
-        elif kind == events.DELETED and not isinstance(run, bytes):
-            for number in run["number"].tolist():
-                del alive[number]
+        elif kind == events.DELETED:
+            del alive[int(told.records(kind, np.array([number]))["number"][0])]
     return largest
 
 
@@ -74,7 +74,7 @@ def fold(bandit: Bandit, some: Sequence[Row]) -> None:
     """Move a bandit by rows that follow each other, as fast as by one large row; an error names the last."""
     last = some[-1]
     try:
-        bandit.fold(b"".join(row.payload for row in some), last.stamp)
+        folding.fold(bandit, b"".join(row.payload for row in some), last.stamp)
     except (ValueError, InputError) as error:
         raise damaged(last.bandit, last.seq, str(error)) from error
     if bandit.rounds != last.rounds:
@@ -113,14 +113,14 @@ def _open_rounds(
     actions, stamps, last = [np.empty((0, dim))], [np.empty(0, np.int64)], b""
     while some := list(islice(found, _AT_ONCE)):
         last = some[-1].checksum
-        for kind, run in events.runs(b"".join(row.payload for row in some), dim):  # long runs are read fastest
-            if isinstance(run, bytes) or kind not in (events.DECISION, events.ASKED):
-                continue
-            held = run[run["round"] >= oldest]
-            actions.append(held["action"])
-            stamps.append(held["stamp"])
-            if kind == events.ASKED:
-                requests.update(zip(held["request"].tolist(), held["round"].tolist(), strict=True))
+        told = Events(b"".join(row.payload for row in some), dim)
+        held = told.records(events.DECISION)
+        held = held[held["round"] >= oldest]
+        actions.append(held["action"])
+        stamps.append(held["stamp"])
+        asked = told.records(events.ASKED)
+        asked = asked[asked["round"] >= oldest]
+        requests.update(zip(asked["request"].tolist(), asked["round"].tolist(), strict=True))
     if last != anchor:
         raise damaged(birth.number, seq, "a snapshot stands on it, and it is missing or another")
     rounds = np.arange(oldest, hollow.rounds + 1)

@@ -7,11 +7,13 @@ the old one's decision ids and requests, so that traffic can move over to it whi
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from latecomer.errors import FileError, InputError
 from latecomer.service import events
 from latecomer.service.births import UNFINISHED, Birth
 from latecomer.service.desk import Desk
+from latecomer.service.events import Events
 from latecomer.service.log import Row, first_seq, row_at, rows
 from latecomer.service.messages import Spec, Stats
 from latecomer.service.recovery import births
@@ -46,8 +48,8 @@ def replay(desk: Desk, source: str, target: str, *, partial: bool = False, **cha
     desk.create(target, spec, heir_of=heirs)
     tickets = []
     for row in rows(connection, birth.number, after=first.seq - 1, before=first.before):
-        payload = row.payload[events.BEGUN_SIZE :] if row.seq == 1 else row.payload  # the new one has begun by itself
-        tickets.append(desk.adopt(UNFINISHED + target, payload, count=row.count, stamp=row.stamp, lacks=lacks))
+        payload = _heirs(row.payload, birth.spec.dim, lacks)
+        tickets.append(desk.adopt(UNFINISHED + target, payload, count=row.count, stamp=row.stamp))
         if len(tickets) > _AHEAD:
             desk.wait(tickets.pop(0))
     for ticket in tickets:
@@ -74,7 +76,20 @@ def _beginning(connection: Any, birth: Birth, partial: bool) -> tuple[Row, int]:
             f"the log of {birth.name!r} has been pruned, its first rounds are gone: --partial begins with what is left"
         )
     for row in rows(connection, birth.number, after=first_seq(connection, birth.number) - 1, before=None):
-        for kind, run in events.runs(row.payload, birth.spec.dim):
-            if kind in (events.DECISION, events.ASKED) and not isinstance(run, bytes):
-                return row, int(run["round"][0]) - 1
+        decided = Events(row.payload, birth.spec.dim).records(events.DECISION)
+        if len(decided):
+            return row, int(decided["round"][0]) - 1
     raise FileError(f"the log of {birth.name!r} has no decision left to replay")
+
+
+def _heirs(payload: bytes, dim: int, lacks: int) -> bytes:
+    """Events of the old one as the new one could have had them: it has begun by itself, and lacks its first rounds."""
+    told = Events(payload, dim)
+    gone = [told.numbers(events.BEGUN)]
+    for kind in (events.DECISION, events.CONVERSION, events.REVOCATION) if lacks else ():
+        numbers = told.numbers(kind)
+        records = told.records(kind)
+        records["round"] -= lacks
+        told.put(numbers, records)
+        gone.append(numbers[records["round"] <= 0])
+    return told.without(np.concatenate(gone))

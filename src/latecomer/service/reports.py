@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
 
 from latecomer.arguments import share
-from latecomer.core.state import Array, Integers
+from latecomer.core.state import Integers
 from latecomer.errors import InputError
 from latecomer.service import events
 from latecomer.service.messages import Conversion, Revocation
@@ -18,17 +17,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def arrival(occurred: Integers, now: int | Integers) -> Integers:
     """When a conversion counts as having come: when it happened, where that is said and not in the future."""
-    return as_int64(np.where(occurred == events.NOT_SAID, now, np.minimum(occurred, now)))
-
-
-def as_int64(values: Any) -> Integers:
-    """Aligned and in a row, as kernels want them."""
-    return np.require(values, np.int64, ["C", "A"])
-
-
-def as_doubles(values: Any) -> Array:
-    """The same for doubles."""
-    return np.require(values, np.float64, ["C", "A"])
+    return np.where(occurred == events.NOT_SAID, now, np.minimum(occurred, now))
 
 
 def value_of(value: object, position: int) -> float:
@@ -63,11 +52,4 @@ def reports_of(
         now,
         occurred,
     )
-    return told
-
-
-def judged(run: events.Records, verdicts: Integers) -> events.Records:
-    """The same with other verdicts."""
-    told = run.copy()
-    told["verdict"] = verdicts
     return told

@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 import msgspec
+import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
@@ -98,14 +99,11 @@ def _read_back(connection: apsw.Connection, bandit: Bandit, round: int) -> tuple
 
 
 def _event_of(payload: bytes, dim: int, round: int) -> tuple[Any, str | None]:
-    """The event of a decision, and the id of its action, which comes after it."""
-    found = None
-    for kind, run in events.runs(payload, dim):
-        if found is not None:
-            return found, run.decode() if kind == events.LABEL and isinstance(run, bytes) else None
-        if kind != events.ASKED or isinstance(run, bytes) or not run["round"][0] <= round <= run["round"][-1]:
-            continue
-        found = run[round - int(run["round"][0])]
-        if round != run["round"][-1]:
-            return found, None
-    return found, None
+    """The event of a decision that had a request id, and the id of its action, which comes after it."""
+    told = events.Events(payload, dim)
+    asked = told.records(events.ASKED)
+    for place in np.flatnonzero(asked["round"] == round).tolist():
+        after = int(told.numbers(events.ASKED)[place]) + 1
+        has_label = after < len(told.kinds) and told.kinds[after] == events.LABEL
+        return asked[place], told.text(after).decode() if has_label else None
+    return None, None

@@ -1,0 +1,87 @@
+"""Payloads taken apart, against a reader that goes byte by byte."""
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from latecomer.service import events
+from latecomer.service.events import Events
+
+DIM = 2
+SIZES = {1: 33 + 10 * DIM, 2: 57 + 10 * DIM, 4: 34, 5: 26, 6: 9, 7: 9, 9: 5}
+"""As docs/service-store.md has them; texts (3, 8) have sizes of their own."""
+
+
+def fixed(kind: int) -> st.SearchStrategy[bytes]:
+    size = SIZES[kind] - 1
+    return st.binary(min_size=size, max_size=size).map(lambda rest: bytes([kind]) + rest)
+
+
+TEXTS = st.binary(max_size=300)
+EVENT = st.one_of(
+    *map(fixed, SIZES),
+    TEXTS.map(lambda text: struct.pack("<BH", 3, len(text)) + text),
+    TEXTS.map(lambda text: struct.pack("<BI", 8, len(text)) + text),
+)
+
+
+@given(st.lists(EVENT, max_size=30))
+def test_every_event_is_found_where_it_was_put(made: list[bytes]) -> None:
+    told = Events(b"".join(made), DIM)
+    assert told.kinds.tolist() == [event[0] for event in made]
+    for kind in SIZES:
+        mine = [event for event in made if event[0] == kind or (event[0] == 2 and kind == 1)]
+        assert told.records(kind).tobytes() == b"".join(event[: SIZES[kind]] for event in mine)
+        assert [made[number] for number in told.numbers(kind)] == mine
+    for number, event in enumerate(made):
+        if event[0] in (3, 8):
+            assert told.text(number) == event[3 if event[0] == 3 else 5 :]
+
+
+@given(st.lists(EVENT, min_size=1, max_size=10), st.data())
+def test_what_ends_amid_an_event_is_refused_by_its_byte(made: list[bytes], data: st.DataObject) -> None:
+    cut = data.draw(st.integers(1, len(made[-1]) - 1))
+    begin = sum(map(len, made[:-1]))
+    with pytest.raises(ValueError, match=f"no whole event at byte {begin}$"):
+        Events(b"".join(made)[: begin + cut], DIM)
+
+
+@pytest.mark.parametrize("kind", [0, 10, 255])
+def test_what_begins_no_event_is_refused_by_its_byte(kind: int) -> None:
+    with pytest.raises(ValueError, match=r"no whole event at byte 9$"):
+        Events(bytes([events.UNKNOWN]) + bytes(8) + bytes([kind]) * 50, DIM)
+
+
+def test_an_empty_payload_has_no_events() -> None:
+    told = Events(b"", DIM)
+    assert (len(told.kinds), len(told.records(events.DECISION)), told.tobytes()) == (0, 0, b"")
+
+
+@given(st.lists(EVENT, min_size=1, max_size=30), st.data())
+def test_what_is_left_out_and_what_is_put_in(made: list[bytes], data: st.DataObject) -> None:
+    told = Events(payload := b"".join(made), DIM)
+    gone = data.draw(st.sets(st.integers(0, len(made) - 1)))
+    kept = [event for number, event in enumerate(made) if number not in gone]
+    assert told.without(np.array(sorted(gone), np.int64)) == b"".join(kept)
+    for kind in (events.DECISION, events.CONVERSION):
+        numbers, records = told.numbers(kind), told.records(kind)
+        records["round"] = np.arange(len(records))
+        told.put(numbers, records)
+        assert told.records(kind)["round"].tolist() == list(range(len(records)))
+    assert len(told.tobytes()) == len(payload)
+    assert told.records(events.REVOCATION).tobytes() == Events(payload, DIM).records(events.REVOCATION).tobytes()
+
+
+@given(st.lists(st.sampled_from([1, 4, 5]), max_size=40))
+def test_turns_give_every_member_once_and_in_order(families: list[int]) -> None:
+    taken = [(family, place) for family, part in events.turns(np.array(families, np.uint8)) for place in _places(part)]
+    assert [family for family, _ in taken] == families
+    for family in (1, 4, 5):
+        assert [place for mine, place in taken if mine == family] == list(range(families.count(family)))
+
+
+def _places(part: slice) -> range:
+    return range(part.start, part.stop)

@@ -20,6 +20,7 @@ import numpy as np
 from machines import unit_rows
 
 from latecomer.core.state import Array
+from latecomer.service import roster
 from latecomer.service.births import learner_of, resolved, warm_up
 from latecomer.service.desk import Desk
 from latecomer.service.messages import Conversion, Spec
@@ -69,6 +70,7 @@ def work(desk: Desk, done: Journal, i: int, say: int) -> None:
 
 def child(database: str, done: Journal, nexts: list[int], say: int) -> None:
     """Work until somebody ends it; every worker from its next request on."""
+    roster.LOOSE = 40  # type: ignore[attr-defined] # so that it is killed while rows are bound
     desk = Desk.open(database, snapshot_every=150)
     desk.create("shop", SPEC)
 

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 from machines import FakeMachine, unit_rows
@@ -12,9 +13,11 @@ from latecomer.errors import DamagedFileError, FileError, StoreError
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import Birth
 from latecomer.service.desk import Desk
-from latecomer.service.log import GENESIS, connect, key_of, rows
+from latecomer.service.events import ASKED, CONVERSION, DECISION, Events
+from latecomer.service.folding import fold
+from latecomer.service.log import GENESIS, connect, key_of, rows, seq_of
 from latecomer.service.messages import Conversion, Spec
-from latecomer.service.recovery import births, fold
+from latecomer.service.recovery import births
 
 MEGABYTE = 1 << 20
 State = tuple[int, bytes, bytes, str]
@@ -22,7 +25,7 @@ SPECS = {"shop": Spec(dim=2, window="7d"), "news": Spec(dim=5, window=300, polic
 
 
 def fill(desk: Desk, turns: int) -> None:
-    """A few thousand events for two bandits, in rows of many sizes."""
+    """A few thousand events for two bandits, in rows of many sizes; every fifth turn in rows of one event."""
     generator = np.random.default_rng(5)
     for name, spec in SPECS.items():
         desk.create(name, spec)
@@ -33,6 +36,9 @@ def fill(desk: Desk, turns: int) -> None:
             _, ticket = desk.convert(name, [Conversion(answer.decision_id, 0.5) for answer in answers[::3]])
         if turn % 2:
             desk.wait(ticket)
+        for name, spec in SPECS.items() if turn % 5 == 0 else ():
+            for _ in range(20):
+                desk.wait(desk.decide(name, unit_rows(generator, 3, spec.dim))[1])
     desk.wait(ticket)
 
 
@@ -41,35 +47,54 @@ def state_of(bandit: Bandit) -> State:
     return learner.rounds, learner.V.tobytes(), learner.B.tobytes(), str(learner._randomness.state())
 
 
-def every_prefix(path: Path) -> dict[str, dict[int, State]]:
-    """The state of each bandit after each of its rows."""
-    connection = connect(path, write=False)
-    found, _ = births(connection, {})
-    states = {birth.name: _prefixes(connection, birth) for birth in found.values()}
-    connection.close()
-    return states
+class Log:
+    """All that a bandit's log has ever said, and the state after any beginning of it, folded from nothing."""
+
+    def __init__(self, connection: apsw.Connection, birth: Birth) -> None:
+        self._birth = birth
+        found = rows(connection, birth.number, after=0, before=GENESIS)
+        self._payload = b"".join(row.payload for row in found)
+        told = Events(self._payload, birth.spec.dim)
+        happened = [np.isin(told.kinds, kinds).cumsum().tolist() for kinds in ((DECISION, ASKED), (CONVERSION,))]
+        self._ends = dict(zip(zip(*happened, strict=True), told.ends.tolist(), strict=True))
+        self._states: dict[int, State] = {}
+        self.last = max(self._ends)
+
+    def state_after(self, happened: tuple[int, int]) -> State:
+        """After so many decisions and conversions."""
+        end = self._ends[happened]
+        if end not in self._states:
+            bandit = Bandit(self._birth, self._birth.learner())
+            fold(bandit, self._payload[:end], 0)
+            self._states[end] = state_of(bandit)
+        return self._states[end]
 
 
-def _prefixes(connection: object, birth: Birth) -> dict[int, State]:
-    bandit, states = Bandit(birth, birth.learner()), {}
-    for row in rows(connection, birth.number, after=0, before=GENESIS):  # type: ignore[arg-type]
-        fold(bandit, [row])
-        states[row.seq] = state_of(bandit)
-    return states
+def happened_to(bandit: Bandit) -> tuple[int, int]:
+    """How many decisions and conversions it has had."""
+    return bandit.rounds, int(bandit.counters.conversions.sum())
+
+
+Originals = tuple[Path, Path, dict[str, Log]]
 
 
 @pytest.fixture(scope="module")
-def originals(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, dict[int, State]]]:
-    """A log that was closed, the same as a crash would leave it with its WAL, and every state that it went through."""
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Originals:
+    """A log that was closed, the same as a crash would leave it with its WAL, and all that it has ever said."""
     folder = tmp_path_factory.mktemp("originals")
     closed, crashed = folder / "closed.db", folder / "crashed.db"
     with Desk.open(closed, clock=FakeMachine(), snapshot_every=700) as desk:
         fill(desk, 220)
-    with Desk.open(closed, clock=FakeMachine(), snapshot_every=700) as desk:  # with a WAL that begins anew
-        fill(desk, 60)
+    with Desk.open(closed, clock=FakeMachine(), snapshot_every=200) as desk:  # with a WAL that begins anew
+        fill(desk, 20)  # and has not come round again
         for suffix in ("", "-wal"):
             shutil.copy(f"{closed}{suffix}", f"{crashed}{suffix}")
-    return closed, crashed, every_prefix(closed)
+    connection = connect(closed, write=False)
+    ((bound,),) = connection.execute("SELECT sum(span) FROM log WHERE span > 1")
+    assert bound > 500
+    logs = {birth.name: Log(connection, birth) for birth in births(connection, {})[0].values()}
+    connection.close()
+    return closed, crashed, logs
 
 
 Damage = Callable[[np.random.Generator, bytearray], bytearray]
@@ -94,30 +119,29 @@ def blank(generator: np.random.Generator, data: bytearray) -> bytearray:
     return data
 
 
-def survives(path: Path, states: dict[str, dict[int, State]]) -> str:
-    """Open a damaged log: refused, or one of the states that it went through, from which it goes on."""
+def survives(path: Path, logs: dict[str, Log]) -> str:
+    """Open a damaged log: refused, or the state after a beginning of what it said, from which it goes on."""
     try:
         desk = Desk.open(path, clock=FakeMachine())
     except FileError as error:
         loud = any(word in str(error) for word in ("damaged", "is empty", "cannot be read", "not a log"))
         return "refused" if loud else f"refused without a reason: {error}"
-    seqs = {bandit.info.name: desk._writer.heads[bandit.number][0] for bandit in desk._bandits.values()}
-    for name, seq in seqs.items():
-        assert state_of(desk._bandits[name]) == states[name][seq], (name, seq)
+    found = {name: happened_to(bandit) for name, bandit in desk._bandits.items()}
+    for name, happened in found.items():
+        assert state_of(desk._bandits[name]) == logs[name].state_after(happened), (name, happened)
     try:
-        for name in seqs:
+        for name in found:
             _, ticket = desk.decide(name, np.eye(SPECS[name].dim), request_id="afterwards")
             desk.wait(ticket, timeout=1)
     except StoreError:
         return "refused later"  # SQLite met the damage when it wrote
     finally:
         desk.close()
-    whole = all(seq == max(states[name]) for name, seq in seqs.items()) and seqs.keys() == states.keys()
-    return "whole" if whole else "a beginning"
+    return "whole" if found == {name: log.last for name, log in logs.items()} else "a beginning"
 
 
-def outcomes(originals: tuple[Path, Path, dict[str, dict[int, State]]], folder: Path, seeds: range) -> dict[str, int]:
-    closed, crashed, states = originals
+def outcomes(originals: Originals, folder: Path, seeds: range) -> dict[str, int]:
+    closed, crashed, logs = originals
     counts: dict[str, int] = {}
     for seed in seeds:
         generator = np.random.default_rng(seed)
@@ -130,14 +154,14 @@ def outcomes(originals: tuple[Path, Path, dict[str, dict[int, State]]], folder: 
         victim = Path(f"{path}{suffix}")
         victim.write_bytes(damage(generator, bytearray(victim.read_bytes())))
         Path(f"{path}.owner").write_bytes(Path(f"{closed}.owner").read_bytes())
-        outcome = survives(path, states)
+        outcome = survives(path, logs)
         counts[outcome] = counts.get(outcome, 0) + 1
         for left in folder.glob(f"{seed}.db*"):
             left.unlink()
     return counts
 
 
-def test_two_hundred_damaged_logs(originals: tuple[Path, Path, dict[str, dict[int, State]]], tmp_path: Path) -> None:
+def test_two_hundred_damaged_logs(originals: Originals, tmp_path: Path) -> None:
     assert originals[0].stat().st_size > MEGABYTE
     assert Path(f"{originals[1]}-wal").stat().st_size > MEGABYTE
     counts = outcomes(originals, tmp_path, range(200))
@@ -146,20 +170,25 @@ def test_two_hundred_damaged_logs(originals: tuple[Path, Path, dict[str, dict[in
 
 
 @pytest.mark.soak
-def test_five_thousand_damaged_logs(originals: tuple[Path, Path, dict[str, dict[int, State]]], tmp_path: Path) -> None:
+def test_five_thousand_damaged_logs(originals: Originals, tmp_path: Path) -> None:
     counts = outcomes(originals, tmp_path, range(1000, 6000))
     assert counts["refused"] > 500, counts
 
 
-def test_a_row_that_is_missing_changed_or_moved_is_named(
-    originals: tuple[Path, Path, dict[str, dict[int, State]]], tmp_path: Path
-) -> None:
-    last = max(originals[2]["shop"])
+def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, tmp_path: Path) -> None:
+    connection = connect(originals[0], write=False)
+    found = list(rows(connection, 1, after=0, before=GENESIS))
+    connection.close()
+    before, last = (row.seq for row in found[-2:])
+    bound = next(row.seq for row in found if row.span > 1)
+    chain = "of chain 1 of the log is damaged:"
     changes = {
-        f"row {last - 1} of chain 1 of the log is damaged: it is missing": ("DELETE FROM log WHERE key = ?", last - 1),
-        f"row {last} of chain 1 of the log is damaged: its checksum": ("UPDATE log SET rounds = 3 WHERE key = ?", last),
-        f"row {last} of chain 1 of the log is damaged: its columns": ("UPDATE log SET stamp = 'x' WHERE key = ?", last),
-        "row 1 of chain 1 of the log is damaged: it is missing": ("DELETE FROM log WHERE key >= ?", 0),
+        f"row {found[-2].first} {chain} it is missing": ("DELETE FROM log WHERE key = ?", before),
+        f"row {last} {chain} its checksum": ("UPDATE log SET rounds = 3 WHERE key = ?", last),
+        f"row {last} {chain} its columns": ("UPDATE log SET stamp = 'x' WHERE key = ?", last),
+        f"row {bound} {chain} its checksum": ("UPDATE log SET span = span - 1 WHERE key = ?", bound),
+        f"row {bound} {chain} its checksum does": ("UPDATE log SET after = zeroblob(16) WHERE key = ?", bound),
+        f"row 1 {chain} it is missing": ("DELETE FROM log WHERE key >= ?", 0),
     }
     for i, (message, (statement, seq)) in enumerate(changes.items()):
         path = tmp_path / f"{i}.db"
@@ -173,23 +202,21 @@ def test_a_row_that_is_missing_changed_or_moved_is_named(
         assert message in str(caught.value)
 
 
-def test_rows_that_change_places_are_named(
-    originals: tuple[Path, Path, dict[str, dict[int, State]]], tmp_path: Path
-) -> None:
+def test_rows_that_change_places_are_named(originals: Originals, tmp_path: Path) -> None:
     path = tmp_path / "swapped.db"
     shutil.copy(originals[0], path)
     connection = connect(path, write=True)
-    for old, new in ((5, 0), (6, 5), (0, 6)):
-        connection.execute("UPDATE log SET key = ? WHERE key = ?", (key_of(1, new), key_of(1, old)))
+    (one,), (other,) = connection.execute("SELECT key FROM log WHERE key > ? LIMIT 2", (key_of(1, 5),))
+    for old, new in ((one, key_of(1, 0)), (other, one), (key_of(1, 0), other)):
+        connection.execute("UPDATE log SET key = ? WHERE key = ?", (new, old))
     connection.execute("DELETE FROM snapshot")
     connection.close()
-    with pytest.raises(DamagedFileError, match="row 5 of chain 1 of the log is damaged: its checksum does not match"):
+    message = f"row {seq_of(one)} of chain 1 of the log is damaged: its checksum does not match"
+    with pytest.raises(DamagedFileError, match=message):
         Desk.open(path)
 
 
-def test_a_damaged_snapshot_costs_nothing_but_time(
-    originals: tuple[Path, Path, dict[str, dict[int, State]]], tmp_path: Path
-) -> None:
+def test_a_damaged_snapshot_costs_nothing_but_time(originals: Originals, tmp_path: Path) -> None:
     path = tmp_path / "desk.db"
     for which in ("key = (SELECT max(key) FROM part)", "1"):
         shutil.copy(originals[0], path)
@@ -197,5 +224,5 @@ def test_a_damaged_snapshot_costs_nothing_but_time(
         connection.execute(f"UPDATE part SET data = zeroblob(100) WHERE {which}")  # noqa: S608 - our own words
         connection.close()
         with Desk.open(path) as desk:
-            for name, states in originals[2].items():
-                assert state_of(desk._bandits[name]) == states[max(states)]
+            for name, log in originals[2].items():
+                assert state_of(desk._bandits[name]) == log.state_after(log.last)

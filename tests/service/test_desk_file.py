@@ -85,7 +85,7 @@ def test_a_file_remembers_how_long_to_keep(path: Path, opened: Callable[..., Any
             with lc.open(path, name="shop", clock=machine) as bandit:
                 bandit.decide(np.eye(2))
         connection = connect(path, write=False)
-        ((first,),) = connection.execute("SELECT min(key) FROM log WHERE key > 1 << 40")
+        ((first,),) = connection.execute("SELECT min(key - span + 1) FROM log WHERE key > 1 << 40")
         connection.close()
         return seq_of(first)
 

@@ -57,6 +57,10 @@ class Bandit:
         self.counters = Counters(self.in_rounds)
         self.unsaved = 0
         """Events since the latest snapshot."""
+        self.bound = 0
+        """Up to which row of the log small ones have been bound."""
+        self.loose = 0
+        """Rows since then, at most."""
         self.is_moving = False
         """Whether its policy may have been moved by what is not on its way to the log: whoever sends it says so."""
         self.saved_at = birth.stamp

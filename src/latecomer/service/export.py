@@ -14,7 +14,7 @@ from latecomer.errors import UnknownBanditError
 from latecomer.policies.records import VERDICTS
 from latecomer.service import events
 from latecomer.service.births import Birth
-from latecomer.service.log import connect, first_seq, rows, unreadable
+from latecomer.service.log import connect, first_row, rows, unreadable
 from latecomer.service.recovery import births
 
 _EVENTS = 500_000
@@ -34,7 +34,8 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
             names = ", ".join(birth.name for birth in alive.values())
             raise UnknownBanditError(f"there is no bandit {shown(name)}; there are: {names}")
         part = _Part(birth)
-        for row in rows(connection, birth.number, after=first_seq(connection, birth.number) - 1, before=None):
+        first = first_row(connection, birth.number)
+        for row in rows(connection, birth.number, after=first.first - 1, before=None) if first else ():
             part.add(row.payload)
             if part.count >= _EVENTS:
                 yield from part.frames()

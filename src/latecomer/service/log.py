@@ -2,7 +2,9 @@
 
 A row's key is bandit · 2⁴⁰ + sequence number, so a bandit's rows are neighbours, numbered 1, 2, … without gaps. Its
 checksum covers its number, its contents and the checksum of the row before: what is missing, swapped or changed shows,
-and is refused by name. Chain 0 is the desk's own: which bandits were created and deleted.
+and is refused by name. Small rows that follow each other may be bound into one (`latecomer.service.binding`): it has
+the last one's number, says how many they were, and what the row after it must say came before. Chain 0 is the desk's
+own: which bandits were created and deleted.
 """
 
 import hashlib
@@ -17,7 +19,7 @@ from msgspec import Struct
 
 from latecomer.errors import DamagedFileError, FileError, NewerFileError
 
-FORMAT = 2
+FORMAT = 3
 _APPLICATION = 0x4C617465  # "Late"
 _PAGE = 16_384
 """A commit's row is a few kilobytes: larger pages leave less of themselves empty."""
@@ -29,29 +31,47 @@ DESK = 0
 GENESIS = bytes(16)
 """What the first row of a chain says came before it."""
 
-_HEADER = struct.Struct("<qqqq")
+_HEADER = struct.Struct("<qqqqq")
 _SCHEMA = """
 CREATE TABLE log (
-    key INTEGER PRIMARY KEY, count INTEGER NOT NULL, rounds INTEGER NOT NULL, stamp INTEGER NOT NULL,
-    before BLOB NOT NULL, checksum BLOB NOT NULL, payload BLOB NOT NULL);
+    key INTEGER PRIMARY KEY, span INTEGER NOT NULL, count INTEGER NOT NULL, rounds INTEGER NOT NULL,
+    stamp INTEGER NOT NULL, before BLOB NOT NULL, after BLOB NOT NULL, checksum BLOB NOT NULL, payload BLOB NOT NULL);
 CREATE TABLE snapshot (
     key INTEGER PRIMARY KEY, oldest INTEGER NOT NULL, anchor BLOB NOT NULL, checksum BLOB NOT NULL);
 CREATE TABLE part (key INTEGER NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, part));
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
+_AT = "SELECT key, span, rounds FROM log WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1"
+_INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Row(Struct, frozen=True):
-    """A row: its place in the chain, the bandit's rounds and latest stamp after it, and its events."""
+    """A row: its place in the chain, the bandit's rounds and latest stamp after it, and its events.
+
+    A bound row stands for `span` commits, of which `seq` was the last, and `after` is that one's checksum; the row of
+    one commit has no such thing, for it has its own.
+    """
 
     bandit: int
     seq: int
+    span: int
     count: int
     rounds: int
     stamp: int
     before: bytes
+    after: bytes
     checksum: bytes
     payload: bytes
+
+    @property
+    def first(self) -> int:
+        """The first commit that it stands for."""
+        return self.seq - self.span + 1
+
+    @property
+    def link(self) -> bytes:
+        """What the next row says came before it."""
+        return self.after or self.checksum
 
 
 def key_of(bandit: int, seq: int) -> int:
@@ -64,12 +84,23 @@ def seq_of(key: int) -> int:
     return key & LAST
 
 
-def sealed(bandit: int, seq: int, *, count: int, rounds: int, stamp: int, before: bytes, payload: bytes) -> Row:
-    """A row with its checksum: BLAKE2b, 16 bytes, over what came before, the key, the numbers and the events."""
+def sealed(
+    bandit: int,
+    seq: int,
+    *,
+    span: int = 1,
+    count: int,
+    rounds: int,
+    stamp: int,
+    before: bytes,
+    after: bytes = b"",
+    payload: bytes,
+) -> Row:
+    """A row with its checksum: BLAKE2b, 16 bytes, over what came before, key and numbers, `after`, and the events."""
     digest = hashlib.blake2b(before, digest_size=16)
-    digest.update(_HEADER.pack(key_of(bandit, seq), count, rounds, stamp))
+    digest.update(_HEADER.pack(key_of(bandit, seq), span, count, rounds, stamp) + after)
     digest.update(payload)
-    return Row(bandit, seq, count, rounds, stamp, before, digest.digest(), payload)
+    return Row(bandit, seq, span, count, rounds, stamp, before, after, digest.digest(), payload)
 
 
 def make(path: Path) -> None:
@@ -125,18 +156,13 @@ def unreadable(path: str | PathLike[str], error: Exception) -> FileError:
 def append(connection: apsw.Connection, row: Row) -> None:
     """Write one row; a row that is there already, from an attempt whose end was not seen, is left as it is."""
     key = key_of(row.bandit, row.seq)
-    values = (key, row.count, row.rounds, row.stamp, row.before, row.checksum, row.payload)
+    numbers = (key, row.span, row.count, row.rounds, row.stamp)
     try:
-        connection.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        connection.execute(_INSERT, (*numbers, row.before, row.after, row.checksum, row.payload))
     except apsw.ConstraintError:
         there = list(connection.execute("SELECT checksum FROM log WHERE key = ?", (key,)))
         if there != [(row.checksum,)]:
             raise
-
-
-def row_at(connection: apsw.Connection, bandit: int, seq: int) -> Row | None:
-    """One row, checked on its own."""
-    return next(_read(connection, bandit, seq, seq), None)
 
 
 def rows(
@@ -144,47 +170,54 @@ def rows(
 ) -> Iterator[Row]:
     """The rows after number `after`, whose checksum is `before` (None: not known), each checked and none missing."""
     for row in _read(connection, bandit, after + 1, until):
-        if row.seq != after + 1:
+        if row.first != after + 1:
             raise damaged(bandit, after + 1, "it is missing")
         if before not in (None, row.before):
             raise damaged(bandit, row.seq, "it does not follow from the row before")
         yield row
-        after, before = row.seq, row.checksum
+        after, before = row.seq, row.link
 
 
-def first_seq(connection: apsw.Connection, bandit: int) -> int:
-    """The number of the first row that has not been pruned; 1 where there is none."""
-    query = "SELECT min(key) FROM log WHERE key BETWEEN ? AND ?"
-    ((key,),) = connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))
-    return 1 if key is None else seq_of(key)
+def first_row(connection: apsw.Connection, bandit: int) -> Row | None:
+    """The first row that has not been pruned."""
+    return next(_read(connection, bandit, 0, LAST), None)
 
 
 def row_of_round(connection: apsw.Connection, bandit: int, round: int) -> Row | None:
     """The first row that ends with that round or a later one: rounds only grow, so halving finds it."""
-    ends = (key_of(bandit, 0), key_of(bandit, LAST))
-    with connection:  # one view of the file, for rows may be pruned meanwhile
-        ((low,),) = connection.execute("SELECT min(key) FROM log WHERE key BETWEEN ? AND ?", ends)
-        ((high,),) = connection.execute(
-            "SELECT max(key) FROM log WHERE key BETWEEN ? AND ?", ends
-        )  # both at once: a scan
+    row = None
+    with connection:  # one view of the file, for rows may be bound or pruned meanwhile
+        low, high = _ends(connection, bandit)
         while low is not None and low < high:
             middle = (low + high) // 2
-            found = list(connection.execute("SELECT rounds FROM log WHERE key = ?", (middle,)))
-            if not found or not isinstance(found[0][0], int):
+            found = list(connection.execute(_AT, (middle, key_of(bandit, LAST))))
+            if not found or not all(type(value) is int for value in found[0]) or middle <= found[0][0] - found[0][1]:
                 raise damaged(bandit, seq_of(middle), "it is missing, or no row")
-            low, high = (low, middle) if found[0][0] >= round else (middle + 1, high)
-    return None if low is None else row_at(connection, bandit, seq_of(low))
+            key, _, rounds = found[0]
+            low, high = (low, middle) if rounds >= round else (key + 1, high)
+        if low is not None:
+            row = next(_read(connection, bandit, seq_of(low), LAST), None)
+    return row
+
+
+def _ends(connection: apsw.Connection, bandit: int) -> tuple[Any, Any]:
+    """The first and the last key of a chain. SQLite would find both at once by reading all between."""
+    span = (key_of(bandit, 0), key_of(bandit, LAST))
+    ((low,),) = connection.execute("SELECT min(key) FROM log WHERE key BETWEEN ? AND ?", span)
+    ((high,),) = connection.execute("SELECT max(key) FROM log WHERE key BETWEEN ? AND ?", span)
+    return low, high
 
 
 def _read(connection: apsw.Connection, bandit: int, first: int, last: int) -> Iterator[Row]:
     query = "SELECT * FROM log WHERE key BETWEEN ? AND ? ORDER BY key"
     for values in connection.execute(query, (key_of(bandit, first), key_of(bandit, last))):
-        key, count, rounds, stamp, before, checksum, payload = values
+        key, span, count, rounds, stamp, before, after, checksum, payload = values
+        numbers = {"span": span, "count": count, "rounds": rounds, "stamp": stamp}
         try:
-            row = sealed(bandit, seq_of(key), count=count, rounds=rounds, stamp=stamp, before=before, payload=payload)
+            row = sealed(bandit, seq_of(key), **numbers, before=before, after=after, payload=payload)
         except (TypeError, struct.error):
             raise damaged(bandit, seq_of(key), "its columns have the wrong types") from None
-        if row.checksum != checksum:
+        if row.checksum != checksum or (span > 1) != (len(after) > 0):
             raise damaged(bandit, row.seq, "its checksum does not match")
         yield row
 

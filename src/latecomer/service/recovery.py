@@ -1,7 +1,6 @@
 """From a file to bandits: which ones there are, and each one's newest snapshot moved on by the rows after it."""
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 
 import apsw
 import msgspec
@@ -18,7 +17,8 @@ from latecomer.service.log import DESK, GENESIS, Row, damaged, row_of_round, row
 from latecomer.service.snapshots import keys, read, requests_of
 from latecomer.service.writer import Heads
 
-_AT_ONCE = 256
+_AT_ONCE = 1 << 20
+"""Bytes of events that are read together."""
 
 
 def births(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, Birth], int]:
@@ -33,7 +33,7 @@ def births(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, Birth],
             free = max(free, _fold_births(alive, row) + 1)
         except (ValueError, KeyError, msgspec.MsgspecError) as error:
             raise damaged(DESK, row.seq, str(error)) from error
-        heads[DESK] = (row.seq, row.checksum)
+        heads[DESK] = (row.seq, row.link)
     return {number: birth for number, birth in alive.items() if not birth.is_unfinished}, free
 
 
@@ -60,14 +60,29 @@ def bandit_of(connection: apsw.Connection, birth: Birth, heads: Heads) -> Bandit
 
 def _folded(connection: apsw.Connection, birth: Birth, heads: Heads, *, at_once: int) -> Bandit:
     bandit, seq, before = _from_snapshot(connection, birth) or (Bandit(birth, birth.learner()), 0, GENESIS)
-    after = rows(connection, birth.number, after=seq, before=before)
-    while some := list(islice(after, at_once)):
+    bandit.bound = seq
+    for some in together(rows(connection, birth.number, after=seq, before=before), at_once):
         fold(bandit, some)
-        seq, before = some[-1].seq, some[-1].checksum
+        bandit.loose += len(some)
+        seq, before = some[-1].seq, some[-1].link
     if seq < max([1, *map(seq_of, keys(connection, birth.number))]):
         raise damaged(birth.number, seq + 1, "it is missing")
     heads[birth.number] = (seq, before)
     return bandit
+
+
+def together(found: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    """Rows as they come, so many at a time as have `size` bytes of events: many small ones are read as fast as one."""
+    some: list[Row] = []
+    total = 0
+    for row in found:
+        some.append(row)
+        total += len(row.payload)
+        if total >= size:
+            yield some
+            some, total = [], 0
+    if some:
+        yield some
 
 
 def fold(bandit: Bandit, some: Sequence[Row]) -> None:
@@ -108,11 +123,11 @@ def _open_rounds(
     """The actions and stamps of the open rounds, and their requests, from the rows up to number `seq`."""
     oldest, dim = hollow.oldest, birth.spec.dim
     first = row_of_round(connection, birth.number, oldest) if oldest <= hollow.rounds else None
-    begin, before = (first.seq, first.before) if first else (seq, None)
+    begin, before = (first.first, first.before) if first else (seq, None)
     found = rows(connection, birth.number, after=begin - 1, before=before, until=seq)
     actions, stamps, last = [np.empty((0, dim))], [np.empty(0, np.int64)], b""
-    while some := list(islice(found, _AT_ONCE)):
-        last = some[-1].checksum
+    for some in together(found, _AT_ONCE):
+        last = some[-1].link
         told = Events(b"".join(row.payload for row in some), dim)
         held = told.records(events.DECISION)
         held = held[held["round"] >= oldest]

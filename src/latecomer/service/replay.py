@@ -14,7 +14,7 @@ from latecomer.service import events
 from latecomer.service.births import UNFINISHED, Birth
 from latecomer.service.desk import Desk
 from latecomer.service.events import Events
-from latecomer.service.log import Row, first_seq, row_at, rows
+from latecomer.service.log import Row, first_row, rows
 from latecomer.service.messages import Spec, Stats
 from latecomer.service.recovery import births
 
@@ -47,7 +47,7 @@ def replay(desk: Desk, source: str, target: str, *, partial: bool = False, **cha
     heirs = [(birth.epoch, lacks), *((epoch, before + lacks) for epoch, before in birth.heir_of)]
     desk.create(target, spec, heir_of=heirs)
     tickets = []
-    for row in rows(connection, birth.number, after=first.seq - 1, before=first.before):
+    for row in rows(connection, birth.number, after=first.first - 1, before=first.before):
         payload = _heirs(row.payload, birth.spec.dim, lacks)
         tickets.append(desk.adopt(UNFINISHED + target, payload, count=row.count, stamp=row.stamp))
         if len(tickets) > _AHEAD:
@@ -68,14 +68,14 @@ def _given(spec: Spec, changes: dict[str, Any]) -> dict[str, Any]:
 
 def _beginning(connection: Any, birth: Birth, partial: bool) -> tuple[Row, int]:
     """The first row that is left, and how many rounds came before it."""
-    first = row_at(connection, birth.number, 1)
-    if first is not None:
+    first = first_row(connection, birth.number)
+    if first is not None and first.first == 1:
         return first, 0
     if not partial:
         raise FileError(
             f"the log of {birth.name!r} has been pruned, its first rounds are gone: --partial begins with what is left"
         )
-    for row in rows(connection, birth.number, after=first_seq(connection, birth.number) - 1, before=None):
+    for row in rows(connection, birth.number, after=first.first - 1, before=None) if first else ():
         decided = Events(row.payload, birth.spec.dim).records(events.DECISION)
         if len(decided):
             return row, int(decided["round"][0]) - 1

@@ -8,7 +8,7 @@ from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import UNFINISHED, checked_name, learner_of, new_birth, refuse_another, resolved, warm_up
 from latecomer.service.clock import DeskClock
-from latecomer.service.keeping import DAY, Keeper
+from latecomer.service.keeping import DAY, LOOSE, Keeper
 from latecomer.service.log import DESK
 from latecomer.service.messages import Counts, Info, Spec, Stats
 from latecomer.service.pruning import removing
@@ -118,6 +118,9 @@ class Roster:
         if data:
             ticket = self._writer.append(bandit.number, data, count=count, rounds=bandit.rounds, stamp=now)
         bandit.is_moving = False
+        bandit.loose += 1
+        if bandit.loose >= LOOSE:
+            self._keeper.bind(bandit)
         if bandit.unsaved >= self._keeper.every or now - bandit.saved_at > DAY:
             self._keeper.save(bandit, now)
         return ticket

@@ -9,7 +9,7 @@ from latecomer.errors import DamagedFileError
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import Birth
 from latecomer.service.files import check_seals
-from latecomer.service.log import DESK, GENESIS, connect, damaged, first_seq, rows, unreadable
+from latecomer.service.log import DESK, GENESIS, connect, damaged, first_row, rows, unreadable
 from latecomer.service.recovery import bandit_of, births, fold
 from latecomer.service.writer import Heads
 
@@ -37,7 +37,8 @@ def verify(path: str | PathLike[str]) -> Iterator[str]:
 def _verified(connection: apsw.Connection, birth: Birth) -> str:
     heads: Heads = {}
     recovered = bandit_of(connection, birth, heads)
-    first, last = first_seq(connection, birth.number), heads[birth.number][0]
+    oldest, last = first_row(connection, birth.number), heads[birth.number][0]
+    first = oldest.first if oldest else 1
     whole = Bandit(birth, birth.learner())
     count = 0
     for row in rows(connection, birth.number, after=first - 1, before=GENESIS if first == 1 else None):

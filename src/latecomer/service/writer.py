@@ -14,7 +14,7 @@ from threading import Condition, Event, RLock, Thread
 
 import apsw
 
-from latecomer.errors import StoreError
+from latecomer.errors import FileError, StoreError
 from latecomer.service.log import GENESIS, Row, append, sealed
 from latecomer.service.messages import Health
 from latecomer.service.waking import tell
@@ -209,7 +209,7 @@ class Writer:
         except StopIteration:
             self._chores.popleft()
             self.chore_failure = None
-        except (apsw.Error, OSError, ValueError, OverflowError, MemoryError) as error:
+        except (apsw.Error, FileError, OSError, ValueError, OverflowError, MemoryError) as error:
             self._roll_back()
             self._chores.popleft()
             self.chore_failure = f"{type(error).__name__}: {error}"
@@ -240,7 +240,7 @@ class Writer:
                     return False
                 time.sleep(self._retry)
         for row in rows:
-            self.heads[row.bandit] = (row.seq, row.checksum)
+            self.heads[row.bandit] = (row.seq, row.link)
         events, size = sum(row.count for row in rows), sum(len(row.payload) for row in rows)
         self._latest = events
         self._finish(batch, events, size, time.perf_counter() - began)

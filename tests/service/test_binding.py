@@ -1,0 +1,231 @@
+"""Small rows bound into larger ones: the same events and the same chain, in fewer rows."""
+
+import os
+import signal
+from multiprocessing import get_context
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+from machines import DAY, FakeMachine, state_of, unit_rows
+
+from latecomer.errors import DamagedFileError
+from latecomer.service import roster
+from latecomer.service.binding import FULL, binding, bound
+from latecomer.service.desk import Desk
+from latecomer.service.log import GENESIS, Row, append, connect, key_of, row_of_round, rows, sealed
+from latecomer.service.messages import Answer, Conversion, Spec
+from latecomer.service.snapshots import keys
+from latecomer.service.verify import verify
+
+SPEC = Spec(dim=2, window="7d", policy="OTFLinTS", parameters={"seed": 1})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shop.db"
+
+
+def one_by_one(desk: Desk, count: int) -> list[str]:
+    """Decisions that are each a commit of their own, every fourth with a conversion; their ids."""
+    rounds, ids = desk.stats("shop").rounds, []
+    generator = np.random.default_rng(rounds)
+    for i in range(count):
+        answer, ticket = desk.decide("shop", unit_rows(generator, 3, 2), ["a", "b", "c"], request_id=f"r{rounds + i}")
+        desk.wait(ticket)
+        ids.append(answer.decision_id)
+        if i % 4 == 0:
+            desk.wait(desk.convert("shop", [Conversion(answer.decision_id, 0.5)])[1])
+    return ids
+
+
+def log_of(path: Path) -> list[Row]:
+    connection = connect(path, write=False)
+    found = list(rows(connection, 1, after=0, before=GENESIS))
+    connection.close()
+    return found
+
+
+def test_a_bound_log_says_what_it_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roster, "LOOSE", 10**9)
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        desk.create("shop", SPEC)
+        one_by_one(desk, 400)
+        before, state = list(rows(desk.reader, 1, after=0, before=GENESIS)), state_of(desk, "shop")
+    assert [row.span for row in before] == [1] * 501
+    after = log_of(path)
+    assert b"".join(row.payload for row in after) == b"".join(row.payload for row in before)
+    assert (sum(row.span for row in after), after[-1].seq, after[-1].link) == (501, 501, before[-1].checksum)
+    assert sum(row.count for row in after) == sum(row.count for row in before)
+    for row in after:  # each says of its end what the last of its commits said
+        last = before[row.seq - 1]
+        assert (row.rounds, row.stamp, row.link) == (last.rounds, last.stamp, last.checksum)
+        assert len(row.payload) <= FULL
+    assert len(after) < 501 * 116 / FULL * 2
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        assert state_of(desk, "shop") == state
+    assert list(verify(path))[1].startswith("shop: rows 1 to 501, 501 events, 400 rounds")
+
+
+def test_rows_are_bound_while_the_desk_is_busy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only behind a snapshot: what came after the last one is read at a start too."""
+    monkeypatch.setattr(roster, "LOOSE", 100)
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        desk.create("shop", SPEC)
+        one_by_one(desk, 2000)
+        ((small,),) = desk.reader.execute("SELECT count(*) FROM log WHERE key >> 40 = 1 AND span = 1")
+        assert keys(desk.reader, 1) == []
+        assert small < 100 + 2 * FULL / 77
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        assert desk.stats("shop").rounds == 2000
+
+
+def test_a_request_is_answered_from_a_bound_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roster, "LOOSE", 50)
+    sets = unit_rows(np.random.default_rng(3), 3, 2)
+
+    def asked(desk: Desk, i: int) -> Answer:
+        answer, ticket = desk.decide("shop", sets, ["a", "b", "c"] if i % 3 else None, request_id=f"r{i}")
+        desk.wait(ticket)
+        return answer
+
+    with Desk.open(path, clock=FakeMachine(), snapshot_every=300) as desk:
+        desk.create("shop", SPEC)
+        answers = []
+        for i in range(1000):
+            answers.append(asked(desk, i))
+            for earlier in (i // 2, i // 3, max(0, i - 60)):  # in rows that are bound, are being bound, and will be
+                assert asked(desk, earlier) == answers[earlier]
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        assert [asked(desk, i) for i in range(1000)] == answers
+        assert desk.stats("shop").rounds == 1000
+
+
+def test_every_snapshot_stands_on_the_end_of_a_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roster, "LOOSE", 30)
+    with Desk.open(path, clock=FakeMachine(), snapshot_every=90) as desk:
+        desk.create("shop", SPEC)
+        for _ in range(30):
+            one_by_one(desk, 20)
+            ends = {key for (key,) in desk.reader.execute("SELECT key FROM log")}
+            assert ends.issuperset(keys(desk.reader, 1))
+    for lost in ("SELECT max(key) FROM snapshot", "SELECT key FROM snapshot"):  # the older one, and none
+        connection = connect(path, write=True)
+        connection.execute(f"UPDATE part SET data = x'00' WHERE key IN ({lost})")  # noqa: S608 - our own words
+        connection.close()
+        with Desk.open(path, clock=FakeMachine()) as desk:
+            assert desk.stats("shop").rounds == 600
+
+
+def test_large_rows_are_left_alone(path: Path) -> None:
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        desk.create("shop", SPEC)
+        for _ in range(30):
+            for _ in range(200):
+                _, ticket = desk.decide("shop", np.eye(2))
+            desk.wait(ticket)
+            desk.wait(desk.decide("shop", np.eye(2))[1])
+    assert max(row.span for row in log_of(path)) == 1
+
+
+def test_damage_is_not_bound_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roster, "LOOSE", 10**9)
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        desk.create("shop", SPEC)
+        one_by_one(desk, 100)
+        connection = connect(path, write=True)
+        connection.execute("UPDATE log SET stamp = stamp + 1 WHERE key = ?", (key_of(1, 50),))
+        connection.close()
+        desk._keeper.save(desk._bandits["shop"], 0, last=True)
+        desk.wait(desk.decide("shop", np.eye(2))[1])
+        while desk._writer._chores:
+            pass
+        assert "row 50 of chain 1 of the log is damaged" in (desk.health.snapshot_failure or "")
+        desk.wait(desk.decide("shop", np.eye(2))[1])  # it goes on, and its keeper has been told
+    with pytest.raises(DamagedFileError, match="row 50 of chain 1"):
+        Desk.open(path)
+
+
+def test_what_is_bound_is_pruned_as_a_whole(path: Path) -> None:
+    machine = FakeMachine()
+    with Desk.open(path, clock=machine, retention="1d") as desk:
+        desk.create("shop", SPEC)
+        one_by_one(desk, 200)
+        machine.advance(4 * DAY)
+    with Desk.open(path, clock=machine, retention="1d") as desk:
+        one_by_one(desk, 200)
+    machine.advance(4 * DAY + DAY // 2)
+    for _ in range(2):
+        with Desk.open(path, clock=machine, retention="1d") as desk:
+            one_by_one(desk, 1)
+    connection = connect(path, write=False)
+    first = next(iter(connection.execute("SELECT key - span + 1 FROM log WHERE key >> 40 = 1 ORDER BY key")))[0]
+    connection.close()
+    assert first == key_of(1, 252)  # the 251 rows of the first day are gone, and none of the second's
+    assert list(verify(path))[1].endswith("pruned up to row 251")
+
+
+def killed_while_binding(path: Path, steps: int) -> None:
+    desk = Desk.open(path, clock=FakeMachine())
+    connection, bandit = desk._connection, desk._bandits["shop"]
+    chore = binding(connection, bandit, until=desk._writer.heads[1][0], to_the_end=True)
+    for _ in range(steps):
+        next(chore)
+    with connection:
+        connection.execute(
+            "DELETE FROM log WHERE key BETWEEN ? AND ?", (key_of(1, bandit.bound + 1), key_of(1, bandit.bound + 9))
+        )
+        os.kill(os.getpid(), signal.SIGKILL)  # amid a transaction
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_kill_amid_binding(path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roster, "LOOSE", 10**9)
+    desk = Desk.open(path, clock=FakeMachine())
+    desk.create("shop", SPEC)
+    one_by_one(desk, 600)
+    state = state_of(desk, "shop")
+    desk._bandits["shop"].unsaved = 0  # no snapshot, and nothing bound, as after a kill
+    desk.close()
+    process = get_context("spawn").Process(target=killed_while_binding, args=(path, steps))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        assert state_of(desk, "shop") == state
+    assert sum(row.span for row in log_of(path)) == 751
+
+
+def test_rows_that_are_bound_again() -> None:
+    """Bound rows are rows: what stands for several commits may be bound with more."""
+    made, before = [], GENESIS
+    for seq in range(1, 10):
+        made.append(sealed(1, seq, count=2, rounds=seq, stamp=seq, before=before, payload=bytes([seq])))
+        before = made[-1].link
+    halves = [bound(made[:4]), bound(made[4:])]
+    whole = bound(halves)
+    assert whole == bound(made)
+    assert (whole.first, whole.seq, whole.link, whole.payload) == (1, 9, made[-1].checksum, bytes(range(1, 10)))
+    for log in (made, halves, [*halves[:1], *made[4:]], [whole]):
+        connection = log_with(log)
+        assert list(rows(connection, 1, after=0, before=GENESIS)) == log
+        for round_ in range(1, 10):
+            found = row_of_round(connection, 1, round_)
+            assert found is not None
+            assert found.first <= round_ <= found.seq
+    connection = log_with([halves[0], made[8]])
+    with pytest.raises(DamagedFileError, match="row 5 of chain 1 of the log is damaged: it is missing"):
+        list(rows(connection, 1, after=0, before=GENESIS))
+    with pytest.raises(DamagedFileError, match="it is missing, or no row"):
+        row_of_round(connection, 1, 7)
+
+
+def log_with(some: list[Row]) -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    connection.execute(
+        "CREATE TABLE log (key INTEGER PRIMARY KEY, span, count, rounds, stamp, before, after, checksum, payload)"
+    )
+    for row in some:
+        append(connection, row)
+    return connection

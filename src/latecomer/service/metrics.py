@@ -95,7 +95,7 @@ class _DeskNumbers(Collector):
         yield GaugeMetricFamily("latecomer_store_failing", "1 while commits fail.", float(health.failure is not None))
         yield GaugeMetricFamily(
             "latecomer_snapshots_failing",
-            "1 where the latest snapshot or pruning failed.",
+            "1 where the latest snapshot, binding or pruning failed.",
             float(health.snapshot_failure is not None),
         )
         yield GaugeMetricFamily(

@@ -125,18 +125,20 @@ def _open_rounds(
     first = row_of_round(connection, birth.number, oldest) if oldest <= hollow.rounds else None
     begin, before = (first.first, first.before) if first else (seq, None)
     found = rows(connection, birth.number, after=begin - 1, before=before, until=seq)
-    actions, stamps, last = [np.empty((0, dim))], [np.empty(0, np.int64)], b""
+    held, done, last = hollow.rounds - oldest + 1, 0, b""
+    actions, stamps = np.empty((held, dim)), np.empty(held, np.int64)
     for some in together(found, _AT_ONCE):
         last = some[-1].link
         told = Events(b"".join(row.payload for row in some), dim)
-        held = told.records(events.DECISION)
-        held = held[held["round"] >= oldest]
-        actions.append(held["action"])
-        stamps.append(held["stamp"])
+        decided = told.records(events.DECISION)
+        decided = decided[np.searchsorted(decided["round"], oldest) :]
+        part = slice(done, done := done + len(decided))
+        if done > held:
+            raise damaged(birth.number, some[-1].seq, "it has more decisions than a snapshot behind it knows of")
+        actions[part], stamps[part] = decided["action"], decided["stamp"]
         asked = told.records(events.ASKED)
-        asked = asked[asked["round"] >= oldest]
+        asked = asked[np.searchsorted(asked["round"], oldest) :]
         requests.update(zip(asked["request"].tolist(), asked["round"].tolist(), strict=True))
-    if last != anchor:
+    if last != anchor or done < held:
         raise damaged(birth.number, seq, "a snapshot stands on it, and it is missing or another")
-    rounds = np.arange(oldest, hollow.rounds + 1)
-    return np.concatenate(actions), rounds if isinstance(birth.spec.window, int) else np.concatenate(stamps)
+    return actions, np.arange(oldest, hollow.rounds + 1) if isinstance(birth.spec.window, int) else stamps

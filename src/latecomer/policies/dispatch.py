@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from latecomer.core.compile import brief, kernel
+from latecomer.core.compile import brief, kernel, pasted
 from latecomer.core.offers import Shorts
 from latecomer.core.ridge import absorb, is_check_due, mend_inverse
 from latecomer.core.state import LANES, UNSTAMPED, Array, Cell, Integers, Ring, State
@@ -53,7 +53,7 @@ def is_large(count: int, dim: int) -> bool:
     return count * dim * dim >= LARGE
 
 
-@kernel
+@pasted
 def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
     """A decision moves V and the window."""
     c = 0.0 if state.deferred else absorb(state, action)
@@ -66,7 +66,7 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
         renew_norms(state, ring)
 
 
-@kernel
+@pasted
 def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | None, scores: Array) -> int:
     """One decision: the index of the action that was chosen and recorded, or `RESIZE` where there is no room."""
     if stamp == UNSTAMPED:
@@ -82,9 +82,8 @@ def play(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | No
     return index
 
 
-@kernel
-def step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
-    """One decision on an admissible set: (index, round, score), the index negative where there is no room."""
+@pasted
+def _step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
     state = cell[0]
     if is_sparse(spanned_blocks(state.head, held(state) + 2), ring.shape[0]):  # as `Memory.fit(1)` measures it
         return RESIZE, 0, 0.0
@@ -97,13 +96,19 @@ def step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | None
     return index, state.rounds, scores[index]
 
 
+@kernel
+def step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
+    """One decision on an admissible set: (index, round, score), the index negative where there is no room."""
+    return _step(cell, ring, actions, stamp, draws)
+
+
 @brief
 def brief_step(cell: Cell, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
     """The same on any set of doubles, and `UNFIT` where it is not plain, not admissible, or large."""
     dim = cell[0].B.shape[0]
     if not is_plain(actions, dim) or is_large(actions.shape[0], dim) or not admissible(actions):
         return UNFIT, 0, 0.0
-    return step(cell, ring, actions, stamp, draws)
+    return _step(cell, ring, actions, stamp, draws)
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from latecomer.service.binding import FULL, binding, bound
 from latecomer.service.desk import Desk
 from latecomer.service.log import GENESIS, Row, append, connect, key_of, row_of_round, rows, sealed
 from latecomer.service.messages import Answer, Conversion, Spec
+from latecomer.service.recovery import _from_snapshot, births
 from latecomer.service.snapshots import keys
 from latecomer.service.verify import verify
 
@@ -40,6 +42,18 @@ def one_by_one(desk: Desk, count: int) -> list[str]:
     return ids
 
 
+def bind(desk: Desk) -> None:
+    """Have small rows bound now, and wait for it."""
+    bandit = desk._bandits["shop"]
+    with desk._lock:
+        desk._keeper.bind(bandit)
+    for _ in range(2000):
+        if not bandit.binding:
+            return
+        time.sleep(0.005)
+    raise AssertionError("rows are bound for ten seconds")
+
+
 def log_of(path: Path) -> list[Row]:
     connection = connect(path, write=False)
     found = list(rows(connection, 1, after=0, before=GENESIS))
@@ -54,6 +68,8 @@ def test_a_bound_log_says_what_it_said(path: Path, monkeypatch: pytest.MonkeyPat
         one_by_one(desk, 400)
         before, state = list(rows(desk.reader, 1, after=0, before=GENESIS)), state_of(desk, "shop")
     assert [row.span for row in before] == [1] * 501
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        bind(desk)
     after = log_of(path)
     assert b"".join(row.payload for row in after) == b"".join(row.payload for row in before)
     assert (sum(row.span for row in after), after[-1].seq, after[-1].link) == (501, 501, before[-1].checksum)
@@ -74,6 +90,7 @@ def test_rows_are_bound_while_the_desk_is_busy(path: Path, monkeypatch: pytest.M
     with Desk.open(path, clock=FakeMachine()) as desk:
         desk.create("shop", SPEC)
         one_by_one(desk, 2000)
+        bind(desk)
         ((small,),) = desk.reader.execute("SELECT count(*) FROM log WHERE key >> 40 = 1 AND span = 1")
         assert keys(desk.reader, 1) == []
         assert small < 100 + 2 * FULL / 77
@@ -121,30 +138,38 @@ def test_every_snapshot_stands_on_the_end_of_a_row(path: Path, monkeypatch: pyte
 def test_large_rows_are_left_alone(path: Path) -> None:
     with Desk.open(path, clock=FakeMachine()) as desk:
         desk.create("shop", SPEC)
+        (id_,) = one_by_one(desk, 1)
         for _ in range(30):
-            for _ in range(200):
-                _, ticket = desk.decide("shop", np.eye(2))
-            desk.wait(ticket)
+            desk.wait(desk.convert("shop", [Conversion(id_)] * (FULL // 34))[1])
             desk.wait(desk.decide("shop", np.eye(2))[1])
-    assert max(row.span for row in log_of(path)) == 1
+        bind(desk)
+        assert desk._bandits["shop"].bound > 50
+    assert {row.span for row in log_of(path)} == {1}
 
 
-def test_damage_is_not_bound_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roster, "LOOSE", 10**9)
-    with Desk.open(path, clock=FakeMachine()) as desk:
-        desk.create("shop", SPEC)
+def test_damage_is_left_alone_and_told(path: Path) -> None:
+    """Rows that are damaged are not bound over; they cost no snapshot, and health tells of them until the end."""
+    with Desk.open(path, clock=FakeMachine(), snapshot_every=300) as desk:
+        desk.create("shop", Spec(dim=2, window=10, policy="OTFLinTS"))
+        desk.create("news", Spec(dim=2, window=10, policy="OTFLinTS"))
         one_by_one(desk, 100)
         connection = connect(path, write=True)
         connection.execute("UPDATE log SET stamp = stamp + 1 WHERE key = ?", (key_of(1, 50),))
         connection.close()
-        desk._keeper.save(desk._bandits["shop"], 0, last=True)
-        desk.wait(desk.decide("shop", np.eye(2))[1])
-        while desk._writer._chores:
-            pass
-        assert "row 50 of chain 1 of the log is damaged" in (desk.health.snapshot_failure or "")
-        desk.wait(desk.decide("shop", np.eye(2))[1])  # it goes on, and its keeper has been told
-    with pytest.raises(DamagedFileError, match="row 50 of chain 1"):
-        Desk.open(path)
+        one_by_one(desk, 900)
+        for _ in range(2):
+            bind(desk)
+            desk.wait(desk.decide("news", np.eye(2))[1])
+            assert "row 50 of chain 1 of the log is damaged" in (desk.health.snapshot_failure or "")
+        state = state_of(desk, "shop")
+        spans = dict(desk.reader.execute("SELECT key & 0xffffffff, span FROM log WHERE key >> 40 = 1"))
+        assert spans[50] == 1
+        assert max(spans.values()) > 50
+    with Desk.open(path, clock=FakeMachine()) as desk:  # nothing that is open is in that row
+        assert state_of(desk, "shop") == state
+        assert desk.stats("news").rounds == 2
+    with pytest.raises(DamagedFileError, match="row 50 of chain 1 of the log is damaged"):
+        list(verify(path))
 
 
 def test_what_is_bound_is_pruned_as_a_whole(path: Path) -> None:
@@ -158,18 +183,53 @@ def test_what_is_bound_is_pruned_as_a_whole(path: Path) -> None:
     machine.advance(4 * DAY + DAY // 2)
     for _ in range(2):
         with Desk.open(path, clock=machine, retention="1d") as desk:
+            bind(desk)
             one_by_one(desk, 1)
     connection = connect(path, write=False)
-    first = next(iter(connection.execute("SELECT key - span + 1 FROM log WHERE key >> 40 = 1 ORDER BY key")))[0]
+    first, span = next(connection.execute("SELECT key - span + 1, span FROM log WHERE key >> 40 = 1 ORDER BY key"))
     connection.close()
     assert first == key_of(1, 252)  # the 251 rows of the first day are gone, and none of the second's
+    assert span > 50
     assert list(verify(path))[1].endswith("pruned up to row 251")
+
+
+def test_a_stop_does_not_wait_for_binding_and_the_next_life_does_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roster, "LOOSE", 10**9)
+    for _ in range(3):
+        with Desk.open(path, clock=FakeMachine()) as desk:
+            desk.create("shop", SPEC)
+            one_by_one(desk, 100)
+    assert {row.span for row in log_of(path)} == {1}
+    monkeypatch.setattr(roster, "LOOSE", 300)
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        assert desk._bandits["shop"].loose > 300
+        one_by_one(desk, 1)
+        bind(desk)
+    assert len(log_of(path)) < 30
+
+
+def test_a_snapshot_without_decisions_may_stand_on_a_bound_row(path: Path) -> None:
+    for life in range(3):
+        with Desk.open(path, clock=FakeMachine()) as desk:
+            desk.create("shop", SPEC)
+            for _ in range(20 if life == 0 else 1):
+                desk.wait(desk.convert("shop", [Conversion("nobody")])[1])
+            bind(desk)
+    connection = connect(path, write=False)
+    (birth,) = births(connection, {})[0].values()
+    assert next(connection.execute("SELECT max(span) FROM log"))[0] > 20
+    saved = _from_snapshot(connection, birth)
+    connection.close()
+    assert saved is not None
+    assert saved[0].counters.conversions.sum() == 22
 
 
 def killed_while_binding(path: Path, steps: int) -> None:
     desk = Desk.open(path, clock=FakeMachine())
     connection, bandit = desk._connection, desk._bandits["shop"]
-    chore = binding(connection, bandit, until=desk._writer.heads[1][0], to_the_end=True)
+    chore = binding(connection, bandit, until=desk._writer.heads[1][0])
     for _ in range(steps):
         next(chore)
     with connection:

@@ -10,14 +10,17 @@ import pytest
 from machines import FakeMachine, unit_rows
 
 from latecomer.errors import DamagedFileError, FileError, StoreError
+from latecomer.service import snapshots
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import Birth
 from latecomer.service.desk import Desk
 from latecomer.service.events import ASKED, CONVERSION, DECISION, Events
+from latecomer.service.export import export
 from latecomer.service.folding import fold
-from latecomer.service.log import GENESIS, connect, key_of, rows, seq_of
+from latecomer.service.log import GENESIS, connect, key_of, rows, sealed, seq_of
 from latecomer.service.messages import Conversion, Spec
 from latecomer.service.recovery import births
+from latecomer.service.verify import verify
 
 MEGABYTE = 1 << 20
 State = tuple[int, bytes, bytes, str]
@@ -56,7 +59,7 @@ class Log:
         self._payload = b"".join(row.payload for row in found)
         told = Events(self._payload, birth.spec.dim)
         happened = [np.isin(told.kinds, kinds).cumsum().tolist() for kinds in ((DECISION, ASKED), (CONVERSION,))]
-        self._ends = dict(zip(zip(*happened, strict=True), told.ends.tolist(), strict=True))
+        self._ends = dict(zip(zip(*happened, strict=True), told._starts[1:].tolist(), strict=True))
         self._states: dict[int, State] = {}
         self.last = max(self._ends)
 
@@ -226,3 +229,28 @@ def test_a_damaged_snapshot_costs_nothing_but_time(originals: Originals, tmp_pat
         with Desk.open(path) as desk:
             for name, log in originals[2].items():
                 assert state_of(desk._bandits[name]) == log.state_after(log.last)
+
+
+def forged(path: Path, payload: bytes) -> int:
+    """The last row of chain 1 has other events, and every seal says that this is right; its number."""
+    connection = connect(path, write=True)
+    *_, last = rows(connection, 1, after=0, before=GENESIS)
+    numbers = {"span": last.span, "count": last.count, "rounds": last.rounds, "stamp": last.stamp}
+    row = sealed(1, last.seq, **numbers, before=last.before, after=last.after, payload=payload)
+    key = key_of(1, last.seq)
+    connection.execute("UPDATE log SET payload = ?, checksum = ? WHERE key = ?", (payload, row.checksum, key))
+    data = b"".join(part for (part,) in connection.execute("SELECT data FROM part WHERE key = ? ORDER BY part", (key,)))
+    seal = (row.link, snapshots._checksum(key, row.link, data), key)
+    connection.execute("UPDATE snapshot SET anchor = ?, checksum = ? WHERE key = ?", seal)
+    connection.close()
+    return last.seq
+
+
+@pytest.mark.parametrize("payload", [b"\xff" * 50, b"\x01" * 10, bytes([CONVERSION, 200]) + bytes(32)])
+def test_events_that_are_none_are_refused_by_their_row(originals: Originals, tmp_path: Path, payload: bytes) -> None:
+    path = tmp_path / "forged.db"
+    shutil.copy(originals[0], path)
+    message = f"row {forged(path, payload)} of chain 1 of the log is damaged"
+    for read in (lambda: Desk.open(path), lambda: list(verify(path)), lambda: list(export(path, "shop"))):
+        with pytest.raises(DamagedFileError, match=message):
+            read()

@@ -129,6 +129,10 @@ def test_a_replay_that_changes_nothing_changes_no_bit(store: Path) -> None:
     with Desk.open(store) as desk:
         replay(desk, "shop", "twin", window="48h")
         mine, theirs = state_of(desk, "shop"), state_of(desk, "twin")
+        ((events,), (theirs_,)) = desk.reader.execute(
+            "SELECT sum(count) FROM log WHERE key >> 40 > 0 GROUP BY key >> 40"
+        )
+        assert events == theirs_
         first, again = (desk.decide(name, np.eye(2))[0] for name in ("shop", "twin"))
     for name in ("V", "B", "generator", "pending", "width"):
         assert mine[name] == theirs[name]

@@ -1,14 +1,16 @@
 """The writer: groups, waiting in loops and threads, failures, chores."""
 
 import asyncio
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import RLock
+from threading import Event, RLock, Timer
 
 import apsw
 import pytest
 
 from latecomer.errors import StoreError
+from latecomer.service.chores import Work
 from latecomer.service.log import GENESIS, Row, connect, make, rows
 from latecomer.service.writer import Writer
 
@@ -112,22 +114,62 @@ def test_a_failure_is_told_and_outlived(connection: apsw.Connection) -> None:
     assert [row.count for row in written(connection, 1)] == [1, 2]  # nothing twice, nothing lost
 
 
+def cut(writer: Writer, *work: Work) -> None:
+    """Have chores begun, and return when commits have been made since."""
+    with writer._lock:
+        for one in work:
+            writer.cut(one)
+    for _ in range(5):
+        writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
+
+
 def test_a_chore_that_fails_stops_nothing(writer: Writer) -> None:
     def failing(_: apsw.Connection) -> Iterator[None]:
         yield
         raise apsw.FullError("no room for this")
 
-    with writer._lock:
-        writer.cut(failing)
-    writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
-    writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
+    cut(writer, Work(failing, ("snapshot", 1)))
     assert writer.failure is None
-    assert "no room for this" in str(writer.chore_failure)
+    assert "no room for this" in str(writer.chores.failure)
+    cut(writer, Work(lambda _: iter(()), ("snapshot", 2)))
+    assert "no room for this" in str(writer.chores.failure)  # another's success says nothing of it
+    cut(writer, Work(lambda _: iter(()), ("snapshot", 1)))
+    assert writer.chores.failure is None
+    cut(writer, Work(failing, ("binding", 1)))
+    writer.chores.forget(1)
+    assert writer.chores.failure is None
+
+
+def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> None:
+    done: list[str] = []
+    is_free = Event()
+
+    def steps(name: str, count: int) -> Callable[[apsw.Connection], Iterator[None]]:
+        def begin(connection: apsw.Connection) -> Iterator[None]:
+            for _ in range(count):
+                done.append(name)
+                is_free.wait(10)
+                yield
+
+        return begin
+
     with writer._lock:
-        writer.cut(lambda _: iter(()))
-    writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
-    writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
-    assert writer.chore_failure is None
+        writer.cut(Work(steps("due", 1), ("snapshot", 1)))
+        writer.cut(Work(steps("can wait", 3), ("binding", 1), can_wait=True))
+        writer.cut(Work(steps("due", 3), ("snapshot", 2)))
+    is_free.set()
+    for _ in range(1000):
+        if len(done) == 7:
+            break
+        time.sleep(0.01)
+    assert done == ["due"] * 4 + ["can wait"] * 3
+    is_free.clear()
+    with writer._lock:
+        writer.cut(Work(steps("last", 3), ("snapshot", 1)))
+        writer.cut(Work(steps("can wait", 1000), ("binding", 1), can_wait=True))
+    Timer(0.2, is_free.set).start()
+    writer.stop()
+    assert done[7:] == ["last"] * 3
 
 
 def test_patience_ends(connection: apsw.Connection) -> None:

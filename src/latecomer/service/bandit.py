@@ -61,6 +61,9 @@ class Bandit:
         """Up to which row of the log small ones have been bound."""
         self.loose = 0
         """Rows since then, at most."""
+        self.binding = False
+        self.damage = ""
+        """What is wrong with rows that were to be bound."""
         self.is_moving = False
         """Whether its policy may have been moved by what is not on its way to the log: whoever sends it says so."""
         self.saved_at = birth.stamp

@@ -16,7 +16,7 @@ from latecomer.policies import recommended
 from latecomer.policies.catalogue import POLICIES, policy_class
 from latecomer.policies.learner import Learner
 from latecomer.policies.recorded import credit, offer, record, revoke
-from latecomer.service.events import CREATED, text_event
+from latecomer.service.events import CREATED, DECISION, Events, text_event
 from latecomer.service.messages import DEFAULT_POLICY, Info, Spec
 from latecomer.service.spans import window_of
 
@@ -161,4 +161,5 @@ def warm_up(learner: Learner) -> None:
     record(twin, unit, np.stack([offer(twin, unit)] * 2), now)
     credit(twin, np.ones(2, np.int64), np.ones(2), now)
     revoke(twin, 1, 0)
+    Events(b"", twin.dim).records(DECISION)
     twin.theta_hat, twin.width, twin.pending_width  # noqa: B018 - asked for, so that they are compiled

@@ -17,14 +17,15 @@ from latecomer.errors import LatecomerError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import warm_up
+from latecomer.service.chores import Work
 from latecomer.service.clock import Machine, ThisMachine
 from latecomer.service.files import Closing, clock_of, made_once, recalled_retention, remembering
 from latecomer.service.folding import moved_by
 from latecomer.service.keeping import Keeper
-from latecomer.service.log import connect, unreadable
+from latecomer.service.log import DESK, connect, unreadable
 from latecomer.service.messages import Answer, Conversion, Health, Revocation, Verdict
 from latecomer.service.owner import Owner
-from latecomer.service.pruning import removing, strangers
+from latecomer.service.pruning import strangers
 from latecomer.service.recovery import bandit_of, births
 from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
 from latecomer.service.roster import Roster
@@ -59,7 +60,7 @@ class Desk(Roster, Closing):
             bandit.saved_at = desk_clock.now()
             warm_up(bandit.learner)
         for number in strangers(reader, set(found)):
-            writer.cut(lambda connection, number=number: removing(connection, number))  # type: ignore[misc]
+            self._remove(number)
 
     @classmethod
     def open(
@@ -210,7 +211,7 @@ class Desk(Roster, Closing):
         self._keeper.retention = retention_of(retention)
         with self._lock:
             self._check_open()
-            self._writer.cut(lambda connection: remembering(connection, retention=retention))
+            self._writer.cut(Work(lambda connection: remembering(connection, retention=retention), ("retention", DESK)))
 
     def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble) -> None:
         """Be told by the writer's thread: of each commit, and when commits begin to fail, and work again."""

@@ -86,11 +86,6 @@ class Events:
         if self._starts[-1] != len(payload):
             raise ValueError(f"it holds no whole event at byte {self._starts[-1]}")
 
-    @property
-    def ends(self) -> Integers:
-        """Where each event ends."""
-        return self._starts[1:]
-
     def tobytes(self) -> bytes:
         """The payload, with what has been put into it."""
         return self._data.tobytes()

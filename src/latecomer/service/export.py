@@ -14,7 +14,7 @@ from latecomer.errors import UnknownBanditError
 from latecomer.policies.records import VERDICTS
 from latecomer.service import events
 from latecomer.service.births import Birth
-from latecomer.service.log import connect, first_row, rows, unreadable
+from latecomer.service.log import connect, damaged, first_row, rows, unreadable
 from latecomer.service.recovery import births
 
 _EVENTS = 500_000
@@ -36,7 +36,10 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
         part = _Part(birth)
         first = first_row(connection, birth.number)
         for row in rows(connection, birth.number, after=first.first - 1, before=None) if first else ():
-            part.add(row.payload)
+            try:
+                part.add(row.payload)
+            except (ValueError, IndexError) as error:
+                raise damaged(row.bandit, row.seq, str(error)) from error
             if part.count >= _EVENTS:
                 yield from part.frames()
                 part = _Part(birth)

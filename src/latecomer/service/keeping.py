@@ -9,13 +9,14 @@ import apsw
 
 from latecomer.service.bandit import Bandit
 from latecomer.service.binding import binding
+from latecomer.service.chores import Chore, Work
 from latecomer.service.pruning import pruning
 from latecomer.service.snapshots import freeze, writing
-from latecomer.service.writer import Chore, Writer
+from latecomer.service.writer import Writer
 
 DAY = 86_400_000_000
 LOOSE = 8192
-"""Rows of a bandit that may be small: a start reads them in less than a tenth of a second."""
+"""Rows, all bandits' together, that may be small before they are bound: a start reads them in a tenth of a second."""
 
 
 class Keeper:
@@ -42,26 +43,27 @@ class Keeper:
             return
         bandit.forget_requests()
         frozen = freeze(bandit)
-        bandit.unsaved, bandit.saved_at, bandit.saving, bandit.loose = 0, now, True, 0
+        bandit.unsaved, bandit.saved_at, bandit.saving = 0, now, True
 
         def begin(connection: apsw.Connection) -> Chore:
             seq, anchor = self._writer.heads[bandit.number]
-            bind = binding(connection, bandit, until=seq, to_the_end=True)
-            steps = chain(bind, writing(connection, frozen, seq=seq, anchor=anchor))
+            steps = writing(connection, frozen, seq=seq, anchor=anchor)
             if self.retention is not None:
                 steps = chain(steps, pruning(connection, bandit, now=now, retention=self.retention))
             return _until_saved(bandit, steps)
 
-        self._writer.cut(begin)
+        self._writer.cut(Work(begin, ("snapshot", bandit.number)))
 
     def bind(self, bandit: Bandit) -> None:
-        """Have small rows bound that are in the log by now."""
-        bandit.loose = 0
+        """Have small rows bound that are in the log by now, once there is nothing else to do."""
+        if bandit.binding:
+            return
+        bandit.loose, bandit.binding = 0, True
 
         def begin(connection: apsw.Connection) -> Chore:
-            return binding(connection, bandit, until=self._writer.heads[bandit.number][0], to_the_end=False)
+            return binding(connection, bandit, until=self._writer.heads[bandit.number][0])
 
-        self._writer.cut(begin)
+        self._writer.cut(Work(begin, ("binding", bandit.number), can_wait=True))
 
 
 def _until_saved(bandit: Bandit, steps: Chore) -> Chore:

@@ -178,6 +178,11 @@ def rows(
         after, before = row.seq, row.link
 
 
+def row_at(connection: apsw.Connection, bandit: int, seq: int) -> Row | None:
+    """The row that ends with that commit."""
+    return next(_read(connection, bandit, seq, seq), None)
+
+
 def first_row(connection: apsw.Connection, bandit: int) -> Row | None:
     """The first row that has not been pruned."""
     return next(_read(connection, bandit, 0, LAST), None)
@@ -217,7 +222,7 @@ def _read(connection: apsw.Connection, bandit: int, first: int, last: int) -> It
             row = sealed(bandit, seq_of(key), **numbers, before=before, after=after, payload=payload)
         except (TypeError, struct.error):
             raise damaged(bandit, seq_of(key), "its columns have the wrong types") from None
-        if row.checksum != checksum or (span > 1) != (len(after) > 0):
+        if row.checksum != checksum or len(after) != (len(GENESIS) if span > 1 else 0):
             raise damaged(bandit, row.seq, "its checksum does not match")
         yield row
 

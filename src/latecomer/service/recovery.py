@@ -13,7 +13,7 @@ from latecomer.service import events, folding
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import Birth
 from latecomer.service.events import Events
-from latecomer.service.log import DESK, GENESIS, Row, damaged, row_of_round, rows, seq_of
+from latecomer.service.log import DESK, GENESIS, Row, damaged, row_at, row_of_round, rows, seq_of
 from latecomer.service.snapshots import keys, read, requests_of
 from latecomer.service.writer import Heads
 
@@ -50,17 +50,18 @@ def _fold_births(alive: dict[int, Birth], row: Row) -> int:
     return largest
 
 
-def bandit_of(connection: apsw.Connection, birth: Birth, heads: Heads) -> Bandit:
+def bandit_of(connection: apsw.Connection, birth: Birth, heads: Heads, *, from_snapshot: bool = True) -> Bandit:
     """A bandit as the log leaves it; refuses, naming the row, what is missing or damaged."""
     try:
-        return _folded(connection, birth, heads, at_once=_AT_ONCE)
+        return _folded(connection, birth, heads, from_snapshot, at_once=_AT_ONCE)
     except DamagedFileError:
-        return _folded(connection, birth, heads, at_once=1)  # to name the very row
+        return _folded(connection, birth, heads, from_snapshot, at_once=1)  # to name the very row
 
 
-def _folded(connection: apsw.Connection, birth: Birth, heads: Heads, *, at_once: int) -> Bandit:
-    bandit, seq, before = _from_snapshot(connection, birth) or (Bandit(birth, birth.learner()), 0, GENESIS)
-    bandit.bound = seq
+def _folded(connection: apsw.Connection, birth: Birth, heads: Heads, from_snapshot: bool, *, at_once: int) -> Bandit:
+    saved = _from_snapshot(connection, birth) if from_snapshot else None
+    bandit, seq, before = saved or (Bandit(birth, birth.learner()), 0, GENESIS)
+    bandit.loose = seq - bandit.bound
     for some in together(rows(connection, birth.number, after=seq, before=before), at_once):
         fold(bandit, some)
         bandit.loose += len(some)
@@ -112,7 +113,7 @@ def _thawed(connection: apsw.Connection, birth: Birth, key: int) -> tuple[Bandit
     requests = requests_of(snapshot)
     actions, stamps = _open_rounds(connection, birth, hollow, seq=seq_of(key), anchor=anchor, requests=requests)
     bandit = Bandit(birth, hollow.filled(actions, stamps))
-    bandit.requests, bandit.stamp = requests, snapshot.stamp
+    bandit.requests, bandit.stamp, bandit.bound = requests, snapshot.stamp, snapshot.bound
     bandit.counters.restore(snapshot.counters)
     return bandit, seq_of(key), anchor
 
@@ -122,14 +123,19 @@ def _open_rounds(
 ) -> tuple[Array, Integers]:
     """The actions and stamps of the open rounds, and their requests, from the rows up to number `seq`."""
     oldest, dim = hollow.oldest, birth.spec.dim
-    first = row_of_round(connection, birth.number, oldest) if oldest <= hollow.rounds else None
-    begin, before = (first.first, first.before) if first else (seq, None)
-    found = rows(connection, birth.number, after=begin - 1, before=before, until=seq)
+    is_open = oldest <= hollow.rounds
+    first = row_of_round(connection, birth.number, oldest) if is_open else row_at(connection, birth.number, seq)
+    if first is None:
+        raise damaged(birth.number, seq, "a snapshot stands on it, and it is missing")
+    found = rows(connection, birth.number, after=first.first - 1, before=first.before, until=seq)
     held, done, last = hollow.rounds - oldest + 1, 0, b""
     actions, stamps = np.empty((held, dim)), np.empty(held, np.int64)
     for some in together(found, _AT_ONCE):
         last = some[-1].link
-        told = Events(b"".join(row.payload for row in some), dim)
+        try:
+            told = Events(b"".join(row.payload for row in some), dim)
+        except ValueError as error:
+            raise damaged(birth.number, some[-1].seq, str(error)) from error
         decided = told.records(events.DECISION)
         decided = decided[np.searchsorted(decided["round"], oldest) :]
         part = slice(done, done := done + len(decided))

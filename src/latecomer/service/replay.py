@@ -14,7 +14,7 @@ from latecomer.service import events
 from latecomer.service.births import UNFINISHED, Birth
 from latecomer.service.desk import Desk
 from latecomer.service.events import Events
-from latecomer.service.log import Row, first_row, rows
+from latecomer.service.log import Row, damaged, first_row, rows
 from latecomer.service.messages import Spec, Stats
 from latecomer.service.recovery import births
 
@@ -48,8 +48,12 @@ def replay(desk: Desk, source: str, target: str, *, partial: bool = False, **cha
     desk.create(target, spec, heir_of=heirs)
     tickets = []
     for row in rows(connection, birth.number, after=first.first - 1, before=first.before):
-        payload = _heirs(row.payload, birth.spec.dim, lacks)
-        tickets.append(desk.adopt(UNFINISHED + target, payload, count=row.count, stamp=row.stamp))
+        try:
+            payload, gone = _heirs(row.payload, birth.spec.dim, lacks)
+            ticket = desk.adopt(UNFINISHED + target, payload, count=row.count - gone, stamp=row.stamp)
+        except ValueError as error:
+            raise damaged(row.bandit, row.seq, str(error)) from error
+        tickets.append(ticket)
         if len(tickets) > _AHEAD:
             desk.wait(tickets.pop(0))
     for ticket in tickets:
@@ -82,8 +86,11 @@ def _beginning(connection: Any, birth: Birth, partial: bool) -> tuple[Row, int]:
     raise FileError(f"the log of {birth.name!r} has no decision left to replay")
 
 
-def _heirs(payload: bytes, dim: int, lacks: int) -> bytes:
-    """Events of the old one as the new one could have had them: it has begun by itself, and lacks its first rounds."""
+def _heirs(payload: bytes, dim: int, lacks: int) -> tuple[bytes, int]:
+    """Events of the old one as the new one could have had them, and how many it could not.
+
+    It has begun by itself, and lacks its first rounds.
+    """
     told = Events(payload, dim)
     gone = [told.numbers(events.BEGUN)]
     for kind in (events.DECISION, events.CONVERSION, events.REVOCATION) if lacks else ():
@@ -92,4 +99,5 @@ def _heirs(payload: bytes, dim: int, lacks: int) -> bytes:
         records["round"] -= lacks
         told.put(numbers, records)
         gone.append(numbers[records["round"] <= 0])
-    return told.without(np.concatenate(gone))
+    left_out = np.concatenate(gone)
+    return told.without(left_out), len(left_out)

@@ -16,7 +16,7 @@ from latecomer.errors import ConflictError, InputError
 from latecomer.policies.action_sets import DOUBLE, action_set
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
-from latecomer.service.log import row_of_round
+from latecomer.service.log import damaged, row_of_round
 from latecomer.service.messages import Answer
 from latecomer.service.writer import Batch, on_disk
 
@@ -89,7 +89,10 @@ def _read_back(connection: apsw.Connection, bandit: Bandit, round: int) -> tuple
     row = row_of_round(connection, bandit.number, round)
     if row is None:
         return None
-    found, label = _event_of(row.payload, bandit.dim, round)
+    try:
+        found, label = _event_of(row.payload, bandit.dim, round)
+    except ValueError as error:
+        raise damaged(row.bandit, row.seq, str(error)) from error
     if found is None:
         return None
     answer = bandit.answer(

@@ -2,11 +2,14 @@
 
 from threading import RLock
 
+import apsw
+
 from latecomer.arguments import shown
 from latecomer.errors import StoreError, UnknownBanditError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import UNFINISHED, checked_name, learner_of, new_birth, refuse_another, resolved, warm_up
+from latecomer.service.chores import Chore, Work
 from latecomer.service.clock import DeskClock
 from latecomer.service.keeping import DAY, LOOSE, Keeper
 from latecomer.service.log import DESK
@@ -14,6 +17,9 @@ from latecomer.service.messages import Counts, Info, Spec, Stats
 from latecomer.service.pruning import removing
 from latecomer.service.writer import Batch as Ticket
 from latecomer.service.writer import Writer, on_disk
+
+_MANY = 64
+"""Rows of one bandit that are worth binding, however many bandits there are."""
 
 
 class Roster:
@@ -73,12 +79,20 @@ class Roster:
                 del self._bandits[name]
                 data = bytes([events.DELETED]) + bandit.number.to_bytes(4, "little")
                 self.latest = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
-                number = bandit.number
-                self._writer.cut(lambda connection: removing(connection, number))
+                self._remove(bandit.number)
             ticket = self.latest
         self.wait(ticket)
         if bandit is None:
             raise _unknown(name)
+
+    def _remove(self, number: int) -> None:
+        """Have what is left of a deleted bandit removed."""
+
+        def begin(connection: apsw.Connection) -> Chore:
+            yield from removing(connection, number)
+            self._writer.chores.forget(number)
+
+        self._writer.cut(Work(begin, ("removal", number)))
 
     def finish(self, name: str) -> None:
         """An heir has all that it was created for, and its name; without that, it is gone after a restart."""
@@ -119,7 +133,7 @@ class Roster:
             ticket = self._writer.append(bandit.number, data, count=count, rounds=bandit.rounds, stamp=now)
         bandit.is_moving = False
         bandit.loose += 1
-        if bandit.loose >= LOOSE:
+        if bandit.loose >= _MANY and bandit.loose * len(self._bandits) >= LOOSE:
             self._keeper.bind(bandit)
         if bandit.unsaved >= self._keeper.every or now - bandit.saved_at > DAY:
             self._keeper.save(bandit, now)

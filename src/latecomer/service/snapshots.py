@@ -29,8 +29,8 @@ _AT_ONCE = 10_000
 class Snapshot(Struct, frozen=True, kw_only=True):
     """Everything that the next event needs and the log's open rounds do not tell.
 
-    The policy without its open actions, requests of closed rounds (digests, and rounds as int64), counters, and the
-    stamp of the latest event.
+    The policy without its open actions, requests of closed rounds (digests, and rounds as int64), counters, the stamp
+    of the latest event, and up to which row small ones have been bound.
     """
 
     policy: bytes
@@ -38,6 +38,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     rounds: bytes
     counters: dict[str, list[int]]
     stamp: int
+    bound: int
 
 
 class Frozen(Struct, frozen=True, kw_only=True):
@@ -48,6 +49,7 @@ class Frozen(Struct, frozen=True, kw_only=True):
     requests: dict[bytes, int]
     counters: dict[str, list[int]]
     stamp: int
+    bound: int
 
     def encoded(self) -> Iterator[Snapshot | None]:
         """The snapshot, after some pauses."""
@@ -63,6 +65,7 @@ class Frozen(Struct, frozen=True, kw_only=True):
             rounds=bytes(rounds),
             counters=self.counters,
             stamp=self.stamp,
+            bound=self.bound,
         )
 
 
@@ -74,6 +77,7 @@ def freeze(bandit: Bandit) -> Frozen:
         requests=bandit.requests.copy(),
         counters=bandit.counters.plain(),
         stamp=bandit.stamp,
+        bound=bandit.bound,
     )
 
 

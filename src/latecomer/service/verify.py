@@ -9,8 +9,8 @@ from latecomer.errors import DamagedFileError
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import Birth
 from latecomer.service.files import check_seals
-from latecomer.service.log import DESK, GENESIS, connect, damaged, first_row, rows, unreadable
-from latecomer.service.recovery import bandit_of, births, fold
+from latecomer.service.log import DESK, connect, damaged, first_row, rows, unreadable
+from latecomer.service.recovery import bandit_of, births
 from latecomer.service.writer import Heads
 
 
@@ -39,14 +39,9 @@ def _verified(connection: apsw.Connection, birth: Birth) -> str:
     recovered = bandit_of(connection, birth, heads)
     oldest, last = first_row(connection, birth.number), heads[birth.number][0]
     first = oldest.first if oldest else 1
-    whole = Bandit(birth, birth.learner())
-    count = 0
-    for row in rows(connection, birth.number, after=first - 1, before=GENESIS if first == 1 else None):
-        count += row.count
-        if first == 1:
-            fold(whole, [row])
-    if first == 1 and not _is_same(whole, recovered):
+    if first == 1 and not _is_same(bandit_of(connection, birth, {}, from_snapshot=False), recovered):
         raise damaged(birth.number, last, "a snapshot leads to another state than the log")
+    count = sum(row.count for row in rows(connection, birth.number, after=first - 1, before=None))
     since = "" if first == 1 else f", pruned up to row {first - 1}"
     return f"{birth.name}: rows {first} to {last}, {count} events, {recovered.rounds} rounds{since}"
 

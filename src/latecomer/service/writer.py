@@ -7,20 +7,18 @@ same batch is tried again until it is in the log.
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, RLock, Thread
 
 import apsw
 
-from latecomer.errors import FileError, StoreError
+from latecomer.errors import StoreError
+from latecomer.service.chores import Chores, Work, roll_back
 from latecomer.service.log import GENESIS, Row, append, sealed
 from latecomer.service.messages import Health
 from latecomer.service.waking import tell
 
-Chore = Iterator[None]
-"""Work in small steps, each a transaction of its own, between commits."""
 Heads = dict[int, tuple[int, bytes]]
 """The latest row of each chain: its number and its checksum."""
 OnCommit = Callable[[int, int, float], None]
@@ -85,7 +83,6 @@ class Writer:
     ) -> None:
         self.heads = heads
         self.failure: str | None = None
-        self.chore_failure: str | None = None
         self.commits, self.events, self.bytes, self.seconds = 0, 0, 0, 0.0
         self.on_commit: OnCommit | None = None
         self.on_trouble: OnTrouble | None = None
@@ -95,8 +92,9 @@ class Writer:
         self._retry, self._gather, self._latest = retry, gather, 0
         self._open = Batch()
         self._uncommitted: list[Batch] = []
-        self._queue: SimpleQueue[Batch | Callable[[apsw.Connection], Chore] | None] = SimpleQueue()
-        self._chores: deque[Chore] = deque()
+        self._queue: SimpleQueue[Batch | Work | None] = SimpleQueue()
+        self.chores = Chores(connection)
+        """For this thread; others may ask what failed."""
         self._stopping = False
         self._hurried = Event()
         self.hurry = self._hurried.set
@@ -121,11 +119,11 @@ class Writer:
         segment.stamp = stamp
         return batch
 
-    def cut(self, chore: Callable[[apsw.Connection], Chore]) -> None:
+    def cut(self, work: Work) -> None:
         """Begin a batch, and have a chore begun when all that came before is on disk and nothing that comes after."""
         if self._open.segments:
             self._open = Batch()
-        self._queue.put(chore)
+        self._queue.put(work)
 
     # ---- waiting ----
 
@@ -164,7 +162,7 @@ class Writer:
         """How it does; `lost` is why nothing more may be written, where that is so."""
         return Health(
             failure=lost or self.failure,
-            snapshot_failure=self.chore_failure,
+            snapshot_failure=self.chores.failure,
             commits=self.commits,
             events=self.events,
             bytes=self.bytes,
@@ -184,35 +182,18 @@ class Writer:
     def _work(self) -> None:
         while True:
             try:
-                work = self._queue.get(block=not self._chores)
+                work = self._queue.get(block=not self.chores)
             except Empty:
-                self._advance()
+                self.chores.advance(at_leisure=True)
                 continue
             if work is None:
                 break
-            if isinstance(work, Batch):
-                if not self._commit(work):
-                    return
-                self._advance()
-            else:
-                self._chores.append(work(self._connection))
-                self._advance()
-        while self._chores:
-            self._advance()
-
-    def _advance(self) -> None:
-        """One step of the first chore. A chore that fails is dropped: the log is the truth, and it is whole."""
-        if not self._chores:
-            return
-        try:
-            next(self._chores[0])
-        except StopIteration:
-            self._chores.popleft()
-            self.chore_failure = None
-        except (apsw.Error, FileError, OSError, ValueError, OverflowError, MemoryError) as error:
-            self._roll_back()
-            self._chores.popleft()
-            self.chore_failure = f"{type(error).__name__}: {error}"
+            if isinstance(work, Work):
+                self.chores.add(work)
+            elif not self._commit(work):
+                return
+            self.chores.advance()
+        self.chores.finish()
 
     def _commit(self, batch: Batch) -> bool:
         """Commit, however many attempts it takes; False where the desk is being closed and it cannot be done."""
@@ -234,7 +215,7 @@ class Writer:
                 self._write(rows)
                 break
             except (apsw.Error, OSError) as error:
-                self._roll_back()
+                roll_back(self._connection)
                 self._fail(error)
                 if self._stopping:
                     return False
@@ -254,10 +235,6 @@ class Writer:
         with self._connection:
             for row in rows:
                 append(self._connection, row)
-
-    def _roll_back(self) -> None:
-        if not self._connection.get_autocommit():
-            self._connection.execute("ROLLBACK")
 
     def _finish(self, batch: Batch, events: int, size: int, seconds: float) -> None:
         with self._lock:

@@ -1,5 +1,6 @@
 """What the writer does besides commits: work in small steps, each a transaction of its own."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from latecomer.errors import FileError
 
 Chore = Iterator[None]
 """Work that has begun."""
+_SHARE = 9.0
+"""How much longer a pause is than the step before it."""
 
 
 class Work(NamedTuple):
@@ -23,8 +26,8 @@ class Work(NamedTuple):
 class Chores:
     """Those that have begun, one after the other; those that can wait after all others.
 
-    A chore that fails is dropped: the log is the truth, and it is whole. Why it failed is remembered until one about
-    the same succeeds.
+    Chores that can wait have a tenth of the time at most: commits come first. A chore that fails is dropped: the log is
+    the truth, and it is whole. Why it failed is remembered until one about the same succeeds.
     """
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -32,6 +35,8 @@ class Chores:
         self._due: deque[tuple[tuple[str, int], Chore]] = deque()
         self._can_wait: deque[tuple[tuple[str, int], Chore]] = deque()
         self._failures: dict[tuple[str, int], str] = {}
+        self._next = 0.0
+        """When the next step of one that can wait may be taken."""
 
     @property
     def failure(self) -> str | None:
@@ -43,9 +48,11 @@ class Chores:
         for about in [about for about in list(self._failures) if about[1] == bandit]:
             self._failures.pop(about, None)
 
-    def __bool__(self) -> bool:
-        """Whether there is any."""
-        return bool(self._due or self._can_wait)
+    def pause(self) -> float | None:
+        """Seconds until the next step may be taken; None where there is none to take."""
+        if self._due:
+            return 0.0
+        return max(0.0, self._next - time.perf_counter()) if self._can_wait else None
 
     def add(self, work: Work) -> None:
         """Begin one."""
@@ -56,11 +63,22 @@ class Chores:
         while self._due:
             self.advance()
 
-    def advance(self, *, at_leisure: bool = False) -> None:
-        """One step of the first; of one that can wait only `at_leisure`, and where no other has begun."""
-        if not self._due and not at_leisure:
+    def advance(self) -> None:
+        """One step of the first that cannot wait."""
+        if self._due:
+            self._step(self._due)
+
+    def advance_any(self) -> None:
+        """One step, also of one that can wait, where there is no other."""
+        if self._due or not self._can_wait:
+            self.advance()
             return
-        line = self._due or self._can_wait
+        began = time.perf_counter()
+        self._step(self._can_wait)
+        now = time.perf_counter()
+        self._next = now + _SHARE * (now - began)
+
+    def _step(self, line: deque[tuple[tuple[str, int], Chore]]) -> None:
         about, chore = line[0]
         try:
             next(chore)

@@ -182,9 +182,9 @@ class Writer:
     def _work(self) -> None:
         while True:
             try:
-                work = self._queue.get(block=not self.chores)
+                work = self._queue.get(timeout=self.chores.pause())
             except Empty:
-                self.chores.advance(at_leisure=True)
+                self.chores.advance_any()
                 continue
             if work is None:
                 break

@@ -156,6 +156,8 @@ def test_decide_many_takes_sets_of_different_sizes(name: str) -> None:
     expected = [single.decide(actions) for actions in sets]
     assert [(d.round, d.index, d.score) for d in decisions] == [(d.round, d.index, d.score) for d in expected]
     assert batch.decide_many([]) == []
+    after, alike = batch.decide(SETS[3]), single.decide(SETS[3])  # whichever of the two has been called first
+    assert (after.round, after.index, after.score) == (alike.round, alike.index, alike.score)
 
 
 def test_a_refused_batch_has_decided_nothing(name: str) -> None:

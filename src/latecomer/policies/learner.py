@@ -124,7 +124,8 @@ class Learner(Knowledge):
         first = self.rounds + 1
         draws = self._randomness.draws(len(sets), self._dim)
         if isinstance(sets, list):
-            played = [self._memory.play(*event) for event in zip(sets, stamps.tolist(), draws, strict=True)]
+            each = [None] * len(sets) if self._no_draws is None else draws  # as `decide` gives them: one code for both
+            played = [self._memory.play(*event) for event in zip(sets, stamps.tolist(), each, strict=True)]
             indices, scores = [index for index, _, _ in played], [score for _, _, score in played]
         else:
             indices, scores = self._memory.play_many(sets, stamps, draws)

@@ -88,7 +88,7 @@ def test_the_same_seed_gives_the_same_numbers_and_the_file_is_read(tmp_path: Pat
 
 
 def test_ctrl_c_leaves_the_sections_that_are_done(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "latecomer", "reproduce", "--runs", "300", "--out", "report"]
+    command = [sys.executable, "-m", "latecomer", "reproduce", "--runs", "100", "--out", "report"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(  # noqa: S603
         command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment

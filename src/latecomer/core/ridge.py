@@ -52,18 +52,18 @@ def is_check_due(state: State, c: float) -> bool:
     return c > STEEP or state.residual == np.inf or state.rounds % max(1024, 8 * state.B.shape[0]) == 0
 
 
-@kernel
-def residual(state: State) -> float:
+@outlined
+def residual(V: Array, V_inv: Array) -> float:
     """Max |V·V⁻¹ − I|."""
-    dim = state.B.shape[0]
+    dim = V.shape[0]
     worst = 0.0
     if dim <= UNROLLED:
         for i in range(dim):
             for j in range(dim):
-                entry = dot(state.V[i], state.V_inv[j], dim) - (1.0 if i == j else 0.0)
+                entry = dot(V[i], V_inv[j], dim) - (1.0 if i == j else 0.0)
                 worst = max(worst, abs(entry))
     else:
-        product = np.dot(state.V, state.V_inv)
+        product = np.dot(V, V_inv)
         for i in range(dim):
             product[i, i] -= 1.0
             for j in range(dim):
@@ -71,14 +71,14 @@ def residual(state: State) -> float:
     return worst
 
 
-@kernel
-def refactorise(state: State) -> None:
+@outlined
+def refactorise(V: Array, V_inv: Array, root: Array, ridge: float, rounds: int) -> None:
     """V⁻¹ (and the root, where it is kept) afresh from V: V = UᵀU by Cholesky, V⁻¹ = U⁻¹U⁻ᵀ."""
-    dim = state.B.shape[0]
-    upper = state.V.copy()
+    dim = V.shape[0]
+    upper = V.copy()
     for k in range(dim):
         # V ≥ λI, so no pivot is below λ; and what so many sums' rounding may have made is not told from 0.
-        least = max(state.ridge, state.rounds * EPSILON * state.V[k, k])
+        least = max(ridge, rounds * EPSILON * V[k, k])
         upper[k, k] = math.sqrt(max(upper[k, k], least))
         for j in range(k + 1, dim):
             upper[k, j] /= upper[k, k]
@@ -86,10 +86,10 @@ def refactorise(state: State) -> None:
             factor = upper[k, i]
             for j in range(i, dim):
                 upper[i, j] -= factor * upper[k, j]
-    if state.root.shape[0] == dim:
+    if root.shape[0] == dim:
         for i in range(dim):
             for j in range(dim):
-                state.root[i, j] = upper[i, j] if j >= i else 0.0
+                root[i, j] = upper[i, j] if j >= i else 0.0
     inverse = np.zeros((dim, dim))  # U⁻ᵀ, lower triangular, by forward substitution; V⁻¹ = inverseᵀ·inverse
     for k in range(dim):
         inverse[k, k] = 1.0
@@ -102,20 +102,23 @@ def refactorise(state: State) -> None:
                 inverse[i, j] -= factor * inverse[k, j]
     for i in range(dim):
         for j in range(dim):
-            state.V_inv[i, j] = 0.0
+            V_inv[i, j] = 0.0
     for k in range(dim):
         for i in range(k + 1):
             factor = inverse[k, i]
             for j in range(k + 1):
-                state.V_inv[i, j] += factor * inverse[k, j]
-    state.refactorisations += 1
+                V_inv[i, j] += factor * inverse[k, j]
 
 
 @outlined
 def mend_inverse(state: State) -> bool:
-    """Measure the residual, and refactorise where it is past `DRIFT`; whether it was."""
-    state.residual = residual(state)
+    """Measure the residual, and refactorise where it is past `DRIFT`; whether it was.
+
+    Both take arrays, not the state: they are compiled once for each d, whatever the algorithm.
+    """
+    state.residual = residual(state.V, state.V_inv)
     if state.residual <= DRIFT:
         return False
-    refactorise(state)
+    refactorise(state.V, state.V_inv, state.root, state.ridge, state.rounds)
+    state.refactorisations += 1
     return True

@@ -1,7 +1,4 @@
-"""When a bandit's snapshot is due, and what goes with it; and when its small rows are bound.
-
-Nothing is pruned but behind a snapshot, and a snapshot is not written before what it stands on is bound.
-"""
+"""When a bandit's snapshot is due, and what goes with it: nothing is pruned but behind a snapshot. And what is bound."""
 
 from itertools import chain
 
@@ -20,12 +17,12 @@ LOOSE = 8192
 
 
 class Keeper:
-    """Takes snapshots through the writer.
+    """Takes snapshots and binds small rows, through the writer.
 
     Parameters
     ----------
     writer
-        What writes them, between commits.
+        What does it, between commits.
     every
         Events of a bandit after which one is due; where very many rounds are open, a quarter of them.
     retention

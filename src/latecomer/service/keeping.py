@@ -1,4 +1,4 @@
-"""When a bandit's snapshot is due, and what goes with it: nothing is pruned but behind a snapshot. And what is bound."""
+"""When a snapshot of a bandit is due, and what goes with it: nothing is pruned but behind one. And what is bound."""
 
 from itertools import chain
 

@@ -111,7 +111,7 @@ def _rate(loads: dict[str, list[Load]], dim: int) -> Row:
         must_reach=f">= {RATIOS[dim]:g} of an echo",
         verdict=verdict(ratio >= RATIOS[dim]),
         detail=f"the median of {BLOCKS} pairs of blocks of {SECONDS:g} s, one after the other; {CONNECTIONS} "
-        f"connections. The fastest block: {best['decisions']:,.0f} a second, the echo's {best['echo']:,.0f}, a ratio of "
+        f"connections. The fastest block: {best['decisions']:,.0f} a second, the echo's {best['echo']:,.0f}, ratio "
         f"{best['decisions'] / best['echo']:.2f}. The echo is an endpoint of the framework's (Litestar); one that "
         f"bypasses it, as decisions do, gives back {best['bare echo']:,.0f} a second, of which decisions are "
         f"{best['decisions'] / best['bare echo']:.2f}. The default policy makes {best['by default']:,.0f} a second, "

@@ -23,8 +23,6 @@ from latecomer.service.messages import Answer, Conversion, Counts, Revocation, S
 from latecomer.service.reports import arrival, occurred_of, reports_of, value_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-UNKNOWN = 3
-"""The verdict on a report of a decision that was never made."""
 _HEX = frozenset("0123456789abcdef")
 
 

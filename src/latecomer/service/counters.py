@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from latecomer.core.state import Integers
+from latecomer.core.window import ACCEPTED
 from latecomer.policies.records import VERDICTS
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3600, 86_400
@@ -13,7 +14,6 @@ _IN_TIME = np.array(
     float,
 )
 _IN_ROUNDS = np.array([4**power for power in range(12)], float)
-_ACCEPTED = 0
 _THOUSAND = 1000
 
 
@@ -32,7 +32,7 @@ class Counters:
     def add_conversions(self, verdicts: Integers, delays: Integers) -> None:
         """Count them, and the delays of those that were accepted."""
         self.conversions += np.bincount(verdicts, minlength=len(VERDICTS))
-        taken = delays[verdicts == _ACCEPTED]
+        taken = delays[verdicts == ACCEPTED]
         self.delays += np.bincount(np.searchsorted(self.edges, taken / self._unit), minlength=len(self.delays))
         self.waited[:] = divmod(self._total() + int(taken.sum()), _THOUSAND)
 

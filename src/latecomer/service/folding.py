@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from latecomer.core.window import UNKNOWN
 from latecomer.policies import recorded
 from latecomer.service import events
-from latecomer.service.bandit import UNKNOWN, Bandit
+from latecomer.service.bandit import Bandit
 from latecomer.service.events import Events
 from latecomer.service.reports import arrival
 

@@ -73,16 +73,18 @@ def _given(spec: Spec, changes: dict[str, Any]) -> dict[str, Any]:
 def _beginning(connection: Any, birth: Birth, partial: bool) -> tuple[Row, int]:
     """The first row that is left, and how many rounds came before it."""
     first = first_row(connection, birth.number)
-    if first is not None and first.first == 1:
+    if first is None:
+        raise FileError(f"the log of {birth.name!r} has no row left to replay")
+    if first.first == 1:
         return first, 0
     if not partial:
         raise FileError(
             f"the log of {birth.name!r} has been pruned, its first rounds are gone: --partial begins with what is left"
         )
-    for row in rows(connection, birth.number, after=first.first - 1, before=None) if first else ():
+    for row in rows(connection, birth.number, after=first.first - 1, before=None):
         decided = Events(row.payload, birth.spec.dim).records(events.DECISION)
         if len(decided):
-            return row, int(decided["round"][0]) - 1
+            return first, int(decided["round"][0]) - 1  # not `row`, which may be bound with those before it meanwhile
     raise FileError(f"the log of {birth.name!r} has no decision left to replay")
 
 

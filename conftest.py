@@ -20,7 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test workers with two 
 def _source_hash() -> str:
     """Numba does not notice that a kernel changed when only a function it calls did: one cache per source, then.
 
-    Kernels, and the constants that are compiled into them, are in these files alone: an edit elsewhere compiles nothing.
+    Kernels and the constants in them are in these files alone: an edit elsewhere compiles nothing.
     """
     source = [(path, path.read_bytes()) for path in sorted((ROOT / "src").rglob("*.py"))]
     kernels = [text for path, text in source if {"core", "policies"} & set(path.parts) or b"core.compile" in text]

@@ -21,6 +21,7 @@ from latecomer.service.births import Birth
 from latecomer.service.counters import Counters
 from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats, Verdict
 from latecomer.service.reports import arrival, occurred_of, reports_of, value_of
+from latecomer.service.request_index import RequestIndex
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HEX = frozenset("0123456789abcdef")
@@ -48,8 +49,7 @@ class Bandit:
         self.rounds = learner.rounds
         self.stamp = birth.stamp
         """The stamp of its latest event."""
-        self.requests: dict[bytes, int] = {}
-        """Which round answered a request, by the request's digest; oldest first."""
+        self.requests = RequestIndex()
         self.recent: dict[bytes, Any] = {}
         """Answers whose row is not in the log yet."""
         self.counters = Counters(self.in_rounds)
@@ -95,7 +95,7 @@ class Bandit:
             label = ids[index]
             data += events.text_event(events.LABEL, label.encode())
         if digests:
-            self.requests[digests[: events.DIGEST]] = round_
+            self.requests.add(digests[: events.DIGEST], round_)
         self.rounds, self.stamp = round_, now
         self.unsaved += 1
         return self.answer(round_, index=index, score=score, stamp=now, label=label), data
@@ -156,16 +156,6 @@ class Bandit:
         if lacks is None or not 0 < len(tail) < 16 or tail[0] == "0" or not _HEX.issuperset(tail):
             return 0
         return max(0, int(tail, 16) - lacks)
-
-    def forget_requests(self) -> None:
-        """Requests whose answers the log no longer has."""
-        forgotten = []
-        for digest, round_ in self.requests.items():
-            if round_ > self.forgotten:
-                break
-            forgotten.append(digest)
-        for digest in forgotten:
-            del self.requests[digest]
 
     # ---- what it knows ----
 

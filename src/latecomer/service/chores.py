@@ -16,11 +16,15 @@ _SHARE = 9.0
 
 
 class Work(NamedTuple):
-    """A chore to begin: what it is and whose, and whether it can wait until there is nothing else to do."""
+    """A chore to begin: what it is and whose, and when.
+
+    One that `can_wait` is done when there is nothing else to do; one that `can_stop` is given up when the store closes.
+    """
 
     begin: Callable[[apsw.Connection], Chore]
     about: tuple[str, int]
     can_wait: bool = False
+    can_stop: bool = False
 
 
 class Chores:
@@ -34,6 +38,7 @@ class Chores:
         self._connection = connection
         self._due: deque[tuple[tuple[str, int], Chore]] = deque()
         self._can_wait: deque[tuple[tuple[str, int], Chore]] = deque()
+        self._can_stop: set[tuple[str, int]] = set()
         self._failures: dict[tuple[str, int], str] = {}
         self._next = 0.0
         """When the next step of one that can wait may be taken."""
@@ -56,12 +61,18 @@ class Chores:
 
     def add(self, work: Work) -> None:
         """Begin one."""
-        (self._can_wait if work.can_wait else self._due).append((work.about, work.begin(self._connection)))
+        chore = work.begin(self._connection)
+        (self._can_wait if work.can_wait else self._due).append((work.about, chore))
+        if work.can_stop:
+            self._can_stop.add(work.about)
 
     def finish(self) -> None:
-        """All those that cannot wait."""
+        """Do all those that can neither wait nor stop."""
         while self._due:
-            self.advance()
+            if self._due[0][0] in self._can_stop:
+                self._due.popleft()
+            else:
+                self.advance()
 
     def advance(self) -> None:
         """One step of the first that cannot wait."""

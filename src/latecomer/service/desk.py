@@ -6,6 +6,7 @@ ticket is on disk. An answer must not leave before that.
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Self
@@ -13,7 +14,7 @@ from typing import Self
 import apsw
 import numpy.typing as npt
 
-from latecomer.errors import LatecomerError
+from latecomer.errors import DamagedFileError, LatecomerError, StoreError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import warm_up
@@ -26,7 +27,8 @@ from latecomer.service.log import DESK, connect, unreadable
 from latecomer.service.messages import Answer, Conversion, Health, Revocation, Verdict
 from latecomer.service.owner import Owner
 from latecomer.service.pruning import strangers
-from latecomer.service.recovery import bandit_of, births
+from latecomer.service.recovery import bandit_of, births, index_requests
+from latecomer.service.request_segments import remove_all
 from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
 from latecomer.service.roster import Roster
 from latecomer.service.spans import FOREVER, retention_of
@@ -57,6 +59,7 @@ class Desk(Roster, Closing):
         keeper = Keeper(writer, every=every, retention=keep)
         super().__init__(bandits, free, clock=desk_clock, lock=lock, writer=writer, keeper=keeper)
         for bandit in bandits.values():
+            index_requests(connection, bandit)
             bandit.saved_at = desk_clock.now()
             warm_up(bandit.learner)
         for number in strangers(reader, set(found)):
@@ -141,7 +144,7 @@ class Desk(Roster, Closing):
             digests = b""
             if request_id is not None:
                 digests = request_digest(request_id) + (body or body_digest(array, ids))[: events.BODY]
-                known = answered(self.reader, bandit, digests, request_id)
+                known = self._known_answer(bandit, digests, request_id)
                 if known is not None:
                     return known
             self._check_open()
@@ -157,6 +160,14 @@ class Desk(Roster, Closing):
                 bandit.recent[request] = (answer, digests[events.DIGEST :], ticket)
                 ticket.asked.append((bandit.recent, request))
             return answer, ticket
+
+    def _known_answer(self, bandit: Bandit, digests: bytes, request_id: str) -> tuple[Answer, Ticket] | None:
+        try:
+            return answered(self.reader, bandit, digests, request_id)
+        except DamagedFileError as error:  # without the index, the next opening makes it anew
+            drop = partial(remove_all, bandit=bandit.number)
+            self._writer.cut(Work(drop, ("request index", bandit.number)))
+            raise StoreError(str(error)) from error
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[list[Verdict], Ticket]:
         """Report conversions: a verdict for each, and the ticket to wait for before they leave."""

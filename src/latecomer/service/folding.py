@@ -72,7 +72,7 @@ class _Decisions:
     def end(self, told: Events) -> None:
         self._bandit.rounds += len(self._stamps)
         asked = told.records(events.ASKED)
-        self._bandit.requests.update(zip(asked["request"].tolist(), asked["round"].tolist(), strict=True))
+        self._bandit.requests.update(asked["request"].tolist(), asked["round"].tolist())
 
 
 class _Reports:

@@ -1,5 +1,6 @@
 """When a snapshot of a bandit is due, and what goes with it: nothing is pruned but behind one. And what is bound."""
 
+from collections.abc import Callable
 from itertools import chain
 
 import apsw
@@ -8,6 +9,7 @@ from latecomer.service.bandit import Bandit
 from latecomer.service.binding import binding
 from latecomer.service.chores import Chore, Work
 from latecomer.service.pruning import pruning
+from latecomer.service.request_writer import flush, merge
 from latecomer.service.snapshots import freeze, writing
 from latecomer.service.writer import Writer
 
@@ -38,18 +40,38 @@ class Keeper:
         """Freeze the bandit between two rows and have it written behind them; `last` where the desk is closing."""
         if not last and (bandit.saving or bandit.unsaved < bandit.learner.pending // 4):
             return
-        bandit.forget_requests()
-        frozen = freeze(bandit)
+        flush_requests, frozen = self._take_requests(bandit), freeze(bandit)
         bandit.unsaved, bandit.saved_at, bandit.saving = 0, now, True
 
         def begin(connection: apsw.Connection) -> Chore:
             seq, anchor = self._writer.heads[bandit.number]
-            steps = writing(connection, frozen, seq=seq, anchor=anchor)
+            steps: Chore = chain(flush_requests(connection), writing(connection, frozen, seq=seq, anchor=anchor))
             if self.retention is not None:
                 steps = chain(steps, pruning(connection, bandit, now=now, retention=self.retention))
             return _until_saved(bandit, steps)
 
         self._writer.cut(Work(begin, ("snapshot", bandit.number)))
+        self._merge_requests(bandit)
+
+    def index_requests(self, bandit: Bandit) -> None:
+        """Have the latest request ids moved from memory into the file's index."""
+        self._writer.cut(Work(self._take_requests(bandit), ("request index", bandit.number)))
+        self._merge_requests(bandit)
+
+    def _take_requests(self, bandit: Bandit) -> Callable[[apsw.Connection], Chore]:
+        taken, last_round = bandit.requests.begin_flush(), bandit.rounds
+
+        def begin(connection: apsw.Connection) -> Chore:
+            lock = self._writer.lock
+            return flush(connection, bandit.number, bandit.requests, taken, last_round=last_round, lock=lock)
+
+        return begin
+
+    def _merge_requests(self, bandit: Bandit) -> None:
+        def begin(connection: apsw.Connection) -> Chore:
+            return merge(connection, bandit.number, bandit.requests, gone=bandit.forgotten, lock=self._writer.lock)
+
+        self._writer.cut(Work(begin, ("request merge", bandit.number), can_stop=True))
 
     def bind(self, bandit: Bandit) -> None:
         """Have small rows bound that are in the log by now, once there is nothing else to do."""

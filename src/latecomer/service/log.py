@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from latecomer.errors import DamagedFileError, FileError, NewerFileError
 
-FORMAT = 3
+FORMAT = 4
 _APPLICATION = 0x4C617465  # "Late"
 _PAGE = 16_384
 """A commit's row is a few kilobytes: larger pages leave less of themselves empty."""
@@ -39,6 +39,9 @@ CREATE TABLE log (
 CREATE TABLE snapshot (
     key INTEGER PRIMARY KEY, oldest INTEGER NOT NULL, anchor BLOB NOT NULL, checksum BLOB NOT NULL);
 CREATE TABLE part (key INTEGER NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, part));
+CREATE TABLE request_manifest (bandit INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE request_filter (key INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE request_bucket (key INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 _AT = "SELECT key, span, rounds FROM log WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1"

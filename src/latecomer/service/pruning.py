@@ -6,6 +6,7 @@ import apsw
 
 from latecomer.service.bandit import Bandit
 from latecomer.service.log import LAST, key_of, seq_of
+from latecomer.service.request_segments import remove_all
 from latecomer.service.snapshots import discarding, keys
 
 _AT_ONCE = 256
@@ -34,6 +35,7 @@ def pruning(connection: apsw.Connection, bandit: Bandit, *, now: int, retention:
 def removing(connection: apsw.Connection, number: int) -> Iterator[None]:
     """Everything that is left of a deleted bandit."""
     yield from discarding(connection, number, keys(connection, number))
+    yield from remove_all(connection, number)
     span = (key_of(number, 0), key_of(number, LAST))
     while doomed := list(
         connection.execute("SELECT key FROM log WHERE key BETWEEN ? AND ? LIMIT ?", (*span, _AT_ONCE))
@@ -45,11 +47,10 @@ def removing(connection: apsw.Connection, number: int) -> Iterator[None]:
 def strangers(connection: apsw.Connection, alive: set[int]) -> list[int]:
     """Chains of bandits that were deleted, and not yet removed."""
     found, key = [], key_of(1, 0)
-    query = (
-        "SELECT min(key) FROM (SELECT min(key) AS key FROM log WHERE key >= ? "
-        "UNION ALL SELECT min(key) FROM part WHERE key >= ?)"
-    )
-    while (key := next(iter(connection.execute(query, (key, key))))[0]) is not None:
+    tables = ("log", "part", "request_bucket")
+    each = " UNION ALL ".join(f"SELECT min(key) AS key FROM {table} WHERE key >= ?1" for table in tables)  # noqa: S608
+    query = f"SELECT min(key) FROM ({each})"  # noqa: S608 - our own names
+    while (key := next(iter(connection.execute(query, (key,))))[0]) is not None:
         number = (key - seq_of(key)) >> 40
         if number not in alive:
             found.append(number)

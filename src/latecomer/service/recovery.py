@@ -1,6 +1,7 @@
 """From a file to bandits: which ones there are, and each one's newest snapshot moved on by the rows after it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 
 import apsw
 import msgspec
@@ -13,8 +14,11 @@ from latecomer.service import events, folding
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import Birth
 from latecomer.service.events import Events
-from latecomer.service.log import DESK, GENESIS, Row, damaged, row_at, row_of_round, rows, seq_of
-from latecomer.service.snapshots import keys, read, requests_of
+from latecomer.service.log import DESK, GENESIS, Row, damaged, first_row, row_at, row_of_round, rows, seq_of
+from latecomer.service.request_index import RequestIndex
+from latecomer.service.request_segments import load, remove_all
+from latecomer.service.request_writer import flush
+from latecomer.service.snapshots import keys, read
 from latecomer.service.writer import Heads
 
 _AT_ONCE = 1 << 20
@@ -60,7 +64,7 @@ def bandit_of(connection: apsw.Connection, birth: Birth, heads: Heads, *, from_s
 
 def _folded(connection: apsw.Connection, birth: Birth, heads: Heads, from_snapshot: bool, *, at_once: int) -> Bandit:
     saved = _from_snapshot(connection, birth) if from_snapshot else None
-    bandit, seq, before = saved or (Bandit(birth, birth.learner()), 0, GENESIS)
+    bandit, seq, before = saved or (_from_nothing(connection, birth), 0, GENESIS)
     bandit.loose = seq - bandit.bound
     for some in together(rows(connection, birth.number, after=seq, before=before), at_once):
         fold(bandit, some)
@@ -70,6 +74,30 @@ def _folded(connection: apsw.Connection, birth: Birth, heads: Heads, from_snapsh
         raise damaged(birth.number, seq + 1, "it is missing")
     heads[birth.number] = (seq, before)
     return bandit
+
+
+def _from_nothing(connection: apsw.Connection, birth: Birth) -> Bandit:
+    bandit = Bandit(birth, birth.learner())
+    bandit.requests = load(connection, birth.number, at_least=0)
+    return bandit
+
+
+def index_requests(connection: apsw.Connection, bandit: Bandit) -> None:
+    """Make the index of request ids anew from the log, where it lacks some or has some that the log has not."""
+    if bandit.requests.is_whole and bandit.requests.indexed <= bandit.rounds:
+        return
+    for _ in remove_all(connection, bandit.number):
+        pass
+    index = bandit.requests = RequestIndex()
+    first = first_row(connection, bandit.number)
+    after = first.first - 1 if first else 0
+    for some in together(rows(connection, bandit.number, after=after, before=None), _AT_ONCE):
+        asked = Events(b"".join(row.payload for row in some), bandit.dim).records(events.ASKED)
+        index.update(asked["request"].tolist(), asked["round"].tolist())
+        if index.is_full:
+            taken, last_round = index.begin_flush(), some[-1].rounds
+            for _ in flush(connection, bandit.number, index, taken, last_round=last_round, lock=nullcontext()):
+                pass
 
 
 def together(found: Iterable[Row], size: int) -> Iterator[list[Row]]:
@@ -110,18 +138,18 @@ def _from_snapshot(connection: apsw.Connection, birth: Birth) -> tuple[Bandit, i
 def _thawed(connection: apsw.Connection, birth: Birth, key: int) -> tuple[Bandit, int, bytes]:
     anchor, snapshot = read(connection, key)
     hollow = Hollow.from_bytes(snapshot.policy, name=f"the snapshot at row {seq_of(key)} of chain {birth.number}")
-    requests = requests_of(snapshot)
-    actions, stamps = _open_rounds(connection, birth, hollow, seq=seq_of(key), anchor=anchor, requests=requests)
+    actions, stamps = _open_rounds(connection, birth, hollow, seq=seq_of(key), anchor=anchor)
     bandit = Bandit(birth, hollow.filled(actions, stamps))
-    bandit.requests, bandit.stamp, bandit.bound = requests, snapshot.stamp, snapshot.bound
+    bandit.requests = load(connection, birth.number, at_least=snapshot.indexed)
+    bandit.stamp, bandit.bound = snapshot.stamp, snapshot.bound
     bandit.counters.restore(snapshot.counters)
     return bandit, seq_of(key), anchor
 
 
 def _open_rounds(
-    connection: apsw.Connection, birth: Birth, hollow: Hollow, *, seq: int, anchor: bytes, requests: dict[bytes, int]
+    connection: apsw.Connection, birth: Birth, hollow: Hollow, *, seq: int, anchor: bytes
 ) -> tuple[Array, Integers]:
-    """The actions and stamps of the open rounds, and their requests, from the rows up to number `seq`."""
+    """The actions and stamps of the open rounds, from the rows up to number `seq`."""
     oldest, dim = hollow.oldest, birth.spec.dim
     is_open = oldest <= hollow.rounds
     first = row_of_round(connection, birth.number, oldest) if is_open else row_at(connection, birth.number, seq)
@@ -142,9 +170,6 @@ def _open_rounds(
         if done > held:
             raise damaged(birth.number, some[-1].seq, "it has more decisions than a snapshot behind it knows of")
         actions[part], stamps[part] = decided["action"], decided["stamp"]
-        asked = told.records(events.ASKED)
-        asked = asked[np.searchsorted(asked["round"], oldest) :]
-        requests.update(zip(asked["request"].tolist(), asked["round"].tolist(), strict=True))
     if last != anchor or done < held:
         raise damaged(birth.number, seq, "a snapshot stands on it, and it is missing or another")
     return actions, np.arange(oldest, hollow.rounds + 1) if isinstance(birth.spec.window, int) else stamps

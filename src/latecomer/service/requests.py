@@ -18,6 +18,7 @@ from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.log import damaged, row_of_round
 from latecomer.service.messages import Answer
+from latecomer.service.request_segments import bucket_reader, damaged_index
 from latecomer.service.writer import Batch, on_disk
 
 LONGEST = 200
@@ -71,12 +72,11 @@ def answered(
 ) -> tuple[Answer, Batch] | None:
     """The answer that a request got before, and its ticket; `ConflictError` where it had another body."""
     request, body = digests[: events.DIGEST], digests[events.DIGEST :]
-    round_ = bandit.requests.get(request)
+    round_ = bandit.requests.find(request, bucket_reader(connection, bandit.number))
     if round_ is None:
         return None
-    found = bandit.recent.get(request) or _read_back(connection, bandit, round_)
+    found = bandit.recent.get(request) or _read_back(connection, bandit, round_, request)
     if found is None:
-        del bandit.requests[request]
         return None
     answer, before, ticket = found
     if before != body:
@@ -84,7 +84,9 @@ def answered(
     return answer, ticket
 
 
-def _read_back(connection: apsw.Connection, bandit: Bandit, round: int) -> tuple[Answer, bytes, Batch] | None:
+def _read_back(
+    connection: apsw.Connection, bandit: Bandit, round: int, request: bytes
+) -> tuple[Answer, bytes, Batch] | None:
     """The answer that a round got, and its body's digest; None where the log has been pruned."""
     row = row_of_round(connection, bandit.number, round)
     if row is None:
@@ -95,6 +97,8 @@ def _read_back(connection: apsw.Connection, bandit: Bandit, round: int) -> tuple
         raise damaged(row.bandit, row.seq, str(error)) from error
     if found is None:
         return None
+    if bytes(found["request"]) != request:
+        raise damaged_index(bandit.number)
     answer = bandit.answer(
         round, index=int(found["index"]), score=float(found["score"]), stamp=int(found["stamp"]), label=label
     )

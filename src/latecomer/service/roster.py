@@ -137,6 +137,8 @@ class Roster:
             self._keeper.bind(bandit)
         if bandit.unsaved >= self._keeper.every or now - bandit.saved_at > DAY:
             self._keeper.save(bandit, now)
+        if bandit.requests.is_full:
+            self._keeper.index_requests(bandit)
         return ticket
 
     def _check_open(self) -> None:

@@ -8,34 +8,30 @@ not exist. Each bandit keeps two, so that a damaged one costs time and nothing e
 import hashlib
 import struct
 from collections.abc import Iterator
-from itertools import islice
 
 import apsw
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from latecomer.errors import DamagedFileError
 from latecomer.policies.hollow import Hollow
 from latecomer.service.bandit import Bandit
-from latecomer.service.events import DIGEST
 from latecomer.service.log import LAST, key_of, seq_of
+from latecomer.service.request_index import RequestIndex
 
 KEPT = 2
 _PART = 1 << 20
-_AT_ONCE = 10_000
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
     """Everything that the next event needs and the log's open rounds do not tell.
 
-    The policy without its open actions, requests of closed rounds (digests, and rounds as int64), counters, the stamp
-    of the latest event, and up to which row small ones have been bound.
+    The policy without its open actions, counters, the stamp of the latest event, up to which row small ones have been
+    bound, and the last round of which the index of request ids knows: it has all requests before.
     """
 
     policy: bytes
-    digests: bytes
-    rounds: bytes
+    indexed: int
     counters: dict[str, list[int]]
     stamp: int
     bound: int
@@ -46,27 +42,21 @@ class Frozen(Struct, frozen=True, kw_only=True):
 
     number: int
     policy: Hollow
-    requests: dict[bytes, int]
+    requests: RequestIndex
     counters: dict[str, list[int]]
     stamp: int
     bound: int
 
-    def encoded(self) -> Iterator[Snapshot | None]:
-        """The snapshot, after some pauses."""
-        digests, rounds = bytearray(), bytearray()
-        closed = iter(self.requests.items())
-        while some := [pair for pair in islice(closed, _AT_ONCE) if pair[1] < self.policy.oldest]:
-            digests += b"".join(digest for digest, _ in some)
-            rounds += np.array([round_ for _, round_ in some], "<i8").tobytes()
-            yield None
-        yield Snapshot(
+    def encoded(self) -> bytes:
+        """The snapshot, once all requests before it are in the index."""
+        snapshot = Snapshot(
             policy=self.policy.to_bytes(),
-            digests=bytes(digests),
-            rounds=bytes(rounds),
+            indexed=self.requests.indexed,
             counters=self.counters,
             stamp=self.stamp,
             bound=self.bound,
         )
+        return msgspec.msgpack.encode(snapshot)
 
 
 def freeze(bandit: Bandit) -> Frozen:
@@ -74,27 +64,16 @@ def freeze(bandit: Bandit) -> Frozen:
     return Frozen(
         number=bandit.number,
         policy=Hollow.of(bandit.learner),
-        requests=bandit.requests.copy(),
+        requests=bandit.requests,
         counters=bandit.counters.plain(),
         stamp=bandit.stamp,
         bound=bandit.bound,
     )
 
 
-def requests_of(snapshot: Snapshot) -> dict[bytes, int]:
-    """Which closed round answered a request, by the request's digest."""
-    digests = snapshot.digests
-    keys_ = (digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST))
-    return dict(zip(keys_, np.frombuffer(snapshot.rounds, "<i8").tolist(), strict=True))
-
-
 def writing(connection: apsw.Connection, frozen: Frozen, *, seq: int, anchor: bytes) -> Iterator[None]:
     """Write a snapshot as of row `seq`, whose checksum is `anchor`, a part at a time."""
-    for snapshot in frozen.encoded():
-        if snapshot is not None:
-            break
-        yield
-    key, data = key_of(frozen.number, seq), memoryview(msgspec.msgpack.encode(snapshot))
+    key, data = key_of(frozen.number, seq), memoryview(frozen.encoded())
     others = [other for other in keys(connection, frozen.number) if other != key]
     yield from discarding(connection, frozen.number, [*others[: 1 - KEPT], key])  # first, for their room is needed
     for part, at in enumerate(range(0, len(data), _PART)):

@@ -11,6 +11,7 @@ from latecomer.service.births import Birth
 from latecomer.service.files import check_seals
 from latecomer.service.log import DESK, connect, damaged, first_row, rows, unreadable
 from latecomer.service.recovery import bandit_of, births
+from latecomer.service.request_segments import check as check_requests
 from latecomer.service.writer import Heads
 
 
@@ -37,6 +38,7 @@ def verify(path: str | PathLike[str]) -> Iterator[str]:
 def _verified(connection: apsw.Connection, birth: Birth) -> str:
     heads: Heads = {}
     recovered = bandit_of(connection, birth, heads)
+    check_requests(connection, birth.number)
     oldest, last = first_row(connection, birth.number), heads[birth.number][0]
     first = oldest.first if oldest else 1
     if first == 1 and not _is_same(bandit_of(connection, birth, {}, from_snapshot=False), recovered):

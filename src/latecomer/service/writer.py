@@ -87,7 +87,7 @@ class Writer:
         self.on_commit: OnCommit | None = None
         self.on_trouble: OnTrouble | None = None
         self._connection = connection
-        self._lock = lock
+        self._lock = self.lock = lock
         self._changed = Condition(lock)
         self._retry, self._gather, self._latest = retry, gather, 0
         self._open = Batch()

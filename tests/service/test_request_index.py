@@ -1,0 +1,229 @@
+"""The index of request ids against a dictionary: whatever is flushed, merged, dropped, cut short or damaged."""
+
+import shutil
+from contextlib import nullcontext
+from hashlib import blake2b
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+from machines import FakeMachine
+
+from latecomer.errors import ConflictError, DamagedFileError, StoreError
+from latecomer.service import request_index
+from latecomer.service.desk import Desk
+from latecomer.service.log import make
+from latecomer.service.messages import Spec
+from latecomer.service.request_index import FAN_IN, RequestIndex
+from latecomer.service.request_segments import bucket_reader, check, load, remove_all
+from latecomer.service.request_writer import flush, merge
+from latecomer.service.verify import verify
+
+BANDIT = 7
+
+
+def digest(number: int) -> bytes:
+    return blake2b(str(number).encode(), digest_size=16).digest()
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> apsw.Connection:
+    make(tmp_path / "store.db")
+    return apsw.Connection(str(tmp_path / "store.db"))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of few requests, so that all levels are met."""
+    monkeypatch.setattr(request_index, "BUFFERED", 50)
+
+
+def flushed(connection: apsw.Connection, index: RequestIndex, rounds: int) -> None:
+    for _ in flush(connection, BANDIT, index, index.begin_flush(), last_round=rounds, lock=nullcontext()):
+        pass
+
+
+def merged(connection: apsw.Connection, index: RequestIndex, gone: int = 0) -> None:
+    for _ in merge(connection, BANDIT, index, gone=gone, lock=nullcontext()):
+        pass
+
+
+def holds(connection: apsw.Connection, index: RequestIndex, truth: dict[bytes, int]) -> None:
+    read = bucket_reader(connection, BANDIT)
+    assert {key: index.find(key, read) for key in truth} == truth
+    assert not [number for number in range(10**6, 10**6 + 500) if index.find(digest(number), read)]
+
+
+@pytest.mark.usefixtures("small")
+def test_finds_every_request_through_all_levels(connection: apsw.Connection) -> None:
+    index, truth, round_ = RequestIndex(), {}, 0
+    for batch in range(150):
+        for _ in range(50 if batch % 7 else 3):
+            round_ += 1
+            key = digest(round_ if round_ % 11 else round_ - 10)  # now and then an id that was used before
+            truth[key] = round_
+            index.add(key, round_)
+        flushed(connection, index, round_)
+        merged(connection, index)
+        if batch % 50 == 49:
+            holds(connection, index, truth)
+            again = load(connection, BANDIT, at_least=round_)
+            assert again.is_whole
+            holds(connection, again, truth)
+    assert {segment.level for segment in index.segments} >= {0, 1, 2}
+    assert len(index.segments) < 3 * FAN_IN
+    assert check(connection, BANDIT) == sum(segment.count for segment in index.segments)
+    tables = ("request_bucket", "request_filter")
+    found = {row for table in tables for row in connection.execute(f"SELECT DISTINCT (key >> 20) & 1023 FROM {table}")}  # noqa: S608
+    assert found == {(segment.id,) for segment in index.segments}  # nothing is left of those that were merged
+
+
+@pytest.mark.usefixtures("small")
+def test_drops_segments_whose_rounds_are_gone(connection: apsw.Connection) -> None:
+    index = RequestIndex()
+    for round_ in range(1, 301):
+        index.add(digest(round_), round_)
+        if round_ % 100 == 0:
+            flushed(connection, index, round_)
+    merged(connection, index, gone=200)
+    holds(connection, index, {digest(round_): round_ for round_ in range(201, 301)})
+    assert index.find(digest(5), bucket_reader(connection, BANDIT)) is None
+    assert [segment.last_round for segment in index.segments] == [300]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_segment_cut_short_at_any_step_loses_nothing(connection: apsw.Connection, tmp_path: Path) -> None:
+    truth = {digest(round_): round_ for round_ in range(1, 4001)}
+    for steps in range(0, 30, 3):
+        for _ in remove_all(connection, BANDIT):
+            pass
+        index = RequestIndex()
+        for key, round_ in truth.items():
+            index.add(key, round_)
+            if round_ % 500 == 0 and round_ < 4000:
+                flushed(connection, index, round_)
+        job = flush(connection, BANDIT, index, index.begin_flush(), last_round=4000, lock=nullcontext())
+        for _ in zip(range(steps), job, strict=False):
+            pass
+        del job  # as when the store closes
+        holds(connection, index, truth)
+        again = load(connection, BANDIT, at_least=0)
+        again.update(list(truth), list(truth.values()))  # what the log has
+        flushed(connection, again, 4000)
+        job = merge(connection, BANDIT, again, gone=0, lock=nullcontext())
+        for _ in zip(range(steps), job, strict=False):
+            pass
+        del job
+        holds(connection, load(connection, BANDIT, at_least=4000), truth)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_could_not_be_written_is_in_the_next_segment(connection: apsw.Connection) -> None:
+    index = RequestIndex()
+    for round_ in range(1, 101):
+        index.add(digest(round_), round_)
+    first = index.begin_flush()
+    for round_ in range(101, 201):
+        index.add(digest(round_), round_)
+    second = index.begin_flush()
+    connection.execute("CREATE TRIGGER full BEFORE INSERT ON request_bucket BEGIN SELECT RAISE(ABORT, 'full'); END")
+    with pytest.raises(apsw.ConstraintError):
+        list(flush(connection, BANDIT, index, first, last_round=100, lock=nullcontext()))
+    connection.execute("DROP TRIGGER full")
+    list(flush(connection, BANDIT, index, second, last_round=200, lock=nullcontext()))
+    assert index.buffered == 0
+    holds(connection, load(connection, BANDIT, at_least=200), {digest(round_): round_ for round_ in range(1, 201)})
+
+
+def test_filters_pass_few_and_beyond_their_limit_are_read(
+    connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = RequestIndex()
+    for round_ in range(1, 30_001):
+        index.add(digest(round_), round_)
+    flushed(connection, index, 30_000)
+    (segment,) = index.segments
+    assert segment.words * 8 <= 2.01 * 30_000  # bytes of memory
+    read, reads = bucket_reader(connection, BANDIT), []
+    for number in range(10**6, 10**6 + 20_000):
+        index.find(digest(number), lambda segment, bucket: reads.append(bucket) or read(segment, bucket))  # type: ignore[func-returns-value]
+    assert len(reads) < 0.01 * 20_000
+    monkeypatch.setattr(request_index, "FILTER_LIMIT", 100)
+    holds(connection, load(connection, BANDIT, at_least=30_000), {digest(n): n for n in range(1, 30_001, 500)})
+
+
+# ---- in a store ----
+
+ACTIONS = np.eye(2)
+
+
+def ask(desk: Desk, numbers: range) -> dict[int, str]:
+    """Ask for decisions with request ids of these numbers; their decision ids."""
+    answers = {number: desk.decide("shop", ACTIONS, request_id=f"request {number}") for number in numbers}
+    desk.wait(list(answers.values())[-1][1])
+    return {number: answer.decision_id for number, (answer, _) in answers.items()}
+
+
+def full_store(path: Path, count: int) -> dict[int, str]:
+    with Desk.open(path, clock=FakeMachine(), snapshot_every=400) as desk:
+        desk.create("shop", Spec(dim=2, window=100, policy="OTFLinUCB"))
+        return ask(desk, range(count))
+
+
+@pytest.mark.usefixtures("small")
+def test_repeated_requests_get_their_answer_after_any_end(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    given = full_store(path, 3000)
+    killed = tmp_path / "killed.db"
+    with Desk.open(path, clock=FakeMachine(), snapshot_every=400) as desk:
+        assert ask(desk, range(3000)) == given
+        for first in range(3000, 4000, 20):
+            given |= ask(desk, range(first, first + 20))
+        assert ask(desk, range(4000)) == given
+        assert desk._bandit("shop").requests.buffered < 200
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", f"{killed}{suffix}")  # as kill -9 would leave it
+    for left in (path, killed):
+        assert list(verify(left))
+        with Desk.open(left, clock=FakeMachine()) as desk:
+            assert ask(desk, range(4000)) == given
+            assert desk.stats("shop").rounds == 4000
+            with pytest.raises(ConflictError, match="another body"):
+                desk.decide("shop", ACTIONS[:1], request_id="request 5")
+            desk.delete("shop")
+        connection = apsw.Connection(str(left))
+        for table in ("request_bucket", "request_filter", "request_manifest"):
+            assert list(connection.execute(f"SELECT count(*) FROM {table}")) == [(0,)]  # noqa: S608
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("table", ["request_manifest", "request_filter"])
+@pytest.mark.parametrize("damage", ["UPDATE {} SET data = zeroblob(50)", "DELETE FROM {}"])
+def test_a_damaged_index_is_made_anew_from_the_log(tmp_path: Path, table: str, damage: str) -> None:
+    path = tmp_path / "store.db"
+    given = full_store(path, 1500)
+    connection = apsw.Connection(str(path))
+    connection.execute(damage.format(table))
+    connection.close()
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        assert ask(desk, range(1500)) == given
+    assert list(verify(path))
+
+
+@pytest.mark.usefixtures("small")
+def test_a_damaged_bucket_is_told_and_mended_by_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    given = full_store(path, 1500)
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE request_bucket SET data = zeroblob(50)")
+    connection.close()
+    with pytest.raises(DamagedFileError, match="start it again"):
+        list(verify(path))
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        with pytest.raises(StoreError, match="start it again"):
+            ask(desk, range(1))
+        assert desk.stats("shop").rounds == 1500
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        assert ask(desk, range(1500)) == given
+    assert list(verify(path))

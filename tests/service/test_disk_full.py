@@ -16,7 +16,7 @@ def run(database: Path, how: str) -> None:
     script = Path(filled.__file__)
     done = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, str(script), str(database), how],
-        env={**os.environ, "PYTHONPATH": str(script.parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(script.parent), *sys.path])},
         capture_output=True,
         text=True,
         timeout=120,

@@ -20,7 +20,7 @@ def killed_over_and_over(folder: Path, cycles: int, seed: int) -> tuple[Path, Pa
         [sys.executable, script, str(database), str(journal), str(cycles), str(seed)],
         check=True,
         timeout=60 + 5 * cycles,
-        env={**os.environ, "PYTHONPATH": str(Path(script).parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(script).parent), *sys.path])},
     )
     return database, journal
 

@@ -144,6 +144,15 @@ class DeskAndModel(RuleBasedStateMachine):
             return self.ids[round_ - 1], round_
         return "0" * 16 + "-1", 0
 
+    def known(self, id_: str, round_: int) -> int:
+        """The round of a decision's id; 0 where the log has pruned it, and what its id was made with."""
+        if round_ and not self.desk._bandits["shop"].round_of(id_):
+            age = self.now - self.model.stamps[round_ - 1]
+            assert round_ <= self.model.forgotten
+            assert age > RETENTION + (0 if self.model.in_rounds else WINDOW)
+            return 0
+        return round_
+
     def moment(self, data: Any) -> tuple[datetime | None, int]:
         """When it happened, where that is said, and when it counts as having come."""
         ago = data.draw(st.sampled_from([None, None, -2 * SECOND, 0, SECOND, 5 * SECOND, 11 * SECOND]))
@@ -155,6 +164,7 @@ class DeskAndModel(RuleBasedStateMachine):
     def convert(self, data: Any, value: float, times: int) -> None:
         """A report comes one to three times, in one batch."""
         id_, round_ = self.pick(data)
+        round_ = self.known(id_, round_)
         occurred, arrival = self.moment(data)
         verdicts, ticket = self.desk.convert("shop", [Conversion(id_, value, occurred)] * times)
         self.desk.wait(ticket)
@@ -163,6 +173,7 @@ class DeskAndModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def revoke(self, data: Any) -> None:
         id_, round_ = self.pick(data)
+        round_ = self.known(id_, round_)
         occurred, arrival = self.moment(data)
         verdicts, ticket = self.desk.revoke("shop", [Revocation(id_, occurred)])
         self.desk.wait(ticket)

@@ -19,12 +19,12 @@ from latecomer.policies.records import VERDICTS
 from latecomer.service import events
 from latecomer.service.births import Birth
 from latecomer.service.counters import Counters
+from latecomer.service.decision_ids import DecisionIds
 from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats, Verdict
 from latecomer.service.reports import arrival, occurred_of, reports_of, value_of
 from latecomer.service.request_index import RequestIndex
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_HEX = frozenset("0123456789abcdef")
 
 
 class Bandit:
@@ -69,8 +69,7 @@ class Bandit:
         self.saving = False
         self.forgotten = 0
         """Up to which round the log has been pruned."""
-        self._prefix = birth.prefix
-        self._lacks = {f"{epoch}-": lacks for epoch, lacks in birth.heir_of} | {self._prefix: 0}
+        self.ids = DecisionIds(birth.skipped)
 
     def renamed(self, name: str) -> bytes:
         """Be called otherwise; what the log should say of it."""
@@ -89,7 +88,8 @@ class Bandit:
         index, round_, score = decision.index, decision.round, decision.score
         kind = events.ASKED if digests else events.DECISION
         chosen = decision.action.tobytes() + recorded.offer(self.learner, actions).tobytes()
-        data = events.pack_decision(kind, index, round_, now, score) + chosen + digests
+        secret = b"" if self.ids.is_current else self.ids.renew(round_)
+        data = secret + events.pack_decision(kind, index, round_, now, score) + chosen + digests
         label = None
         if ids is not None:
             label = ids[index]
@@ -103,7 +103,7 @@ class Bandit:
     def answer(self, round: int, *, index: int, score: float, stamp: int, label: str | None) -> Answer:
         """An answer from what the log knows of it."""
         expires_at = None if self.in_rounds else _EPOCH + timedelta(microseconds=stamp + self.span)
-        return Answer(f"{self._prefix}{round:x}", index, label, round, score, expires_at)
+        return Answer(self.ids.id_of(round), index, label, round, score, expires_at)
 
     def convert(self, conversions: Sequence[Conversion], now: int) -> tuple[list[Verdict], bytes]:
         """Credit conversions in their order: the verdicts, and what the log should say."""
@@ -148,14 +148,10 @@ class Bandit:
         return np.array([self.round_of(report.decision_id) for report in reports], np.int64)
 
     def round_of(self, decision_id: str) -> int:
-        """The round of a decision's id; 0 where it is nobody's."""
+        """The round of a decision's id; 0 where it is no id of this history."""
         if not isinstance(decision_id, str):
             raise InputError(f"decision_id must be a text, as it was given; got {decision_id!r}")
-        head, tail = decision_id[:17], decision_id[17:]
-        lacks = self._lacks.get(head)
-        if lacks is None or not 0 < len(tail) < 16 or tail[0] == "0" or not _HEX.issuperset(tail):
-            return 0
-        return max(0, int(tail, 16) - lacks)
+        return self.ids.round_of(decision_id)
 
     # ---- what it knows ----
 

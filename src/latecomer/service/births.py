@@ -28,8 +28,8 @@ _NOT_PARAMETERS = ("dim", "window", "clock")
 class Birth(Struct, frozen=True, kw_only=True):
     """What the log says of a bandit when it is created.
 
-    `epoch` begins its decisions' ids; `seed` is what it draws with where its parameters name none; `heir_of` has the
-    epochs of bandits whose decisions it was replayed from, and how many rounds of each it lacks.
+    `epoch` begins its chain of the log; `seed` is what it draws with where its parameters name none; `skipped` counts
+    the rounds that it lacks of the log that it was replayed from.
     """
 
     number: int
@@ -38,7 +38,7 @@ class Birth(Struct, frozen=True, kw_only=True):
     spec: Spec
     seed: int
     stamp: int
-    heir_of: list[tuple[str, int]] = []
+    skipped: int = 0
     asked: Spec | None = None
     """The specification as it was asked for, where `spec` says what it meant."""
 
@@ -46,11 +46,6 @@ class Birth(Struct, frozen=True, kw_only=True):
     def is_unfinished(self) -> bool:
         """Whether it is still being replayed, under a name that nobody may ask for."""
         return self.name.startswith(UNFINISHED)
-
-    @property
-    def prefix(self) -> str:
-        """What its decisions' ids begin with; their round follows, in hexadecimal."""
-        return f"{self.epoch}-"
 
     def event(self) -> bytes:
         """Its creation, or the same number's under another name, as an event."""
@@ -92,9 +87,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def new_birth(
-    number: int, name: str, spec: Spec, *, asked: Spec, stamp: int, heir_of: list[tuple[str, int]] | None = None
-) -> Birth:
+def new_birth(number: int, name: str, spec: Spec, *, asked: Spec, stamp: int, skipped: int = 0) -> Birth:
     """The birth of a bandit that has just been asked for."""
     return Birth(
         number=number,
@@ -103,7 +96,7 @@ def new_birth(
         spec=spec,
         seed=secrets.randbits(62),
         stamp=stamp,
-        heir_of=heir_of or [],
+        skipped=skipped,
         asked=asked,
     )
 

@@ -11,6 +11,7 @@
 | 7 | the beginning of a bandit's chain: its epoch (8) | 9 |
 | 8 | a bandit is created: length u32, JSON | 5 + length |
 | 9 | a bandit is deleted: its number u32 | 5 |
+| 10 | an id secret: the first round that it is in force for i64, the secret (16) | 25 |
 
 The offer is `core.offers.summarise`: the mean of the actions on offer, and how they vary. Stamps are the desk's
 microseconds since 1970; `occurred` is `NOT_SAID` where the report does not say. Verdicts are the kernels' numbers: 0
@@ -28,15 +29,17 @@ import numpy.typing as npt
 from latecomer.core.compile import outlined
 from latecomer.core.state import Integers
 
-DECISION, ASKED, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED = range(1, 10)
+DECISION, ASKED, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
 
 NOT_SAID = -(2**63)
 DIGEST, BODY = 16, 8
+SECRET_SIZE = 16
 
 pack_decision = struct.Struct("<BIqqd").pack
 pack_unknown = struct.Struct("<BII").pack
 pack_label = struct.Struct("<BH").pack
 pack_created = struct.Struct("<BI").pack
+pack_secret = struct.Struct(f"<Bq{SECRET_SIZE}s").pack
 
 _DECISION = [("kind", "u1"), ("index", "<u4"), ("round", "<i8"), ("stamp", "<i8"), ("score", "<f8")]
 _REPORT = [("kind", "u1"), ("verdict", "u1"), ("round", "<i8"), ("stamp", "<i8"), ("occurred", "<i8")]
@@ -59,6 +62,7 @@ def layout(dim: int) -> dict[int, np.dtype[np.void]]:
         UNKNOWN: np.dtype([("kind", "u1"), ("conversions", "<u4"), ("revocations", "<u4")]),
         BEGUN: np.dtype([("kind", "u1"), ("epoch", "V8")]),
         DELETED: np.dtype([("kind", "u1"), ("number", "<u4")]),
+        SECRET: np.dtype([("kind", "u1"), ("round", "<i8"), ("secret", f"V{SECRET_SIZE}")]),
     }
 
 

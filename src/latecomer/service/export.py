@@ -14,8 +14,10 @@ from latecomer.errors import UnknownBanditError
 from latecomer.policies.records import VERDICTS
 from latecomer.service import events
 from latecomer.service.births import Birth
+from latecomer.service.decision_ids import DecisionIds, secrets_of
 from latecomer.service.log import connect, damaged, first_row, rows, unreadable
 from latecomer.service.recovery import births
+from latecomer.service.snapshots import newest_secrets
 
 _EVENTS = 500_000
 """About so many events a table."""
@@ -33,7 +35,9 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
         if birth is None:
             names = ", ".join(birth.name for birth in alive.values())
             raise UnknownBanditError(f"there is no bandit {shown(name)}; there are: {names}")
-        part = _Part(birth)
+        ids = DecisionIds(birth.skipped)
+        ids.add(newest_secrets(connection, birth.number))
+        part = _Part(birth, ids)
         first = first_row(connection, birth.number)
         for row in rows(connection, birth.number, after=first.first - 1, before=None) if first else ():
             try:
@@ -42,7 +46,7 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
                 raise damaged(row.bandit, row.seq, str(error)) from error
             if part.count >= _EVENTS:
                 yield from part.frames()
-                part = _Part(birth)
+                part = _Part(birth, ids)
         yield from part.frames()
     except apsw.Error as error:
         raise unreadable(path, error) from error
@@ -53,9 +57,9 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
 class _Part:
     """Events on their way into tables."""
 
-    def __init__(self, birth: Birth) -> None:
+    def __init__(self, birth: Birth, ids: DecisionIds) -> None:
         self.count = 0
-        self._dim, self._prefix = birth.spec.dim, birth.prefix
+        self._dim, self._ids = birth.spec.dim, ids
         self._decisions: list[events.Records] = []
         self._labels: dict[int, str] = {}
         self._reports: list[pl.DataFrame] = []
@@ -69,6 +73,7 @@ class _Part:
             before = np.searchsorted(told.numbers(events.DECISION), labels) - 1  # a label comes after its decision
             texts = (told.text(label).decode() for label in labels)
             self._labels.update(zip(decided["round"][before].tolist(), texts, strict=True))
+        self._ids.add(secrets_of(told))
         self._add_reports(told)
         self.count += len(told.kinds)
 
@@ -91,7 +96,7 @@ class _Part:
         rounds = column("round")
         return pl.DataFrame(
             {
-                "decision_id": self._ids(rounds),
+                "decision_id": self._named(rounds),
                 "round": rounds,
                 "decided_at": _moments(column("stamp")),
                 "index": column("index"),
@@ -106,7 +111,7 @@ class _Part:
         converted = kind == events.CONVERSION
         return pl.DataFrame(
             {
-                "decision_id": self._ids(rounds),
+                "decision_id": self._named(rounds),
                 "round": rounds,
                 "kind": ["conversion" if converted else "revocation"] * len(run),
                 "verdict": _WORDS[run["verdict"]],
@@ -118,8 +123,9 @@ class _Part:
             }
         ).with_columns(pl.col("value").fill_nan(None))
 
-    def _ids(self, rounds: Integers) -> pl.Series:
-        return pl.Series([f"{self._prefix}{round_:x}" for round_ in rounds.tolist()], dtype=pl.String)
+    def _named(self, rounds: Integers) -> pl.Series:
+        """The decisions' ids; null where a pruned log with no whole snapshot does not tell the secret."""
+        return pl.Series([self._ids.id_of(round_) or None for round_ in rounds.tolist()], dtype=pl.String)
 
 
 def _moments(stamps: Integers) -> pl.Series:

@@ -12,6 +12,7 @@ from latecomer.core.window import UNKNOWN
 from latecomer.policies import recorded
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
+from latecomer.service.decision_ids import secrets_of
 from latecomer.service.events import Events
 from latecomer.service.reports import arrival
 
@@ -35,6 +36,8 @@ def moved_by(bandit: Bandit, payload: bytes, stamp: int) -> bytes:
     told = Events(payload, bandit.dim)
     if any(epoch.tobytes().hex() != bandit.birth.epoch for epoch in told.records(events.BEGUN)["epoch"]):
         raise ValueError("it begins another bandit")
+    _check_secrets(told, bandit.rounds)
+    bandit.ids.add(secrets_of(told))
     moves: dict[int, _Decisions | _Conversions | _Revocations] = {
         events.DECISION: _Decisions(bandit, told),
         events.CONVERSION: _Conversions(bandit, told),
@@ -53,6 +56,15 @@ def moved_by(bandit: Bandit, payload: bytes, stamp: int) -> bytes:
     bandit.unsaved += len(families)
     bandit.stamp = max(bandit.stamp, stamp)
     return told.tobytes()
+
+
+def _check_secrets(told: Events, rounds: int) -> None:
+    """An id secret stands before the decision of the round that it begins with."""
+    begun = told.numbers(events.SECRET)
+    if len(begun):
+        following = rounds + 1 + np.searchsorted(told.numbers(events.DECISION), begun)
+        if not np.array_equal(told.records(events.SECRET, begun)["round"], following):
+            raise ValueError("it has an id secret that begins with another round than the next")
 
 
 class _Decisions:

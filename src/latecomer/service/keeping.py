@@ -40,6 +40,7 @@ class Keeper:
         """Freeze the bandit between two rows and have it written behind them; `last` where the desk is closing."""
         if not last and (bandit.saving or bandit.unsaved < bandit.learner.pending // 4):
             return
+        bandit.ids.forget(bandit.forgotten)
         flush_requests, frozen = self._take_requests(bandit), freeze(bandit)
         bandit.unsaved, bandit.saved_at, bandit.saving = 0, now, True
 

@@ -73,6 +73,7 @@ def _folded(connection: apsw.Connection, birth: Birth, heads: Heads, from_snapsh
     if seq < max([1, *map(seq_of, keys(connection, birth.number))]):
         raise damaged(birth.number, seq + 1, "it is missing")
     heads[birth.number] = (seq, before)
+    bandit.forgotten = _pruned_rounds(connection, birth)
     return bandit
 
 
@@ -98,6 +99,18 @@ def index_requests(connection: apsw.Connection, bandit: Bandit) -> None:
             taken, last_round = index.begin_flush(), some[-1].rounds
             for _ in flush(connection, bandit.number, index, taken, last_round=last_round, lock=nullcontext()):
                 pass
+
+
+def _pruned_rounds(connection: apsw.Connection, birth: Birth) -> int:
+    """The last round that has been pruned; 0 where there is none, or where the oldest row does not tell."""
+    try:
+        first = first_row(connection, birth.number)
+        if first is None or first.first == 1:
+            return 0
+        decided = Events(first.payload, birth.spec.dim).records(events.DECISION)["round"]
+    except (DamagedFileError, ValueError):
+        return 0  # nothing stands on that row: whoever verifies the log is told of it
+    return int(decided[0]) - 1 if len(decided) else first.rounds
 
 
 def together(found: Iterable[Row], size: int) -> Iterator[list[Row]]:
@@ -142,6 +155,7 @@ def _thawed(connection: apsw.Connection, birth: Birth, key: int) -> tuple[Bandit
     bandit = Bandit(birth, hollow.filled(actions, stamps))
     bandit.requests = load(connection, birth.number, at_least=snapshot.indexed)
     bandit.stamp, bandit.bound = snapshot.stamp, snapshot.bound
+    bandit.ids.add(snapshot.secrets)
     bandit.counters.restore(snapshot.counters)
     return bandit, seq_of(key), anchor
 

@@ -17,6 +17,7 @@ from latecomer.service.events import Events
 from latecomer.service.log import Row, damaged, first_row, rows
 from latecomer.service.messages import Spec, Stats
 from latecomer.service.recovery import births
+from latecomer.service.snapshots import newest_secrets
 
 _AHEAD = 64
 """Rows that may wait to be written."""
@@ -44,15 +45,15 @@ def replay(desk: Desk, source: str, target: str, *, partial: bool = False, **cha
         raise InputError(f"the new bandit needs a name of its own; {target!r} is taken")
     first, lacks = _beginning(connection, birth, partial)
     spec = msgspec.structs.replace(birth.spec, **_given(birth.spec, changes))
-    heirs = [(birth.epoch, lacks), *((epoch, before + lacks) for epoch, before in birth.heir_of)]
-    desk.create(target, spec, heir_of=heirs)
-    tickets = []
+    desk.create(target, spec, skipped=birth.skipped + lacks)
+    tickets, before = [], _secret_before(connection, birth, lacks)
     for row in rows(connection, birth.number, after=first.first - 1, before=first.before):
         try:
             payload, gone = _heirs(row.payload, birth.spec.dim, lacks)
-            ticket = desk.adopt(UNFINISHED + target, payload, count=row.count - gone, stamp=row.stamp)
+            ticket = desk.adopt(UNFINISHED + target, before + payload, count=row.count - gone, stamp=row.stamp)
         except ValueError as error:
             raise damaged(row.bandit, row.seq, str(error)) from error
+        before = b""
         tickets.append(ticket)
         if len(tickets) > _AHEAD:
             desk.wait(tickets.pop(0))
@@ -88,6 +89,12 @@ def _beginning(connection: Any, birth: Birth, partial: bool) -> tuple[Row, int]:
     raise FileError(f"the log of {birth.name!r} has no decision left to replay")
 
 
+def _secret_before(connection: Any, birth: Birth, lacks: int) -> bytes:
+    """The id secret that was in force before the first round that is left, as an event."""
+    known = [secret for first, secret in newest_secrets(connection, birth.number) if first <= lacks]
+    return events.pack_secret(events.SECRET, 1, known[-1]) if known else b""
+
+
 def _heirs(payload: bytes, dim: int, lacks: int) -> tuple[bytes, int]:
     """Events of the old one as the new one could have had them, and how many it could not.
 
@@ -95,7 +102,7 @@ def _heirs(payload: bytes, dim: int, lacks: int) -> tuple[bytes, int]:
     """
     told = Events(payload, dim)
     gone = [told.numbers(events.BEGUN)]
-    for kind in (events.DECISION, events.CONVERSION, events.REVOCATION) if lacks else ():
+    for kind in (events.DECISION, events.CONVERSION, events.REVOCATION, events.SECRET) if lacks else ():
         numbers = told.numbers(kind)
         records = told.records(kind)
         records["round"] -= lacks

@@ -43,8 +43,11 @@ class Roster:
         self.latest = on_disk()
         """The ticket of the latest change of who is there."""
 
-    def create(self, name: str, spec: Spec, *, heir_of: list[tuple[str, int]] | None = None) -> tuple[Info, bool]:
-        """Make a bandit; (what it is, whether it is new). Durable when it returns; compiles, so call it in a thread."""
+    def create(self, name: str, spec: Spec, *, skipped: int | None = None) -> tuple[Info, bool]:
+        """Make a bandit; (what it is, whether it is new). Durable when it returns; compiles, so call it in a thread.
+
+        `skipped` is for one that is to be replayed from another's log: how many rounds of that it will lack.
+        """
         asked, spec = spec, resolved(spec)
         learner = learner_of(spec, seed=0)
         if checked_name(name) not in self._bandits:
@@ -53,15 +56,15 @@ class Roster:
             bandit = self._bandits.get(name)
             is_new = bandit is None
             if bandit is None:
-                bandit = self._born(name if heir_of is None else UNFINISHED + name, spec, asked, heir_of)
+                bandit = self._born(name if skipped is None else UNFINISHED + name, spec, asked, skipped or 0)
             refuse_another(bandit.birth, asked)
             ticket = self.latest  # where it is not new, it may yet have been made a moment ago
         self.wait(ticket)
         return bandit.info, is_new
 
-    def _born(self, name: str, spec: Spec, asked: Spec, heir_of: list[tuple[str, int]] | None) -> Bandit:
+    def _born(self, name: str, spec: Spec, asked: Spec, skipped: int) -> Bandit:
         self._check_open()
-        birth = new_birth(self._free, name, spec, asked=asked, stamp=self._clock.now(), heir_of=heir_of)
+        birth = new_birth(self._free, name, spec, asked=asked, stamp=self._clock.now(), skipped=skipped)
         created = birth.event()
         bandit = self._bandits[name] = Bandit(birth, birth.learner())
         self._free += 1

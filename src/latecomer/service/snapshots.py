@@ -26,12 +26,13 @@ _PART = 1 << 20
 class Snapshot(Struct, frozen=True, kw_only=True):
     """Everything that the next event needs and the log's open rounds do not tell.
 
-    The policy without its open actions, counters, the stamp of the latest event, up to which row small ones have been
-    bound, and the last round of which the index of request ids knows: it has all requests before.
+    The policy without its open actions, the secrets of decision ids, counters, the stamp of the latest event, up to
+    which row small ones have been bound, and the last round of the index of request ids: it has all requests before.
     """
 
     policy: bytes
     indexed: int
+    secrets: list[tuple[int, bytes]]
     counters: dict[str, list[int]]
     stamp: int
     bound: int
@@ -43,6 +44,7 @@ class Frozen(Struct, frozen=True, kw_only=True):
     number: int
     policy: Hollow
     requests: RequestIndex
+    secrets: list[tuple[int, bytes]]
     counters: dict[str, list[int]]
     stamp: int
     bound: int
@@ -52,6 +54,7 @@ class Frozen(Struct, frozen=True, kw_only=True):
         snapshot = Snapshot(
             policy=self.policy.to_bytes(),
             indexed=self.requests.indexed,
+            secrets=self.secrets,
             counters=self.counters,
             stamp=self.stamp,
             bound=self.bound,
@@ -65,6 +68,7 @@ def freeze(bandit: Bandit) -> Frozen:
         number=bandit.number,
         policy=Hollow.of(bandit.learner),
         requests=bandit.requests,
+        secrets=bandit.ids.known,
         counters=bandit.counters.plain(),
         stamp=bandit.stamp,
         bound=bandit.bound,
@@ -115,6 +119,16 @@ def read(connection: apsw.Connection, key: int) -> tuple[bytes, Snapshot]:
         return anchor, msgspec.msgpack.decode(data, type=Snapshot)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise DamagedFileError(f"{name} is damaged: {error}") from error
+
+
+def newest_secrets(connection: apsw.Connection, bandit: int) -> list[tuple[int, bytes]]:
+    """The secrets of decision ids as of the newest snapshot that is whole; the rows of the log tell of later ones."""
+    for key in reversed(keys(connection, bandit)):
+        try:
+            return read(connection, key)[1].secrets
+        except DamagedFileError:
+            continue
+    return []
 
 
 def _checksum(key: int, anchor: bytes, data: bytes | memoryview) -> bytes:

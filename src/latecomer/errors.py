@@ -25,6 +25,10 @@ class DamagedFileError(FileError):
     """The file is not what it should be, or its contents do not match their checksums."""
 
 
+class QuarantinedError(DamagedFileError):
+    """Rows of one bandit are damaged: nothing of it is served or written, and the others of its file go on."""
+
+
 class NewerFileError(FileError):
     """The file was written by a later version of Latecomer."""
 

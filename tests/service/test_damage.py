@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from machines import FakeMachine, unit_rows
 
+import latecomer as lc
 from latecomer.errors import DamagedFileError, FileError, StoreError
 from latecomer.service import snapshots
 from latecomer.service.bandit import Bandit
@@ -129,6 +130,9 @@ def survives(path: Path, logs: dict[str, Log]) -> str:
     except FileError as error:
         loud = any(word in str(error) for word in ("damaged", "is empty", "cannot be read", "not a log"))
         return "refused" if loud else f"refused without a reason: {error}"
+    aside = desk.quarantined
+    if not all("damaged" in reason for reason in aside.values()):
+        return f"quarantined without a reason: {aside}"
     found = {name: happened_to(bandit) for name, bandit in desk._bandits.items()}
     for name, happened in found.items():
         assert state_of(desk._bandits[name]) == logs[name].state_after(happened), (name, happened)
@@ -140,6 +144,8 @@ def survives(path: Path, logs: dict[str, Log]) -> str:
         return "refused later"  # SQLite met the damage when it wrote
     finally:
         desk.close()
+    if aside:
+        return "quarantined"
     return "whole" if found == {name: log.last for name, log in logs.items()} else "a beginning"
 
 
@@ -169,13 +175,27 @@ def test_two_hundred_damaged_logs(originals: Originals, tmp_path: Path) -> None:
     assert Path(f"{originals[1]}-wal").stat().st_size > MEGABYTE
     counts = outcomes(originals, tmp_path, range(200))
     assert min(counts["refused"], counts["a beginning"], counts["whole"]) > 20, counts
-    assert counts.keys() <= {"refused", "refused later", "a beginning", "whole"}, counts
+    assert counts["quarantined"] > 5, counts
+    assert counts.keys() <= {"refused", "refused later", "quarantined", "a beginning", "whole"}, counts
 
 
 @pytest.mark.soak
 def test_five_thousand_damaged_logs(originals: Originals, tmp_path: Path) -> None:
     counts = outcomes(originals, tmp_path, range(1000, 6000))
     assert counts["refused"] > 500, counts
+
+
+def check_quarantined(path: Path, message: str) -> None:
+    """Who is damaged is refused by the row, and the other goes on."""
+    with Desk.open(path, clock=FakeMachine()) as desk:
+        assert message in desk.quarantined["shop"]
+        assert list(desk._bandits) == ["news"]
+        desk.wait(desk.decide("news", np.eye(5))[1])
+    with pytest.raises(DamagedFileError) as caught:
+        lc.open(path, name="shop", clock=FakeMachine())
+    assert message in str(caught.value)
+    with lc.open(path, name="news", clock=FakeMachine()) as bandit:
+        bandit.decide(np.eye(5))
 
 
 def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, tmp_path: Path) -> None:
@@ -191,7 +211,7 @@ def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, t
         f"row {last} {chain} its columns": ("UPDATE log SET stamp = 'x' WHERE key = ?", last),
         f"row {bound} {chain} its checksum": ("UPDATE log SET span = span - 1 WHERE key = ?", bound),
         f"row {bound} {chain} its checksum does": ("UPDATE log SET after = zeroblob(16) WHERE key = ?", bound),
-        f"row 1 {chain} it is missing": ("DELETE FROM log WHERE key >= ?", 0),
+        f"row 1 {chain} it is missing": ("DELETE FROM log WHERE key >= ? AND key >> 40 = 1", 0),
     }
     for i, (message, (statement, seq)) in enumerate(changes.items()):
         path = tmp_path / f"{i}.db"
@@ -200,9 +220,7 @@ def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, t
         connection.execute("DELETE FROM snapshot")
         connection.execute(statement, (key_of(1, seq),))
         connection.close()
-        with pytest.raises(DamagedFileError) as caught:
-            Desk.open(path)
-        assert message in str(caught.value)
+        check_quarantined(path, message)
 
 
 def test_rows_that_change_places_are_named(originals: Originals, tmp_path: Path) -> None:
@@ -215,8 +233,7 @@ def test_rows_that_change_places_are_named(originals: Originals, tmp_path: Path)
     connection.execute("DELETE FROM snapshot")
     connection.close()
     message = f"row {seq_of(one)} of chain 1 of the log is damaged: its checksum does not match"
-    with pytest.raises(DamagedFileError, match=message):
-        Desk.open(path)
+    check_quarantined(path, message)
 
 
 def test_a_damaged_snapshot_costs_nothing_but_time(originals: Originals, tmp_path: Path) -> None:
@@ -251,6 +268,6 @@ def test_events_that_are_none_are_refused_by_their_row(originals: Originals, tmp
     path = tmp_path / "forged.db"
     shutil.copy(originals[0], path)
     message = f"row {forged(path, payload)} of chain 1 of the log is damaged"
-    for read in (lambda: Desk.open(path), lambda: list(verify(path)), lambda: list(export(path, "shop"))):
+    for read in (lambda: lc.open(path, name="shop"), lambda: list(verify(path)), lambda: list(export(path, "shop"))):
         with pytest.raises(DamagedFileError, match=message):
             read()

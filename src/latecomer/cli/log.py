@@ -7,7 +7,9 @@ import typer
 
 from latecomer.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, help="Verify, export and replay a store's log.", rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True, help="Verify, export and replay a store's log; delete a bandit.", rich_markup_mode=None
+)
 
 Store = Annotated[Path, typer.Argument(metavar="STORE", help="The store's file.", show_default=False)]
 
@@ -15,6 +17,8 @@ Store = Annotated[Path, typer.Argument(metavar="STORE", help="The store's file."
 @app.command()
 def verify(store: Store) -> None:
     """Check every page, every row and the state that follows from them. The store may be in use.
+
+    Where a bandit is damaged, it says which row, and how to go on.
 
     \b
     Example:
@@ -46,12 +50,14 @@ def export(
     for earlier in (file for table in written for file in sorted(folder.glob(f"{table}-*.parquet"))):
         raise InputError(f"--out must be a folder without earlier tables; {earlier} is there: choose another")
     parts = dict(written)
-    for table, frame in exported(store, bandit):
-        parts[table] += 1
-        with replacing(folder / f"{table}-{parts[table]:05}.parquet") as part:
-            frame.write_parquet(part)
-        written[table] += len(frame)
-    typer.echo(f"{written['decisions']} decisions and {written['reports']} reports in {folder}")
+    try:
+        for table, frame in exported(store, bandit):
+            parts[table] += 1
+            with replacing(folder / f"{table}-{parts[table]:05}.parquet") as part:
+                frame.write_parquet(part)
+            written[table] += len(frame)
+    finally:  # also of what comes before a damaged row
+        typer.echo(f"{written['decisions']} decisions and {written['reports']} reports in {folder}")
 
 
 @app.command()
@@ -62,7 +68,7 @@ def replay(
     window: Annotated[str | None, typer.Option(metavar="SPAN", help="Its window: rounds, or 7d.")] = None,
     policy: Annotated[str | None, typer.Option(metavar="CLASS", help="Its policy.")] = None,
     parameters: Annotated[str | None, typer.Option(metavar="JSON", help="Its policy's parameters.")] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Begin with what pruning has left.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Take what pruning and damage have left.")] = False,
 ) -> None:
     """Fold a bandit's log into a new bandit of the same store, with another window or policy. Stop the server first.
 
@@ -86,3 +92,26 @@ def replay(
         stats = replayed(desk, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
     accepted, late = stats.conversions["accepted"], stats.conversions["late"]
     typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")
+
+
+@app.command()
+def delete(
+    store: Store,
+    bandit: Annotated[str, typer.Option(metavar="NAME", help="Which one.")],
+    confirm: Annotated[str, typer.Option(metavar="NAME", help="Its name, once more.")],
+) -> None:
+    """Delete a bandit, a damaged one too, and all that it has learnt. Stop the server first.
+
+    \b
+    Example:
+      latecomer log delete shop.db --bandit offers --confirm offers
+    """  # noqa: D301
+    from latecomer.service.desk import Desk  # noqa: PLC0415
+
+    if confirm != bandit:
+        raise InputError(f"--confirm must repeat the bandit's name; got {confirm!r} for {bandit!r}")
+    if not store.is_file():
+        raise InputError(f"STORE must be a store's file; {store} is not there")
+    with Desk.open(store, prune=False) as desk:
+        desk.delete(bandit)
+    typer.echo(f"{bandit} is deleted")

@@ -23,7 +23,7 @@ def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
     try:
         part.write_bytes(b"")  # where nothing can be written, it is this that fails
         _copy(source, part)
-        report = list(verify(part))
+        report = list(verify(part, name=path))
         os.replace(part, destination)
         sync(destination.parent)
     except apsw.FullError as error:

@@ -61,7 +61,7 @@ class Birth(Struct, frozen=True, kw_only=True):
             raise InputError(f"dim, window and parameters must be plain numbers and texts; {error}") from None
         raise InputError(f"dim, window and parameters must be plain numbers and texts; got {self.spec!r}")
 
-    def info(self) -> Info:
+    def info(self, *, quarantined: bool = False) -> Info:
         """As the world sees it."""
         spec = self.spec
         return Info(
@@ -71,6 +71,7 @@ class Birth(Struct, frozen=True, kw_only=True):
             policy=spec.policy,
             parameters=spec.parameters,
             created_at=datetime.fromtimestamp(self.stamp / 1e6, UTC),
+            quarantined=quarantined,
         )
 
     def learner(self) -> Learner:

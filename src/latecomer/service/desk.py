@@ -12,6 +12,7 @@ from threading import RLock
 from typing import Self
 
 import apsw
+import msgspec
 import numpy.typing as npt
 
 from latecomer.errors import DamagedFileError, LatecomerError, StoreError
@@ -27,7 +28,7 @@ from latecomer.service.log import DESK, connect, unreadable
 from latecomer.service.messages import Answer, Conversion, Health, Revocation, Verdict
 from latecomer.service.owner import Owner
 from latecomer.service.pruning import strangers
-from latecomer.service.recovery import bandit_of, births, index_requests
+from latecomer.service.recovery import births, recover
 from latecomer.service.request_segments import remove_all
 from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
 from latecomer.service.roster import Roster
@@ -51,15 +52,14 @@ class Desk(Roster, Closing):
     ) -> None:
         heads: Heads = {}
         found, free = births(connection, heads)
-        bandits = {birth.name: bandit_of(connection, birth, heads) for birth in found.values()}
+        bandits, quarantined = recover(connection, found.values(), heads)
         desk_clock = clock_of(connection, clock, max((bandit.stamp for bandit in bandits.values()), default=0))
         self._connection, self.reader, self._owner = connection, reader, owner
         lock = RLock()
         writer = Writer(connection, lock, heads)
         keeper = Keeper(writer, every=every, retention=keep)
-        super().__init__(bandits, free, clock=desk_clock, lock=lock, writer=writer, keeper=keeper)
+        super().__init__(bandits, quarantined, free, clock=desk_clock, lock=lock, writer=writer, keeper=keeper)
         for bandit in bandits.values():
-            index_requests(connection, bandit)
             bandit.saved_at = desk_clock.now()
             warm_up(bandit.learner)
         for number in strangers(reader, set(found)):
@@ -209,7 +209,8 @@ class Desk(Roster, Closing):
     @property
     def health(self) -> Health:
         """How it is: whether changes are taken, and what has been committed since it was opened."""
-        return self._writer.health(lost=self._lost, clock_offset=self._clock.ahead())
+        health = self._writer.health(lost=self._lost, clock_offset=self._clock.ahead())
+        return msgspec.structs.replace(health, quarantined=self.quarantined)
 
     @property
     def retention(self) -> str:

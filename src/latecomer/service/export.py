@@ -10,7 +10,7 @@ import polars as pl
 
 from latecomer.arguments import shown
 from latecomer.core.state import Integers
-from latecomer.errors import UnknownBanditError
+from latecomer.errors import DamagedFileError, UnknownBanditError
 from latecomer.policies.records import VERDICTS
 from latecomer.service import events
 from latecomer.service.births import Birth
@@ -26,7 +26,10 @@ _TIME = pl.Datetime("us", "UTC")
 
 
 def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The tables of a bandit, ("decisions" or "reports", frame), a part of the log at a time."""
+    """The tables of a bandit, ("decisions" or "reports", frame), a part of the log at a time.
+
+    `DamagedFileError` at a damaged row, after the tables of what comes before it.
+    """
     connection = connect(path, write=False)
     try:
         connection.execute("BEGIN")
@@ -39,14 +42,18 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
         ids.add(newest_secrets(connection, birth.number))
         part = _Part(birth, ids)
         first = first_row(connection, birth.number)
-        for row in rows(connection, birth.number, after=first.first - 1, before=None) if first else ():
-            try:
-                part.add(row.payload)
-            except (ValueError, IndexError) as error:
-                raise damaged(row.bandit, row.seq, str(error)) from error
-            if part.count >= _EVENTS:
-                yield from part.frames()
-                part = _Part(birth, ids)
+        try:
+            for row in rows(connection, birth.number, after=first.first - 1, before=None) if first else ():
+                try:
+                    part.add(row.payload)
+                except (ValueError, IndexError) as error:
+                    raise damaged(row.bandit, row.seq, str(error)) from error
+                if part.count >= _EVENTS:
+                    yield from part.frames()
+                    part = _Part(birth, ids)
+        except DamagedFileError:
+            yield from part.frames()  # what comes before the damage
+            raise
         yield from part.frames()
     except apsw.Error as error:
         raise unreadable(path, error) from error

@@ -35,6 +35,8 @@ class Info(Struct, frozen=True, kw_only=True):
     policy: str
     parameters: dict[str, Any]
     created_at: datetime
+    quarantined: bool = False
+    """Whether its rows are damaged, so that it is not served."""
 
 
 class Answer(Struct, frozen=True):
@@ -104,7 +106,7 @@ class Health(Struct, frozen=True, kw_only=True):
     """How the desk is.
 
     `failure` says why changes are refused, where they are. `clock_offset` is the desk's time minus the machine's, in
-    seconds.
+    seconds. `quarantined` has what is damaged of bandits that are not served, by name.
     """
 
     failure: str | None
@@ -114,3 +116,4 @@ class Health(Struct, frozen=True, kw_only=True):
     bytes: int
     commit_seconds: float
     clock_offset: float
+    quarantined: dict[str, str] = {}

@@ -101,6 +101,12 @@ class _DeskNumbers(Collector):
         yield GaugeMetricFamily(
             "latecomer_clock_ahead_seconds", "The desk's time minus the wall's.", health.clock_offset
         )
+        quarantined = GaugeMetricFamily(
+            "latecomer_bandit_quarantined", "1 where rows of a bandit are damaged: it is not served.", labels=["bandit"]
+        )
+        for info in self._desk.bandits():
+            quarantined.add_metric([info.name], float(info.quarantined))
+        yield quarantined
         yield from _per_bandit(self._desk.counts())
 
 

@@ -1,7 +1,9 @@
 """From a file to bandits: which ones there are, and each one's newest snapshot moved on by the rows after it."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -16,13 +18,20 @@ from latecomer.service.births import Birth
 from latecomer.service.events import Events
 from latecomer.service.log import DESK, GENESIS, Row, damaged, first_row, row_at, row_of_round, rows, seq_of
 from latecomer.service.request_index import RequestIndex
-from latecomer.service.request_segments import load, remove_all
+from latecomer.service.request_segments import load
 from latecomer.service.request_writer import flush
 from latecomer.service.snapshots import keys, read
 from latecomer.service.writer import Heads
 
 _AT_ONCE = 1 << 20
 """Bytes of events that are read together."""
+
+
+class Quarantined(NamedTuple):
+    """A bandit whose log cannot be trusted, and what is wrong with it."""
+
+    birth: Birth
+    reason: str
 
 
 def births(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, Birth], int]:
@@ -52,6 +61,24 @@ def _fold_births(alive: dict[int, Birth], row: Row) -> int:
         elif kind == events.DELETED:
             del alive[int(told.records(kind, np.array([number]))["number"][0])]
     return largest
+
+
+def recover(
+    connection: apsw.Connection, found: Iterable[Birth], heads: Heads
+) -> tuple[dict[str, Bandit], dict[str, Quarantined]]:
+    """The bandits by name; and those of whom a row is damaged, set aside so that the others can be served.
+
+    What SQLite itself finds wrong concerns the whole file, and is raised.
+    """
+    bandits, quarantined = {}, {}
+    for birth in found:
+        try:
+            bandit = bandit_of(connection, birth, heads)
+            index_requests(connection, bandit)
+            bandits[birth.name] = bandit
+        except (DamagedFileError, UnicodeDecodeError, TypeError) as error:  # the latter where a row has odd columns
+            quarantined[birth.name] = Quarantined(birth, str(error))
+    return bandits, quarantined
 
 
 def bandit_of(connection: apsw.Connection, birth: Birth, heads: Heads, *, from_snapshot: bool = True) -> Bandit:
@@ -87,8 +114,6 @@ def index_requests(connection: apsw.Connection, bandit: Bandit) -> None:
     """Make the index of request ids anew from the log, where it lacks some or has some that the log has not."""
     if bandit.requests.is_whole and bandit.requests.indexed <= bandit.rounds:
         return
-    for _ in remove_all(connection, bandit.number):
-        pass
     index = bandit.requests = RequestIndex()
     first = first_row(connection, bandit.number)
     after = first.first - 1 if first else 0
@@ -97,8 +122,8 @@ def index_requests(connection: apsw.Connection, bandit: Bandit) -> None:
         index.update(asked["request"].tolist(), asked["round"].tolist())
         if index.is_full:
             taken, last_round = index.begin_flush(), some[-1].rounds
-            for _ in flush(connection, bandit.number, index, taken, last_round=last_round, lock=nullcontext()):
-                pass
+            with suppress(apsw.FullError, apsw.IOError):  # they stay in memory, as long as the disk is full
+                deque(flush(connection, bandit.number, index, taken, last_round=last_round, lock=nullcontext()), 0)
 
 
 def _pruned_rounds(connection: apsw.Connection, birth: Birth) -> int:

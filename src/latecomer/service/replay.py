@@ -4,12 +4,13 @@ Decisions stay what they were, and their rounds too; reports are judged anew, la
 the old one's decision ids and requests, so that traffic can move over to it while conversions are still on their way.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from latecomer.errors import FileError, InputError
+from latecomer.errors import DamagedFileError, FileError, InputError
 from latecomer.service import events
 from latecomer.service.births import UNFINISHED, Birth
 from latecomer.service.desk import Desk
@@ -33,21 +34,22 @@ def replay(desk: Desk, source: str, target: str, *, partial: bool = False, **cha
     source, target
         The bandit to read, and the one to make.
     partial
-        Whether to begin with what is left of a log that has been pruned; refused without it.
+        Whether what is left will do: the end of a log that has been pruned, and what comes before a damaged row.
+        Refused without it.
     changes
         `window`, `policy` or `parameters` of the new one, where they differ.
     """
     connection = desk.reader
     alive, _ = births(connection, {})
     birth = next((birth for birth in alive.values() if birth.name == source), None)
-    desk.info(source)
+    desk.describe(source) if partial else desk.info(source)
     if birth is None or target in {info.name for info in desk.bandits()}:
         raise InputError(f"the new bandit needs a name of its own; {target!r} is taken")
     first, lacks = _beginning(connection, birth, partial)
     spec = msgspec.structs.replace(birth.spec, **_given(birth.spec, changes))
     desk.create(target, spec, skipped=birth.skipped + lacks)
     tickets, before = [], _secret_before(connection, birth, lacks)
-    for row in rows(connection, birth.number, after=first.first - 1, before=first.before):
+    for row in _readable(rows(connection, birth.number, after=first.first - 1, before=first.before), partial):
         try:
             payload, gone = _heirs(row.payload, birth.spec.dim, lacks)
             ticket = desk.adopt(UNFINISHED + target, before + payload, count=row.count - gone, stamp=row.stamp)
@@ -61,6 +63,15 @@ def replay(desk: Desk, source: str, target: str, *, partial: bool = False, **cha
         desk.wait(ticket)
     desk.finish(target)
     return desk.stats(target)
+
+
+def _readable(found: Iterator[Row], partial: bool) -> Iterator[Row]:
+    """Rows up to the first that is damaged, where that will do."""
+    try:
+        yield from found
+    except DamagedFileError:
+        if not partial:
+            raise
 
 
 def _given(spec: Spec, changes: dict[str, Any]) -> dict[str, Any]:

@@ -5,16 +5,26 @@ from threading import RLock
 import apsw
 
 from latecomer.arguments import shown
-from latecomer.errors import StoreError, UnknownBanditError
+from latecomer.errors import QuarantinedError, StoreError, UnknownBanditError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
-from latecomer.service.births import UNFINISHED, checked_name, learner_of, new_birth, refuse_another, resolved, warm_up
+from latecomer.service.births import (
+    UNFINISHED,
+    Birth,
+    checked_name,
+    learner_of,
+    new_birth,
+    refuse_another,
+    resolved,
+    warm_up,
+)
 from latecomer.service.chores import Chore, Work
 from latecomer.service.clock import DeskClock
 from latecomer.service.keeping import DAY, LOOSE, Keeper
 from latecomer.service.log import DESK
 from latecomer.service.messages import Counts, Info, Spec, Stats
 from latecomer.service.pruning import removing
+from latecomer.service.recovery import Quarantined
 from latecomer.service.writer import Batch as Ticket
 from latecomer.service.writer import Writer, on_disk
 
@@ -27,16 +37,24 @@ class Roster:
 
     Parameters
     ----------
-    bandits, free
-        Those of the log, and the next number that none has had.
+    bandits, quarantined, free
+        Those of the log, those of them that are damaged, and the next number that none has had.
     clock, lock, writer, keeper
         What tells the time, guards every change, writes it, and takes snapshots.
     """
 
     def __init__(
-        self, bandits: dict[str, Bandit], free: int, *, clock: DeskClock, lock: RLock, writer: Writer, keeper: Keeper
+        self,
+        bandits: dict[str, Bandit],
+        quarantined: dict[str, Quarantined],
+        free: int,
+        *,
+        clock: DeskClock,
+        lock: RLock,
+        writer: Writer,
+        keeper: Keeper,
     ) -> None:
-        self._bandits, self._free = bandits, free
+        self._bandits, self._quarantined, self._free = bandits, quarantined, free
         self._clock, self._lock, self._writer, self._keeper = clock, lock, writer, keeper
         self._closed, self._lost = False, ""
         self.durable, self.wait, self.hurry = writer.durable, writer.wait, writer.hurry
@@ -53,6 +71,7 @@ class Roster:
         if checked_name(name) not in self._bandits:
             warm_up(learner)
         with self._lock:
+            self._refuse_quarantined(name)
             bandit = self._bandits.get(name)
             is_new = bandit is None
             if bandit is None:
@@ -74,18 +93,22 @@ class Roster:
         return bandit
 
     def delete(self, name: str) -> None:
-        """Forget a bandit and all its decisions. Durable when it returns, or says that there is none."""
+        """Forget a bandit, a quarantined one too, and all its decisions.
+
+        Durable when it returns, or says that there is none.
+        """
         with self._lock:
-            bandit = self._bandits.get(name)
-            if bandit is not None:
+            birth = self._birth(name)
+            if birth is not None:
                 self._check_open()
-                del self._bandits[name]
-                data = bytes([events.DELETED]) + bandit.number.to_bytes(4, "little")
+                self._bandits.pop(name, None)
+                self._quarantined.pop(name, None)
+                data = bytes([events.DELETED]) + birth.number.to_bytes(4, "little")
                 self.latest = self._writer.append(DESK, data, count=1, rounds=0, stamp=self._clock.now())
-                self._remove(bandit.number)
+                self._remove(birth.number)
             ticket = self.latest
         self.wait(ticket)
-        if bandit is None:
+        if birth is None:
             raise _unknown(name)
 
     def _remove(self, number: int) -> None:
@@ -108,11 +131,35 @@ class Roster:
     def bandits(self) -> list[Info]:
         """Every bandit, by name."""
         with self._lock:
-            return [self._bandits[name].info for name in sorted(self._bandits)]
+            return [self.describe(name) for name in sorted({*self._bandits, *self._quarantined})]
+
+    @property
+    def quarantined(self) -> dict[str, str]:
+        """What is damaged of the bandits that are not served, by name."""
+        with self._lock:
+            return {name: self._quarantined[name].reason for name in sorted(self._quarantined)}
 
     def info(self, name: str) -> Info:
         """What a bandit is."""
         return self._bandit(name).info
+
+    def describe(self, name: str) -> Info:
+        """Describe a bandit, a quarantined one too."""
+        birth = self._birth(name)
+        if birth is None:
+            raise _unknown(name)
+        return birth.info(quarantined=name in self._quarantined)
+
+    def _birth(self, name: str) -> Birth | None:
+        found = self._bandits.get(name) or self._quarantined.get(name)
+        return None if found is None else found.birth
+
+    def _refuse_quarantined(self, name: str) -> None:
+        if name in self._quarantined:
+            raise QuarantinedError(
+                f"bandit {name!r} is quarantined: {self._quarantined[name].reason}, "
+                "or go on as `latecomer log verify` says; other bandits are served"
+            )
 
     def stats(self, name: str) -> Stats:
         """What a bandit knows."""
@@ -128,6 +175,8 @@ class Roster:
         try:
             return self._bandits[name]
         except (KeyError, TypeError):
+            if isinstance(name, str):
+                self._refuse_quarantined(name)
             raise _unknown(name) from None
 
     def _append(self, bandit: Bandit, data: bytes, count: int, now: int) -> Ticket:

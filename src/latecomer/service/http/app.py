@@ -22,6 +22,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.UnknownBanditError, 404),
     (errors.ConflictError, 409),
     (errors.StoreError, 503),
+    (errors.QuarantinedError, 503),
 )
 _PLAIN = {404: "there is nothing at this address", 405: "this address does not take this method"}
 

@@ -73,7 +73,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         name = request.path_params["name"]
         door.admit(request.scope, "admin", name)
         try:
-            info = desk.info(name)
+            info = desk.describe(name)
         except UnknownBanditError:
             await desk.durable(desk.latest)  # whom somebody deleted a moment ago may not be gone for good
             raise

@@ -20,6 +20,13 @@ class State(Struct, frozen=True):
     status: str
 
 
+class Readiness(Struct, frozen=True, omit_defaults=True):
+    """Whether changes can be made durable; and what is damaged of bandits that are not served, by name."""
+
+    status: str
+    quarantined: dict[str, str] = {}
+
+
 class Operation(Struct, frozen=True, kw_only=True):
     """One method of one path: what it takes, what it gives, and what it may answer."""
 
@@ -114,7 +121,7 @@ OPERATIONS = (
         scope="convert",
     ),
     Operation(name="healthz", method="get", path="/healthz", summary="The process is alive.", gives=State),
-    Operation(name="readyz", method="get", path="/readyz", summary="Changes can be made durable.", gives=State),
+    Operation(name="readyz", method="get", path="/readyz", summary="Changes can be made durable.", gives=Readiness),
     Operation(
         name="metrics",
         method="get",

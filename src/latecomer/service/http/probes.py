@@ -6,7 +6,7 @@ from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.response.base import ASGIResponse
 
-from latecomer.service.http.contract import State
+from latecomer.service.http.contract import Readiness, State
 from latecomer.service.http.errors import Refusal
 from latecomer.service.http.reception import Reception, answer
 from latecomer.service.http.schema import document
@@ -24,10 +24,10 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
 
     @get("/readyz")
     async def readyz() -> ASGIResponse:
-        failure = reception.desk.health.failure
-        if failure is not None:
-            raise Refusal(503, f"changes are refused until the store can be written again: {failure}")
-        return answer(State("ready"))
+        health = reception.desk.health
+        if health.failure is not None:
+            raise Refusal(503, f"changes are refused until the store can be written again: {health.failure}")
+        return answer(Readiness("ready", health.quarantined))
 
     @get("/metrics")
     async def metrics(request: Request[Any, Any, Any]) -> ASGIResponse:

@@ -48,6 +48,9 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
     try:
         metrics = Metrics(desk)
         desk.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log))
+        for name, why in desk.quarantined.items():
+            remedy = f"latecomer log verify {settings.store}"
+            log.error("bandit quarantined, the others are served", bandit=name, why=why, remedy=remedy)
         reception = Reception(
             desk=desk,
             settings=settings,

@@ -29,6 +29,10 @@ class QuarantinedError(DamagedFileError):
     """Rows of one bandit are damaged: nothing of it is served or written, and the others of its file go on."""
 
 
+class NoRoomError(FileError):
+    """The disk is so full that the file cannot even be read as it should be."""
+
+
 class NewerFileError(FileError):
     """The file was written by a later version of Latecomer."""
 

@@ -1,11 +1,14 @@
 """The machine's clock is set ahead and back: nothing expires early, and nothing twice."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 from machines import DAY, HOUR, SECOND, FakeMachine
+from typer.testing import CliRunner
 
+from latecomer.cli.main import app
 from latecomer.service.clock import DeskClock, ThisMachine
 from latecomer.service.desk import Desk
 from latecomer.service.messages import Conversion, Spec
@@ -88,3 +91,58 @@ def test_this_machine_tells_the_time() -> None:
     assert abs(clock.ahead()) < 10
     later = DeskClock(ThisMachine(), latest=first + DAY)
     assert later.now() >= first + DAY
+
+
+CENTURY = 36_500 * DAY
+
+
+def moment(machine: FakeMachine) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=machine.wall())
+
+
+def test_a_clock_that_was_far_ahead_once_can_be_adjusted(tmp_path: Path) -> None:
+    """Windows stay what they are; what is said of the calendar is right again, and time off counts again."""
+    machine, path = FakeMachine(), tmp_path / "desk.db"
+    machine.set_clock(CENTURY)
+    with Desk.open(path, clock=machine) as desk:
+        desk.create("shop", WEEK)
+        first = desk.decide("shop", OFFERS)[0]
+    machine.reboot()
+    machine.set_clock(-CENTURY)
+    with Desk.open(path, clock=machine) as desk:
+        machine.advance(6 * DAY)
+        assert desk.health.clock_offset == pytest.approx(CENTURY / SECOND)
+        assert desk.adjust_clock() == pytest.approx(CENTURY / SECOND)
+        assert desk.health.clock_offset == 0
+        second = desk.decide("shop", OFFERS)[0]
+        assert second.expires_at == moment(machine) + timedelta(days=7)
+        machine.advance(DAY)
+        assert verdict(desk, first.decision_id) == "accepted"  # seven days, exactly the window
+    with Desk.open(path, clock=machine) as desk:
+        assert desk.health.clock_offset == 0
+        happened = moment(machine)
+        machine.advance(8 * DAY)
+        told = [Conversion(second.decision_id, 1.0, happened)]
+        assert desk.convert("shop", told)[0][0].value == "accepted"  # it came late, and happened in time
+        third = desk.decide("shop", OFFERS)[0]
+    machine.reboot()
+    machine.set_clock(8 * DAY)  # the machine was off
+    with Desk.open(path, clock=machine) as desk:
+        assert desk.health.clock_offset == pytest.approx(0)
+        assert verdict(desk, third.decision_id) == "late"
+
+
+def test_the_command_adjusts_a_store_to_this_machine(tmp_path: Path) -> None:
+    path = tmp_path / "desk.db"
+    with Desk.open(path, clock=FakeMachine(ThisMachine().wall() + CENTURY)) as desk:
+        desk.create("shop", WEEK)
+        desk.wait(desk.decide("shop", OFFERS)[1])
+    with Desk.open(path) as desk:
+        assert desk.health.clock_offset > 36_499 * 86_400
+    done = CliRunner().invoke(app, ["log", "adjust-clock", str(path)])
+    assert (done.exit_code, "s ahead of this machine's clock" in done.output) == (0, True)
+    with Desk.open(path) as desk:
+        assert abs(desk.health.clock_offset) < 10
+        expires_at = desk.decide("shop", OFFERS)[0].expires_at
+        assert expires_at is not None
+        assert abs(expires_at - datetime.now(UTC) - timedelta(days=7)) < timedelta(minutes=5)

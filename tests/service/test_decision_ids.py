@@ -20,7 +20,7 @@ OFFERS = np.eye(2)
 
 def opened(path: Path, machine: FakeMachine, *, openings: int, each: int, every: int, retention: str) -> dict[int, str]:
     """Decisions over many openings of the store, one an hour: their ids by their rounds."""
-    ids = {}
+    ids: dict[int, str] = {}
     for _ in range(openings):
         with Desk.open(path, clock=machine, snapshot_every=every, retention=retention) as desk:
             desk.create("shop", Spec(dim=2, window="2d", policy="OTFLinUCB"))

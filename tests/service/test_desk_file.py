@@ -117,7 +117,7 @@ def test_a_bad_retention_leaves_no_file(path: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize("name", ["boot", "offset", "retention"])
+@pytest.mark.parametrize("name", ["boot", "offset", "retention", "shift"])
 def test_what_a_file_remembers_is_sealed(path: Path, name: str) -> None:
     """A flipped digit is not another clock, nor another retention."""
     Desk.open(path, retention="30d").close()

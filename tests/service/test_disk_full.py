@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import filled
 import pytest
+from servers import Server, refusal
 
 MOUNT, UNMOUNT = "/bin/mount", "/bin/umount"
 
@@ -42,3 +44,52 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_file_system(small_disk: Path) -> None:
     run(small_disk / "desk.db", "disk")
+
+
+DECISION = {"actions": [[1.0, 0.0]], "request_id": "before"}
+
+
+@pytest.mark.parametrize("ended", ["stopped", "killed"])
+def test_a_server_starts_on_a_full_file_system(small_disk: Path, ended: str) -> None:
+    """Reads go on, changes are refused in the one shape, and with room it goes on by itself.
+
+    Where it was killed, its write-ahead log is there, with room for a few changes yet: those may be taken.
+    """
+    store = small_disk / "desk.db"
+    server = Server(store)
+    server.http.put("/v1/bandits/shop", json={"dim": 2, "window": "7d", "policy": "OTFLinUCB"})
+    answer = server.http.post("/v1/bandits/shop/decisions", json=DECISION).json()
+    server.stop() if ended == "stopped" else server.kill()
+    filled.fill_up(store, "disk")
+    server = Server(store, LATECOMER_RETENTION="30d")
+    try:
+        assert server.http.get("/v1/bandits").json()["bandits"][0]["name"] == "shop"
+        assert server.http.get("/v1/bandits/shop/stats").json()["rounds"] == 1
+        assert server.http.post("/v1/bandits/shop/decisions", json=DECISION).json() == answer
+        if ended == "stopped":
+            assert "the log cannot be written" in refusal(server.http.get("/readyz"))["message"]
+            assert len(server.said("the store cannot be written")) == 1
+            for change in (
+                server.http.post("/v1/bandits/shop/decisions", json={"actions": [[1.0, 0.0]]}),
+                server.http.post("/v1/bandits/shop/conversions", json={"decision_id": answer["decision_id"]}),
+                server.http.put("/v1/bandits/other", json={"dim": 2, "window": "7d", "policy": "OTFLinUCB"}),
+                server.http.delete("/v1/bandits/shop?confirm=shop"),
+            ):
+                assert change.status_code == 503
+                assert "the log cannot be written" in refusal(change)["message"]
+        filled.free(store, "disk")
+        end = time.monotonic() + 30
+        while server.http.get("/readyz").status_code != 200 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert server.http.get("/readyz").json() == {"status": "ready"}
+        told = server.http.post("/v1/bandits/shop/conversions", json={"decision_id": answer["decision_id"]})
+        assert told.json() == {"verdicts": ["accepted"]}
+        assert server.http.post("/v1/bandits/shop/decisions", json={"actions": [[1.0, 0.0]]}).json()["round"] == 2
+        assert server.stop() == 0
+        assert len(server.said("the store can be written again")) == len(server.said("the store cannot be written"))
+    finally:
+        server.kill()
+    server = Server(store)
+    assert server.http.get("/v1/bandits/shop/stats").json()["rounds"] == 2
+    assert server.said("serving")[0]["retention"] == f"{30 * 86400}s"
+    assert server.stop() == 0

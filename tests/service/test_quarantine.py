@@ -1,6 +1,7 @@
 """One bandit's row is damaged: the others go on, nothing of it is touched, and there is a way on."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,11 @@ def test_nothing_of_a_quarantined_bandit_is_served_or_written(store: Store) -> N
             assert DAMAGED in desk.health.quarantined["shop"]
             assert [(info.name, info.quarantined) for info in desk.bandits()] == [("news", False), ("shop", True)]
             for ask in (
-                lambda desk=desk: desk.decide("shop", OFFERS),
-                lambda desk=desk: desk.convert("shop", [Conversion(ids[0])]),
-                lambda desk=desk: desk.info("shop"),
-                lambda desk=desk: desk.stats("shop"),
-                lambda desk=desk: desk.create("shop", SPEC),
+                partial(desk.decide, "shop", OFFERS),
+                partial(desk.convert, "shop", [Conversion(ids[0])]),
+                partial(desk.info, "shop"),
+                partial(desk.stats, "shop"),
+                partial(desk.create, "shop", SPEC),
             ):
                 with pytest.raises(QuarantinedError, match=f"bandit 'shop' is quarantined: {DAMAGED}"):
                     ask()
@@ -115,10 +116,7 @@ def test_verify_says_how_to_go_on_and_that_works(store: Store, tmp_path: Path) -
     commands = [line.split()[1:] for line in output.splitlines() if line.startswith("    latecomer ")]
     assert [command[1] for command in commands] == ["export", "replay", "delete"]
     tables = tmp_path / "tables"
-    results = [
-        run(*[str(tables) if word == "shop-tables" else word for word in command], *extra)
-        for command, extra in zip(commands, ([], [], []), strict=True)
-    ]
+    results = [run(*[tables if word == "shop-tables" else word for word in command]) for command in commands]
     assert [code for code, _ in results] == [1, 0, 0]
     assert "19 decisions and 0 reports" in results[0][1]
     assert DAMAGED in results[0][1]

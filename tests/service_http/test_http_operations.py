@@ -15,7 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from servers import Server, refusal, running
 
 from latecomer.errors import InputError
+from latecomer.service.clock import ThisMachine
 from latecomer.service.config import PREFIX, Settings, names, settings
+from latecomer.service.desk import Desk
+from latecomer.service.messages import Spec
 
 ROOT = Path(__file__).parents[2]
 ROWS = {"actions": [[0.6, 0.0], [0.0, 0.8]]}
@@ -263,8 +266,9 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, message: str)
 
 
 def test_a_mistake_in_the_environment_is_named() -> None:
-    with pytest.raises(InputError, match="port"):
-        settings(environment={"LATECOMER_PORT": "many"})
+    for variable, value in {"LATECOMER_PORT": "many", "LATECOMER_LOG_LEVEL": "loud", "LATECOMER_MAX_BODY": ""}.items():
+        with pytest.raises(InputError, match=rf"^{variable}='{value}' of the environment .* or unset it$"):
+            settings(environment={variable: value})
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
@@ -298,3 +302,33 @@ def test_the_shop_of_the_example_learns(tmp_path: Path) -> None:
     assert len(regret) == 8
     assert sum(regret[4:]) < 0.7 * sum(regret[:4])
     assert "'accepted'" in ended.stdout
+
+
+def test_what_kubernetes_injects_is_left_out_and_said(tmp_path: Path) -> None:
+    """For a service named latecomer every pod gets LATECOMER_PORT=tcp://…, and nobody meant the setting."""
+    injected = {"LATECOMER_PORT": "tcp://10.0.0.1:80", "LATECOMER_SERVICE_PORT": "80"}
+    assert settings(environment=injected).port == Settings().port
+    with running(tmp_path / "a.db", LATECOMER_PORT=injected["LATECOMER_PORT"]) as server:
+        (said,) = server.said("a variable that Kubernetes has set is ignored")
+        assert (said["variable"], said["value"]) == ("LATECOMER_PORT", "tcp://10.0.0.1:80")
+        assert "enableServiceLinks: false" in said["remedy"]
+        assert server.http.get("/readyz").status_code == 200
+
+
+def test_a_store_whose_time_is_ahead_says_so(tmp_path: Path) -> None:
+    class Ahead(ThisMachine):
+        def wall(self) -> int:
+            return super().wall() + 36_500 * 86_400_000_000
+
+        def boot(self) -> str:
+            return "another start"
+
+    with Desk.open(tmp_path / "a.db", clock=Ahead()) as desk:
+        desk.create("b", Spec(dim=2, window="7d", policy="OTFLinUCB"))
+    with running(tmp_path / "a.db") as server:
+        (said,) = server.said("the store's time is not the machine's")
+        assert said["level"] == "warning"
+        assert abs(said["ahead_seconds"] - 36_500 * 86_400) < 600
+        assert "latecomer log adjust-clock" in said["remedy"]
+    with running(tmp_path / "new.db") as server:
+        assert not server.said("the store's time is not the machine's")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from latecomer.errors import InputError
+from latecomer.errors import FileError, InputError
 
 app = typer.Typer(
     no_args_is_help=True, help="Verify, export and replay a store's log; delete a bandit.", rich_markup_mode=None
@@ -115,3 +115,25 @@ def delete(
     with Desk.open(store, prune=False) as desk:
         desk.delete(bandit)
     typer.echo(f"{bandit} is deleted")
+
+
+@app.command("adjust-clock")
+def adjust_clock(store: Store) -> None:
+    """Take this machine's clock for right, where the store's time is ahead of it. Stop the server first.
+
+    A clock that was far ahead once has left its stamps in the log, and the store's time goes on from there. No window
+    changes: calendar times are converted on their way in and out.
+
+    \b
+    Example:
+      latecomer log adjust-clock shop.db
+    """  # noqa: D301
+    from latecomer.service.desk import Desk  # noqa: PLC0415
+
+    if not store.is_file():
+        raise InputError(f"STORE must be a store's file; {store} is not there")
+    with Desk.open(store, prune=False) as desk:
+        ahead = desk.adjust_clock()
+    if failure := desk.health.snapshot_failure:
+        raise FileError(f"{store} could not be written: {failure}")
+    typer.echo(f"the store's time was {ahead:,.0f} s ahead of this machine's clock, and is converted from now on")

@@ -33,7 +33,7 @@ def serve(
       latecomer serve --store shop.db --port 8080
     """  # noqa: D301 - \b keeps the lines below it as they are
     try:
-        from latecomer.service.config import settings  # noqa: PLC0415 - `latecomer --help` is light
+        from latecomer.service.config import injected, settings  # noqa: PLC0415 - `latecomer --help` is light
         from latecomer.service.http.server import serve as run  # noqa: PLC0415
         from latecomer.service.logs import start_log  # noqa: PLC0415
 
@@ -47,6 +47,9 @@ def serve(
     given = {"store": store, "host": host, "port": port, "keys": keys, "log_level": log_level}
     chosen = settings(config, given=given)
     log = start_log(chosen.log_level)
+    for variable, value in injected().items():
+        remedy = "set it to a port, give --port, or set enableServiceLinks: false"
+        log.warning("a variable that Kubernetes has set is ignored", variable=variable, value=value, remedy=remedy)
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(run(chosen, log))
 

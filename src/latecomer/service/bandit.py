@@ -21,7 +21,7 @@ from latecomer.service.births import Birth
 from latecomer.service.counters import Counters
 from latecomer.service.decision_ids import DecisionIds
 from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats, Verdict
-from latecomer.service.reports import arrival, occurred_of, reports_of, value_of
+from latecomer.service.reports import arrival, in_store_time, occurred_of, reports_of, value_of
 from latecomer.service.request_index import RequestIndex
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,6 +67,8 @@ class Bandit:
         self.saved_at = birth.stamp
         """When that was begun."""
         self.saving = False
+        self.shift = 0
+        """Microseconds by which stamps are ahead of the calendar."""
         self.forgotten = 0
         """Up to which round the log has been pruned."""
         self.ids = DecisionIds(birth.skipped)
@@ -102,13 +104,13 @@ class Bandit:
 
     def answer(self, round: int, *, index: int, score: float, stamp: int, label: str | None) -> Answer:
         """An answer from what the log knows of it."""
-        expires_at = None if self.in_rounds else _EPOCH + timedelta(microseconds=stamp + self.span)
+        expires_at = None if self.in_rounds else _EPOCH + timedelta(microseconds=stamp + self.span - self.shift)
         return Answer(self.ids.id_of(round), index, label, round, score, expires_at)
 
     def convert(self, conversions: Sequence[Conversion], now: int) -> tuple[list[Verdict], bytes]:
         """Credit conversions in their order: the verdicts, and what the log should say."""
         values = np.array([value_of(conversion.value, i) for i, conversion in enumerate(conversions)])
-        rounds, occurred = self._rounds(conversions), occurred_of(conversions)
+        rounds, occurred = self._rounds(conversions), in_store_time(occurred_of(conversions), self.shift)
         self.is_moving = True
         verdicts, delays = recorded.credit(self.learner, rounds, values, arrival(occurred, now))
         self.counters.add_conversions(verdicts, delays)
@@ -118,7 +120,7 @@ class Bandit:
 
     def revoke(self, revocations: Sequence[Revocation], now: int) -> tuple[list[Verdict], bytes]:
         """Take conversions back in their order: the verdicts, and what the log should say."""
-        rounds, occurred = self._rounds(revocations), occurred_of(revocations)
+        rounds, occurred = self._rounds(revocations), in_store_time(occurred_of(revocations), self.shift)
         stamps = arrival(occurred, now)
         self.is_moving = True
         verdicts = self.taken_back(rounds, stamps)

@@ -5,6 +5,10 @@ when a file is first opened after a start of the machine, and kept in the file; 
 month ahead or back closes no window early, neither in one process nor from one to the next. After a restart of the
 machine the wall clock is asked anew, and believed unless it lies before the latest stamp of the log: then time goes on
 from there.
+
+Where a wrong clock was believed once, the desk's time stays ahead of the calendar for ever: it cannot go back without
+breaking windows. `adjust` accepts that: the difference becomes the `shift`, calendar times are converted by it on their
+way in and out, and time itself goes on as it was.
 """
 
 import time
@@ -60,15 +64,17 @@ class DeskClock:
         The latest stamp of the log: time goes on from there.
     boot, offset
         What an earlier clock of the same file had.
+    shift
+        Microseconds by which the desk's time is known to be ahead of the calendar.
     """
 
-    def __init__(self, machine: Machine, *, latest: int, boot: str = "", offset: int = 0) -> None:
+    def __init__(self, machine: Machine, *, latest: int, boot: str = "", offset: int = 0, shift: int = 0) -> None:
         if not hasattr(machine, "running"):
             raise InputError(f"clock must be a latecomer.service.clock.Machine; got {machine!r}")
         self._machine = machine
-        self.boot = machine.boot()
+        self.boot, self.shift = machine.boot(), shift
         same_start = bool(boot) and boot == self.boot
-        self.offset = offset if same_start else machine.wall() - machine.running()
+        self.offset = offset if same_start else machine.wall() + shift - machine.running()
         self.offset += max(0, latest - self.now())
 
     def now(self) -> int:
@@ -76,5 +82,11 @@ class DeskClock:
         return self._machine.running() + self.offset
 
     def ahead(self) -> float:
-        """Seconds by which the desk's time is ahead of the wall clock."""
-        return (self.now() - self._machine.wall()) / 1e6
+        """Seconds by which the desk's time is ahead of the wall clock, beyond the shift."""
+        return (self.now() - self._machine.wall() - self.shift) / 1e6
+
+    def adjust(self) -> float:
+        """Take the wall clock for right: the difference is added to the shift. Return it in seconds."""
+        ahead = self.ahead()
+        self.shift = self.now() - self._machine.wall()
+        return ahead

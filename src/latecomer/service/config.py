@@ -14,6 +14,8 @@ from latecomer.errors import InputError
 PREFIX = "LATECOMER_"
 """`LATECOMER_PORT` is the environment's name for `port`."""
 
+_PORT = f"{PREFIX}PORT"
+
 Count = Annotated[int, Meta(ge=1, le=1 << 40)]
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
 
@@ -55,9 +57,8 @@ def settings(
     >>> settings(environment={"LATECOMER_PORT": "9000"}).port
     9000
     """
-    environment = os.environ if environment is None else environment
     found = _from_file(file) if file is not None else {}
-    found |= _from_environment(environment)
+    found |= _from_environment(os.environ if environment is None else environment)
     found |= {name: value for name, value in (given or {}).items() if value is not None}
     return _checked(found, "a setting")
 
@@ -74,7 +75,38 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    return {name: environment[PREFIX + name.upper()] for name in names() if PREFIX + name.upper() in environment}
+    found = {}
+    for name in names():
+        variable = PREFIX + name.upper()
+        if variable in environment and not _is_injected(variable, environment):
+            found[name] = environment[variable]
+            _check_variable(variable, name, environment[variable])
+    return found
+
+
+def _check_variable(variable: str, name: str, value: str) -> None:
+    try:
+        msgspec.convert({name: value}, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        rule, default = str(error).partition(" - at ")[0], getattr(Settings(), name)
+        raise InputError(
+            f"{variable}={value!r} of the environment is wrong: {rule}; give a value such as {default!r}, or unset it"
+        ) from None
+
+
+def _is_injected(variable: str, environment: Mapping[str, str]) -> bool:
+    """Kubernetes gives every pod LATECOMER_PORT=tcp://… where a service is named latecomer: nobody meant our port."""
+    return variable == _PORT and environment[variable].startswith("tcp://")
+
+
+def injected(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables of the environment that are left out, for Kubernetes has set them and not the operator.
+
+    >>> injected({"LATECOMER_PORT": "tcp://10.0.0.1:80", "LATECOMER_HOST": "0.0.0.0"})
+    {'LATECOMER_PORT': 'tcp://10.0.0.1:80'}
+    """
+    found = os.environ if environment is None else environment
+    return {variable: value for variable, value in found.items() if _is_injected(variable, found)}
 
 
 def names() -> tuple[str, ...]:

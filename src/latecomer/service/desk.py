@@ -15,16 +15,16 @@ import apsw
 import msgspec
 import numpy.typing as npt
 
-from latecomer.errors import DamagedFileError, LatecomerError, StoreError
+from latecomer.errors import DamagedFileError, LatecomerError, NoRoomError, StoreError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
 from latecomer.service.births import warm_up
 from latecomer.service.chores import Work
-from latecomer.service.clock import Machine, ThisMachine
-from latecomer.service.files import Closing, clock_of, made_once, recalled_retention, remembering
+from latecomer.service.clock import DeskClock, Machine, ThisMachine
+from latecomer.service.files import Closing, clock_of, made_once, recalled_retention, remember_clock, remembering
 from latecomer.service.folding import moved_by
 from latecomer.service.keeping import Keeper
-from latecomer.service.log import DESK, connect, unreadable
+from latecomer.service.log import DESK, connect, connect_unchanging, unreadable
 from latecomer.service.messages import Answer, Conversion, Health, Revocation, Verdict
 from latecomer.service.owner import Owner
 from latecomer.service.pruning import strangers
@@ -42,27 +42,30 @@ class Desk(Roster, Closing):
 
     def __init__(
         self,
-        connection: apsw.Connection,
-        reader: apsw.Connection,
+        path: Path,
         owner: Owner,
         *,
         clock: Machine,
         every: int,
-        keep: int | None,
+        prune: bool,
     ) -> None:
+        connection, reader, full = _connections(path)
         heads: Heads = {}
         found, free = births(connection, heads)
         bandits, quarantined = recover(connection, found.values(), heads)
         desk_clock = clock_of(connection, clock, max((bandit.stamp for bandit in bandits.values()), default=0))
-        self._connection, self.reader, self._owner = connection, reader, owner
         lock = RLock()
-        writer = Writer(connection, lock, heads)
-        keeper = Keeper(writer, every=every, retention=keep)
+        self._path, self._connection, self.reader, self._owner = path, connection, reader, owner
+        self._lock, self._clock = lock, desk_clock  # the writer may need them at once
+        kept, deleted = recalled_retention(connection), strangers(reader, set(found))
+        failure = full or _kept_clock(connection, desk_clock)
+        writer = Writer(connection, lock, heads, prepare=self._prepare if failure else None, failure=failure)
+        keeper = Keeper(writer, every=every, retention=retention_of(kept) if prune else None)
         super().__init__(bandits, quarantined, free, clock=desk_clock, lock=lock, writer=writer, keeper=keeper)
         for bandit in bandits.values():
-            bandit.saved_at = desk_clock.now()
+            bandit.saved_at, bandit.shift = desk_clock.now(), desk_clock.shift
             warm_up(bandit.learner)
-        for number in strangers(reader, set(found)):
+        for number in deleted:
             self._remove(number)
 
     @classmethod
@@ -96,10 +99,7 @@ class Desk(Roster, Closing):
         owner = Owner(real := Path(os.path.realpath(path)))
         try:
             made_once(real, owner)
-            connection = connect(real, write=True)
-            reader = connect(real, write=False)
-            keep = retention_of(recalled_retention(connection)) if prune else None
-            desk = cls(connection, reader, owner, clock=clock or ThisMachine(), every=snapshot_every, keep=keep)
+            desk = cls(real, owner, clock=clock or ThisMachine(), every=snapshot_every, prune=prune)
         except (apsw.Error, UnicodeDecodeError, TypeError) as error:  # the latter where a damaged row has odd columns
             owner.release()
             raise unreadable(real, error) from error
@@ -107,8 +107,21 @@ class Desk(Roster, Closing):
             owner.release()
             raise
         if prune and retention is not None:
-            desk.keep(retention)
+            desk._keep(retention)
         return desk
+
+    def _prepare(self) -> apsw.Connection:
+        """Connect as an owner should, once there is room for it; in the writer's thread."""
+        if self._connection is self.reader:
+            connection, reader, failure = _connections(self._path)
+            if failure is not None:
+                reader.close()
+                raise failure
+            with self._lock:
+                self.reader.close()
+                self._connection, self.reader = connection, reader
+        remember_clock(self._connection, self._clock)
+        return self._connection
 
     # ---- events ----
 
@@ -220,10 +233,29 @@ class Desk(Roster, Closing):
 
     def keep(self, retention: str) -> None:
         """How long decisions stay in the log after their window, from now on ("7d", "forever"); the file remembers."""
-        self._keeper.retention = retention_of(retention)
+        retention_of(retention)
         with self._lock:
             self._check_open()
+            self._keep(retention)
+
+    def _keep(self, retention: str) -> None:
+        with self._lock:
+            self._keeper.retention = retention_of(retention)
             self._writer.cut(Work(lambda connection: remembering(connection, retention=retention), ("retention", DESK)))
+
+    def adjust_clock(self) -> float:
+        """Take the machine's clock for right from now on; return by how many seconds the desk's time was ahead of it.
+
+        The desk's time goes on as it was, so that windows stay what they are; what is said of the calendar changes.
+        """
+        with self._lock:
+            self._check_open()
+            ahead = self._clock.adjust()
+            for bandit in self._bandits.values():
+                bandit.shift = self._clock.shift
+            shift = str(self._clock.shift)
+            self._writer.cut(Work(lambda connection: remembering(connection, shift=shift), ("clock", DESK)))
+        return ahead
 
     def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble) -> None:
         """Be told by the writer's thread: of each commit, and when commits begin to fail, and work again."""
@@ -242,3 +274,21 @@ class Desk(Roster, Closing):
         self.reader.close()
         self._connection.close()
         self._owner.release()
+
+
+def _connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, NoRoomError | None]:
+    """One to write with and one to read with; on a full disk one and the same, which cannot write, and why."""
+    try:
+        return connect(path, write=True), connect(path, write=False), None
+    except NoRoomError as error:
+        connection = connect_unchanging(path)
+        return connection, connection, error
+
+
+def _kept_clock(connection: apsw.Connection, clock: DeskClock) -> Exception | None:
+    """Remember the time before anything is stamped with it; why not, on a full disk."""
+    try:
+        remember_clock(connection, clock)
+    except (apsw.FullError, apsw.IOError) as error:
+        return error
+    return None

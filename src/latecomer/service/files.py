@@ -31,11 +31,15 @@ def made_once(path: Path, owner: Owner) -> None:
 
 
 def clock_of(connection: apsw.Connection, machine: Machine, latest: int) -> DeskClock:
-    """Time as the file knows it, and the file's knowledge renewed."""
+    """Time as the file knows it."""
     boot, offset = _recalled(connection, "boot", ""), _recalled(connection, "offset", "0")
-    clock = DeskClock(machine, latest=latest, boot=boot, offset=int(offset))
+    shift = _recalled(connection, "shift", "0")
+    return DeskClock(machine, latest=latest, boot=boot, offset=int(offset), shift=int(shift))
+
+
+def remember_clock(connection: apsw.Connection, clock: DeskClock) -> None:
+    """Renew what the file knows of the time, before anything is stamped with it."""
     next(remembering(connection, boot=clock.boot, offset=str(clock.offset)))
-    return clock
 
 
 def recalled_retention(connection: apsw.Connection) -> str:

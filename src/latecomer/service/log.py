@@ -17,7 +17,7 @@ from typing import Any
 import apsw
 from msgspec import Struct
 
-from latecomer.errors import DamagedFileError, FileError, NewerFileError
+from latecomer.errors import DamagedFileError, FileError, NewerFileError, NoRoomError
 
 FORMAT = 4
 _APPLICATION = 0x4C617465  # "Late"
@@ -130,6 +130,25 @@ def connect(path: str | PathLike[str], *, write: bool) -> apsw.Connection:
         connection.pragma("journal_size_limit", 64 << 20)
         connection.pragma("query_only", not write)
         _check_format(connection, fspath(path))
+        if connection.pragma("journal_mode") != "wal":
+            raise DamagedFileError(f"{fspath(path)} is not kept with a write-ahead log: restore it from a copy")
+    except apsw.Error as error:
+        raise unreadable(path, error) from error
+    return connection
+
+
+def connect_unchanging(path: Path) -> apsw.Connection:
+    """A connection to a log that nobody writes to, for its owner: it needs no room on the disk, and cannot write.
+
+    It does not look at the write-ahead log: `NoRoomError` where there is one.
+    """
+    ahead = Path(f"{path}-wal")
+    if ahead.exists() and ahead.stat().st_size:
+        raise NoRoomError(f"{path} cannot be read with {ahead.name} on a disk that is full: make room on it")
+    try:
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags)
+        _check_format(connection, fspath(path))
     except apsw.Error as error:
         raise unreadable(path, error) from error
     return connection
@@ -145,14 +164,14 @@ def _check_format(connection: apsw.Connection, name: str) -> None:
         raise FileError(
             f"{name} has format {version}, from before the first release, which nobody reads: begin a new one"
         )
-    if connection.pragma("journal_mode") != "wal":
-        raise DamagedFileError(f"{name} is not kept with a write-ahead log: restore it from a copy")
 
 
 def unreadable(path: str | PathLike[str], error: Exception) -> FileError:
     """What SQLite found, in our words."""
     if not isinstance(error, apsw.Error) or isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return DamagedFileError(f"{fspath(path)} is damaged: {error}; restore it from a copy")
+    if isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
+        return NoRoomError(f"{fspath(path)} cannot be opened: {error}; make room on the disk")
     return FileError(f"{fspath(path)} cannot be read: {error}")
 
 

@@ -1,5 +1,6 @@
 """One owner at a time: a lock on a file beside the log, which the system itself releases when its holder ends."""
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -32,7 +33,7 @@ class Owner:
             raise OwnedError(
                 f"{path} is owned by process {pid}: a log has one owner at a time; stop that one, or ask it over HTTP"
             ) from None
-        os.pwrite(self._file, f"{os.getpid()}".encode().ljust(_PID), 0)
+        self._note(f"{os.getpid()}".encode().ljust(_PID), 0)
 
     @property
     def has_made(self) -> bool:
@@ -41,10 +42,18 @@ class Owner:
 
     def note_made(self) -> None:
         """Remember it."""
-        os.pwrite(self._file, _MADE, _PID)
+        self._note(_MADE, _PID)
         os.fsync(self._file)
 
     def release(self) -> None:
         """Let the next one have it. The file stays: removing it could part two owners."""
-        os.pwrite(self._file, b" " * _PID, 0)
+        self._note(b" " * _PID, 0)
         os.close(self._file)
+
+    def _note(self, text: bytes, at: int) -> None:
+        """Write it down; on a full disk it is left, for the lock alone says who owns the log."""
+        try:
+            os.pwrite(self._file, text, at)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise

@@ -18,7 +18,7 @@ from latecomer.service.births import Birth
 from latecomer.service.events import Events
 from latecomer.service.log import DESK, GENESIS, Row, damaged, first_row, row_at, row_of_round, rows, seq_of
 from latecomer.service.request_index import RequestIndex
-from latecomer.service.request_segments import load
+from latecomer.service.request_segments import load, remove_all
 from latecomer.service.request_writer import flush
 from latecomer.service.snapshots import keys, read
 from latecomer.service.writer import Heads
@@ -114,6 +114,8 @@ def index_requests(connection: apsw.Connection, bandit: Bandit) -> None:
     """Make the index of request ids anew from the log, where it lacks some or has some that the log has not."""
     if bandit.requests.is_whole and bandit.requests.indexed <= bandit.rounds:
         return
+    with suppress(apsw.FullError, apsw.IOError):
+        deque(remove_all(connection, bandit.number), 0)
     index = bandit.requests = RequestIndex()
     first = first_row(connection, bandit.number)
     after = first.first - 1 if first else 0

@@ -40,6 +40,11 @@ def _stamp(moment: datetime | None) -> int:
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
 
 
+def in_store_time(occurred: Integers, shift: int) -> Integers:
+    """Calendar times as stamps of a store whose time is `shift` microseconds ahead of the calendar."""
+    return np.where(occurred == events.NOT_SAID, occurred, occurred + shift) if shift else occurred
+
+
 def reports_of(
     dtype: np.dtype[np.void], kind: int, verdicts: Integers, rounds: Integers, occurred: Integers, now: int
 ) -> events.Records:

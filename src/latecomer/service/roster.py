@@ -86,6 +86,7 @@ class Roster:
         birth = new_birth(self._free, name, spec, asked=asked, stamp=self._clock.now(), skipped=skipped)
         created = birth.event()
         bandit = self._bandits[name] = Bandit(birth, birth.learner())
+        bandit.shift = self._clock.shift
         self._free += 1
         self._writer.append(DESK, created, count=1, rounds=0, stamp=birth.stamp)
         begun = bytes([events.BEGUN]) + bytes.fromhex(birth.epoch)

@@ -13,7 +13,7 @@ from threading import Condition, Event, RLock, Thread
 
 import apsw
 
-from latecomer.errors import StoreError
+from latecomer.errors import FileError, StoreError
 from latecomer.service.chores import Chores, Work, roll_back
 from latecomer.service.log import GENESIS, Row, append, sealed
 from latecomer.service.messages import Health
@@ -23,6 +23,7 @@ Heads = dict[int, tuple[int, bytes]]
 """The latest row of each chain: its number and its checksum."""
 OnCommit = Callable[[int, int, float], None]
 """Its events, bytes and seconds."""
+Prepare = Callable[[], apsw.Connection]
 OnTrouble = Callable[[str | None], None]
 """Why commits fail, or None once they do no longer."""
 _FEW = 4
@@ -73,16 +74,27 @@ class Writer:
         The latest row of each chain.
     retry
         Seconds between two attempts at a commit that fails.
+    prepare, failure
+        What has to succeed first, and why it could not yet, on a full disk; it gives the connection to write with.
     gather
         Seconds that a busy desk's batch is left to grow: every commit costs a hand-over of Python's lock. Where the
         last batch had but a few events, nobody waits.
     """
 
     def __init__(
-        self, connection: apsw.Connection, lock: RLock, heads: Heads, *, retry: float = 0.5, gather: float = 0.002
+        self,
+        connection: apsw.Connection,
+        lock: RLock,
+        heads: Heads,
+        *,
+        retry: float = 0.5,
+        gather: float = 0.002,
+        prepare: Prepare | None = None,
+        failure: Exception | None = None,
     ) -> None:
         self.heads = heads
-        self.failure: str | None = None
+        self.failure: str | None = None if failure is None else _refusal(failure)
+        self._prepare = prepare
         self.commits, self.events, self.bytes, self.seconds = 0, 0, 0, 0.0
         self.on_commit: OnCommit | None = None
         self.on_trouble: OnTrouble | None = None
@@ -174,10 +186,27 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            self._work()
+            if self._is_prepared():
+                self._work()
         except BaseException as error:
             self._fail(error)  # whoever waits must hear of it
             raise
+
+    def _is_prepared(self) -> bool:
+        """Prepare, however many attempts it takes; False where the desk is closed before that."""
+        while self._prepare is not None:
+            try:
+                self._connection, self._prepare = self._prepare(), None
+            except (apsw.Error, OSError, FileError) as error:
+                self._fail(error)
+                if self._stopping:
+                    return False
+                time.sleep(self._retry)
+                continue
+            self.chores, self.failure = Chores(self._connection), None
+            if self.on_trouble:
+                self.on_trouble(None)
+        return True
 
     def _work(self) -> None:
         while True:
@@ -257,7 +286,7 @@ class Writer:
     def _fail(self, error: BaseException) -> None:
         with self._lock:
             is_news = self.failure is None
-            self.failure = f"the log cannot be written: {error}; nothing new is decided or credited until it can"
+            self.failure = _refusal(error)
             waiters = [waiter for batch in self._uncommitted for waiter in batch.waiters]
             for batch in self._uncommitted:
                 batch.waiters = []
@@ -265,3 +294,7 @@ class Writer:
         tell(waiters, self.failure)
         if is_news and self.on_trouble:
             self.on_trouble(self.failure)
+
+
+def _refusal(error: BaseException) -> str:
+    return f"the log cannot be written: {error}; nothing new is decided or credited until it can"

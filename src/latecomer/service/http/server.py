@@ -25,6 +25,8 @@ from latecomer.service.metrics import Metrics
 
 _FAREWELL = 1.0
 """Seconds for the answers of those who are cut off."""
+_CLOCK_TOLERANCE = 60.0
+"""Seconds that the store's time may differ from the machine's without a word."""
 Extra = Callable[[Reception], Mapping[str, Respond]]
 """Responders that only a benchmark adds."""
 
@@ -48,6 +50,11 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
     try:
         metrics = Metrics(desk)
         desk.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log))
+        if failure := desk.health.failure:
+            _say_trouble(log, failure)
+        if abs(ahead := desk.health.clock_offset) > _CLOCK_TOLERANCE:
+            remedy = f"where the machine's clock is right: stop the server, latecomer log adjust-clock {settings.store}"
+            log.warning("the store's time is not the machine's", ahead_seconds=round(ahead), remedy=remedy)
         for name, why in desk.quarantined.items():
             remedy = f"latecomer log verify {settings.store}"
             log.error("bandit quarantined, the others are served", bandit=name, why=why, remedy=remedy)

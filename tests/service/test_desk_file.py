@@ -120,7 +120,8 @@ def test_a_bad_retention_leaves_no_file(path: Path) -> None:
 @pytest.mark.parametrize("name", ["boot", "offset", "retention", "shift"])
 def test_what_a_file_remembers_is_sealed(path: Path, name: str) -> None:
     """A flipped digit is not another clock, nor another retention."""
-    Desk.open(path, retention="30d").close()
+    with Desk.open(path, retention="30d") as desk:
+        desk.adjust_clock()
     connection = connect(path, write=True)
     connection.execute("UPDATE setting SET value = '1' || substr(value, 2) WHERE name = ?", (name,))
     connection.execute("UPDATE setting SET value = '2' || substr(value, 2) WHERE name = ? AND value LIKE '1%'", (name,))

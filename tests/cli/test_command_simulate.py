@@ -63,7 +63,7 @@ def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path
     assert names(folder) == FILES
     assert ended.stderr == ""
     assert "Pseudo-regret at round 2000, runs = 2, seed = 0" in ended.stdout
-    assert "sampler, short window" in ended.stdout
+    assert "recommended, short window" in ended.stdout
     assert (folder / "regret.png").read_bytes().startswith(b"\x89PNG")
 
     delays = lc.delays.Mixture(
@@ -71,15 +71,25 @@ def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path
     )
     world = lc.World(theta=np.full(5, 5**-0.5), actions=lc.actions.Uniform(10), delays=delays)
     policies = {
-        "optimist": lc.OTFLinUCB(5, 200, exploration=0.1),
-        "sampler": lc.OTFLinTS(5, 200),
-        "sampler, short window": lc.OTFLinTS(5, 20),
-        "impatient": lc.LinUCB(5, 200, exploration=0.1),
+        "recommended": lc.recommended(5, 200),
+        "recommended, short window": lc.recommended(5, 20),
+        "OTFLinUCB, scaled": lc.OTFLinUCB(5, 200, exploration=0.1),
+        "OTFLinTS": lc.OTFLinTS(5, 200),
+        "LinUCB, scaled": lc.LinUCB(5, 200, exploration=0.1),
         "random": lc.Uniform(5, 200),
     }
     direct = lc.simulate(world, policies, horizon=2000, runs=2, seed=0)
     assert_frame_equal(pl.read_parquet(folder / "regret.parquet"), direct.to_frame(), check_exact=True)
     assert_frame_equal(pl.read_csv(folder / "summary.csv"), direct.summary())
+
+
+def test_the_example_shows_what_we_recommend_doing_no_worse_than_plain_linucb_and_chance() -> None:
+    described = description.read(EXAMPLE)
+    policies = {name: described.policies[name] for name in ("recommended", "LinUCB, scaled", "random")}
+    how = {"horizon": described.horizon, "runs": described.runs, "seed": described.seed}
+    result = lc.simulate(described.world, policies, **how, progress=False)
+    means = {name: result.final(name).mean() for name in policies}
+    assert means["recommended"] <= means["LinUCB, scaled"] <= means["random"], means
 
 
 def test_the_file_says_how_much_and_the_command_line_has_the_last_word(small: Path, tmp_path: Path) -> None:

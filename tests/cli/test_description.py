@@ -18,6 +18,7 @@ THETA = 'theta = { dim = 5, value = "uniform" }'
 ACTIONS = 'actions = { law = "binary", count = 3 }'
 DELAYS = 'delays = { law = "geometric", mean = 5 }'
 POLICY = '[policies.ucb]\npolicy = "OTFLinUCB"\nwindow = 10'
+OURS = "[policies.ours]\npolicy = 'recommended'\nwindow = 10"
 
 
 def text(*, top: str = "horizon = 50", world: str = f"{THETA}\n{ACTIONS}\n{DELAYS}", policies: str = POLICY) -> str:
@@ -119,11 +120,16 @@ def test_an_empirical_law_from_a_list() -> None:
 
 
 def test_every_policy_by_name() -> None:
-    names = list(description.POLICIES)
+    names = [name for name in description.POLICIES if name != "recommended"]  # a function: it has a test of its own
     made = described(text(policies="\n".join(f'[policies."{n} here"]\npolicy = "{n}"\nwindow = 9' for n in names)))
     assert [type(policy).__name__ for policy in made.policies.values()] == names
     assert [name.removesuffix(" here") for name in made.policies] == names
     assert {ReleasedUCB, ReleasedTS} <= {type(policy) for policy in made.policies.values()}
+
+
+def test_recommended_by_name_is_what_the_library_recommends() -> None:
+    made = described(text(policies=OURS)).policies["ours"]
+    assert repr(made) == repr(lc.recommended(5, 10))
 
 
 def test_parameters_reach_the_policy() -> None:
@@ -134,7 +140,7 @@ def test_parameters_reach_the_policy() -> None:
 
 
 def test_the_example_is_whole_and_so_are_its_alternatives() -> None:
-    assert len(description.read(EXAMPLE).policies) == 5
+    assert len(description.read(EXAMPLE).policies) == 6
     lines = re.findall(r"^# ((actions|delays) = [\[{].*)$", EXAMPLE.read_text(), re.MULTILINE)
     assert len(lines) == 8
     for line, key in lines:
@@ -235,8 +241,16 @@ REFUSED = [
     (text(policies=""), "policies is missing: a description needs it"),
     (text(policies="[policies]"), r"policies must hold at least one table, \[policies.NAME\]; got none"),
     (text(policies="[policies]\nucb = 3"), r"policies.ucb must be a table, \[policies.ucb\]; got 3"),
-    (text(policies="[policies.ucb]\nwindow = 1"), "policies.ucb.policy is missing: it must be one of 'OTFLinUCB', .*"),
+    (text(policies="[policies.ucb]\nwindow = 1"), "policies.ucb.policy is missing: it must be one of 'recommended', 'OTFLinUCB', .*"),
     (text(policies="[policies.ucb]\npolicy = 'OTFLinUCB'"), "policies.ucb.window is missing: OTFLinUCB needs it"),
+    (text(policies="[policies.ours]\npolicy = 'recommended'"), "policies.ours.window is missing: recommended needs it"),
+    (text(policies=OURS.replace("'rec", "'Rec")), "policies.ours.policy must be .*; did you mean 'recommended'?"),
+    (text(policies=f"{OURS}\nseed = 5"), "policies.ours.seed must be left out: the seed at the top .*"),
+    (text(policies=f"{OURS}\ndim = 5"), "policies.ours.dim must be left out: it follows from world.theta"),
+    (
+        text(policies=f"{OURS}\nexploration = 0.1"),
+        "policies.ours.exploration is not a key of recommended, which has 'policy', 'window'",
+    ),
     (text(policies=POLICY.replace("OTF", "otf")), "policies.ucb.policy must be .*; did you mean 'OTFLinUCB'?"),
     (
         text(policies=f"{POLICY}\nwidth = 'wide'"),

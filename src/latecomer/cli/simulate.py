@@ -38,8 +38,8 @@ def simulate(
       theta = { dim = 5, value = "uniform" }  # or a list
       actions = { law = "binary", count = 10 }
       delays = { law = "geometric", mean = 100 }
-      [policies.ucb]
-      policy = "OTFLinUCB"
+      [policies.ours]
+      policy = "recommended"  # or a class, such as "OTFLinUCB"
       window = 100
 
     \b

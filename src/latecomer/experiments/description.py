@@ -23,6 +23,7 @@ from latecomer.experiments.released import ReleasedTS, ReleasedUCB
 from latecomer.experiments.tables import check_keys, choice, full_key, list_of, located, table_of
 from latecomer.policies import catalogue
 from latecomer.policies.learner import Learner
+from latecomer.policies.recommended import recommended
 from latecomer.simulation import actions
 from latecomer.simulation.world import World
 
@@ -50,6 +51,7 @@ DELAYS: Makers[delays.DelayLaw] = {
     "drift": delays.Drift,
 }
 POLICIES: Makers[Learner] = {
+    "recommended": recommended,
     **{name: catalogue.policy_class(name) for name in catalogue.POLICIES},
     "ReleasedUCB": ReleasedUCB,
     "ReleasedTS": ReleasedTS,

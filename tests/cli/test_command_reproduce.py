@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 SECTIONS = (
     "figure-1",
@@ -18,6 +19,7 @@ SECTIONS = (
     "theorems-2-and-3",
     "effect-of-m",
     "effect-of-delay",
+    "beyond-the-paper",
 )
 COLUMNS = (
     "timestamp uid campaign conversion conversion_timestamp conversion_id attribution click click_pos click_nb cost cpo"
@@ -70,6 +72,26 @@ def test_everything_is_there(tmp_path: Path) -> None:
     curves = pl.read_parquet(folder / "figure-1.parquet")
     assert curves.select("actions", "window", "mean_delay").n_unique() == 6
     assert curves["policy"].n_unique() == 6
+    assert "recommended (ours)" in done.stdout, "in the table at the end"
+    _check_what_is_ours(folder, page)
+
+
+def _check_what_is_ours(folder: Path, page: str) -> None:
+    """`recommended` is named as ours, in all of the paper's worlds, with what to know; and is not in its figures."""
+    section = page[page.index('<section id="beyond-the-paper">') :]
+    for words in ("latecomer.recommended", "This section is not a reproduction", "No theorem", "were chosen over"):
+        assert words in section, words
+    curves = pl.read_parquet(folder / "beyond-the-paper.parquet")
+    ours = curves.filter(policy="recommended (ours)")
+    assert ours.select("actions", "window", "mean_delay").n_unique() == 8
+    for actions, window, mean_delay in (("B", 100, 100), ("U", 500, 100)):
+        panel = {"actions": actions, "window": window, "mean_delay": mean_delay}
+        for name in ("uniform play", "OTFLinUCB, as released"):
+            twin = pl.read_parquet(folder / "figure-1.parquet").filter(policy=name, **panel)
+            assert_frame_equal(curves.filter(policy=name, **panel), twin)
+    assert not any("ours" in name for name in pl.read_csv(folder / "figure-1.csv")["policy"])
+    for name in ("effect-of-m", "effect-of-delay"):
+        assert "recommended (ours)" in pl.read_csv(folder / f"{name}.csv").columns
 
 
 def test_the_same_seed_gives_the_same_numbers_and_the_file_is_read(tmp_path: Path) -> None:
@@ -100,7 +122,7 @@ def test_ctrl_c_leaves_the_sections_that_are_done(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
         assert process.wait(120) == 130
-    assert re.search(r"interrupted: 2 of 7 sections are in\s+report/report.html", rest)
+    assert re.search(r"interrupted: 2 of 8 sections are in\s+report/report.html", rest)
     page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     assert page.count("<section") == 2
     assert page.rstrip().endswith("</html>")

@@ -241,7 +241,10 @@ REFUSED = [
     (text(policies=""), "policies is missing: a description needs it"),
     (text(policies="[policies]"), r"policies must hold at least one table, \[policies.NAME\]; got none"),
     (text(policies="[policies]\nucb = 3"), r"policies.ucb must be a table, \[policies.ucb\]; got 3"),
-    (text(policies="[policies.ucb]\nwindow = 1"), "policies.ucb.policy is missing: it must be one of 'recommended', 'OTFLinUCB', .*"),
+    (
+        text(policies="[policies.ucb]\nwindow = 1"),
+        "policies.ucb.policy is missing: it must be one of 'recommended', 'OTFLinUCB', .*",
+    ),
     (text(policies="[policies.ucb]\npolicy = 'OTFLinUCB'"), "policies.ucb.window is missing: OTFLinUCB needs it"),
     (text(policies="[policies.ours]\npolicy = 'recommended'"), "policies.ours.window is missing: recommended needs it"),
     (text(policies=OURS.replace("'rec", "'Rec")), "policies.ours.policy must be .*; did you mean 'recommended'?"),

@@ -74,3 +74,14 @@ def test_the_theorems_index_is_worse_than_uniform_play(
 def test_buffered_explores_no_less_than_exact(results: dict[tuple[str, int, int], Result]) -> None:
     result = results["B", 500, 100]
     assert result.final(paper.UCB_BUFFERED).mean() > result.final(paper.UCB).mean()
+
+
+@pytest.mark.parametrize("law", paper.LAWS)
+def test_in_the_papers_worlds_what_we_recommend_ends_below_chance_and_the_paper(law: str) -> None:
+    """The report's last section: the first two panels, where the window keeps enough to learn from."""
+    for experiment in paper.beyond(law)[:2]:
+        how = {"horizon": experiment.horizon, "runs": 20, "seed": 1}
+        result = simulate(experiment.world, experiment.policies, **how, progress=False)
+        ours = result.final(paper.OURS).mean()
+        for name in (*paper.RIVALS, paper.UNIFORM):
+            assert ours < result.final(name).mean(), name

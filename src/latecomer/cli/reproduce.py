@@ -32,7 +32,7 @@ def reproduce(
     from latecomer.cli.engine import engine_of  # noqa: PLC0415
     from latecomer.cli.folder import writable  # noqa: PLC0415
     from latecomer.experiments.reproduce import reproduce as run  # noqa: PLC0415
-    from latecomer.experiments.sections import Setting  # noqa: PLC0415
+    from latecomer.experiments.setting import Setting  # noqa: PLC0415
 
     setting = Setting(
         runs=min(runs, 10) if quick else runs,

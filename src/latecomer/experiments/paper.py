@@ -1,4 +1,4 @@
-"""The source's experiments as data: worlds, policies, horizons."""
+"""The paper's experiments as data: worlds, policies, horizons; and its worlds with our own policy in them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from latecomer.experiments.released import ReleasedTS, ReleasedUCB
 from latecomer.policies.learner import Learner
 from latecomer.policies.otf_lin_ts import OTFLinTS
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
+from latecomer.policies.recommended import recommended
 from latecomer.policies.uniform import Uniform
 from latecomer.simulation import actions
 from latecomer.simulation.world import World
@@ -27,6 +28,11 @@ LAWS: dict[str, tuple[str, actions.ActionLaw]] = {
 UNIFORM = "uniform play"
 UCB, UCB_BUFFERED, TS = "OTFLinUCB, as stated", "OTFLinUCB, buffered", "OTFLinTS, as stated"
 RELEASED_UCB, RELEASED_TS = "OTFLinUCB, as released", "OTFLinTS, as released"
+OURS = "recommended (ours)"
+RIVALS = (TS, RELEASED_UCB, RELEASED_TS)
+"""The paper's policies that can do better than uniform play at its horizons."""
+QUICK = (UCB_BUFFERED, *RIVALS, UNIFORM)
+"""All but the exact width, which takes O(m·d) a round."""
 
 
 @dataclass(frozen=True)
@@ -71,20 +77,33 @@ def figure_3(law: str, delays: DelayLaw | None = None) -> Experiment:
     return Experiment(world, policies(HEAVY_WINDOW, sigma=1.0), HEAVY_HORIZON)
 
 
-def _few(window: int) -> dict[str, Learner]:
-    every = policies(window)
-    return {name: every[name] for name in (UCB_BUFFERED, TS, RELEASED_UCB, RELEASED_TS, UNIFORM)}
+def _few(window: int, *names: str, sigma: float = 0.5) -> dict[str, Learner]:
+    """Return the paper's policies of these names, and ours."""
+    every = policies(window, sigma=sigma)
+    return {**{name: every[name] for name in names}, OURS: recommended(DIM, window)}
 
 
 def window_sweep() -> dict[int, Experiment]:
     """The effect of m at a mean delay of 100."""
     world = World(theta=theta(), actions=LAWS["B"][1], delays=Geometric(mean=100))
-    return {m: Experiment(world, _few(m), HORIZON) for m in (5, 10, 25, 50, 100, 200, 500, 1000, 2000)}
+    return {m: Experiment(world, _few(m, *QUICK), HORIZON) for m in (5, 10, 25, 50, 100, 200, 500, 1000, 2000)}
 
 
 def delay_sweep() -> dict[int, Experiment]:
     """The effect of the mean delay at m = 100."""
     return {
-        mean: Experiment(World(theta=theta(), actions=LAWS["B"][1], delays=Geometric(mean=mean)), _few(100), HORIZON)
+        mean: Experiment(
+            World(theta=theta(), actions=LAWS["B"][1], delays=Geometric(mean=mean)), _few(100, *QUICK), HORIZON
+        )
         for mean in (1, 5, 10, 25, 50, 100, 200, 500, 1000)
     }
+
+
+def beyond(law: str, delays: DelayLaw | None = None) -> list[Experiment]:
+    """Return the worlds of Figures 1 and 3 with our policy in them, beside the best of the paper's and uniform play."""
+    worlds = [(window, experiment, 0.5) for (window, _), experiment in figure_1(law).items()]
+    worlds.append((HEAVY_WINDOW, figure_3(law, delays), 1.0))
+    return [
+        Experiment(experiment.world, _few(window, *RIVALS, UNIFORM, sigma=sigma), experiment.horizon)
+        for window, experiment, sigma in worlds
+    ]

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from latecomer.experiments.paper import RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
+from latecomer.experiments.paper import OURS, RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
 from latecomer.simulation.result import Result
 
 Array = npt.NDArray[np.float64]
@@ -16,7 +16,7 @@ Array = npt.NDArray[np.float64]
 # Okabe and Ito's palette, the yellow left out: it does not show on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))  # one fewer than colours
-PAPER_POLICIES = (UCB, UCB_BUFFERED, TS, RELEASED_UCB, RELEASED_TS, UNIFORM)
+REPORT_POLICIES = (UCB, UCB_BUFFERED, TS, RELEASED_UCB, RELEASED_TS, UNIFORM, OURS)
 
 
 def figure(columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
@@ -30,9 +30,9 @@ def figure(columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float
 
 
 def style(position: int, policy: str | None = None) -> dict[str, Any]:
-    """Colour and line of the n-th thing in a plot; the source's policies look the same in every plot."""
-    if policy in PAPER_POLICIES:
-        position = PAPER_POLICIES.index(policy)
+    """Colour and line of the n-th thing in a plot; the report's policies look the same in every plot."""
+    if policy in REPORT_POLICIES:
+        position = REPORT_POLICIES.index(policy)
     return {"color": COLOURS[position % len(COLOURS)], "linestyle": STYLES[position % len(STYLES)], "linewidth": 1.7}
 
 

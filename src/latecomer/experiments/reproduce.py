@@ -9,9 +9,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from latecomer import __version__
-from latecomer.experiments import paper
+from latecomer.experiments import beyond, paper
 from latecomer.experiments.report import Report
-from latecomer.experiments.sections import SECTIONS, Setting
+from latecomer.experiments.sections import SECTIONS
+from latecomer.experiments.setting import Setting
 
 TITLE = "Linear Bandits with Stochastic Delayed Feedback, reproduced"
 
@@ -35,19 +36,22 @@ def reproduce(setting: Setting, folder: Path, console: Console) -> bool:
     except KeyboardInterrupt:
         console.print(f"[yellow]interrupted[/]: {len(tables)} of {len(SECTIONS)} sections are in {report.page}")
         return False
-    console.print(summary(tables["figure-1"]))
+    console.print(summary(tables["figure-1"], tables[beyond.NAME]))
     console.print(f"The report is {report.page}, with its numbers as CSV and Parquet beside it.")
     return True
 
 
-def summary(table: pl.DataFrame) -> Table:
-    """Figure 1 at its horizon, a column for each panel; narrow enough for any terminal."""
+def summary(table: pl.DataFrame, beyond_table: pl.DataFrame) -> Table:
+    """Figure 1 at its horizon and our policy in the same worlds, a column a panel; narrow enough for any terminal."""
     shown = Table(title=f"Mean pseudo-regret at T = {paper.HORIZON:,}; standard errors are in figure-1.csv")
     shown.add_column("actions\nm\nmean delay")
-    panels = table.partition_by("actions", "window", "mean_delay", as_dict=True)
+    panels = table.partition_by(beyond.KEY, as_dict=True)
     for law, window, mean in panels:
         shown.add_column(f"{law}\n{window}\n{mean}", justify="right")
     for policy in table["policy"].unique(maintain_order=True):
         means = (rows.filter(pl.col("policy") == policy)["mean"].item() for rows in panels.values())
         shown.add_row(policy, *(f"{mean:.0f}" for mean in means))
+    ours = {tuple(row[: len(beyond.KEY)]): row[len(beyond.KEY)] for row in beyond_table.iter_rows()}
+    shown.add_section()
+    shown.add_row(paper.OURS, *(f"{ours[panel]:.0f}" for panel in panels))
     return shown

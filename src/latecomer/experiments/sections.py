@@ -1,66 +1,19 @@
 """The sections of the reproduction: each runs its experiments, draws them, and says what was found."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from latecomer.delays import Criteo, CriteoDelays, log10_density, read_criteo
+from latecomer.delays import Criteo, log10_density
 from latecomer.experiments import paper, plots
+from latecomer.experiments.beyond import beyond_the_paper
 from latecomer.experiments.coverage import measure_coverage
 from latecomer.experiments.growth import MEAN_DELAY, WINDOW, measure_growth
 from latecomer.experiments.report import Section
+from latecomer.experiments.setting import Setting, cell, curves, finals
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
 from latecomer.simulation.result import Result
-from latecomer.simulation.simulate import Engine, simulate
-
-
-@dataclass
-class Setting:
-    """How much to run, and where; `before` is told what is about to run."""
-
-    runs: int = 100
-    seed: int = 0
-    engine: Engine | None = None
-    quick: bool = False
-    criteo: Path | None = None
-    before: Callable[[str], None] = lambda _: None
-    _read: CriteoDelays | None = field(default=None, repr=False)
-
-    def delays(self) -> CriteoDelays | None:
-        """The file's delays, where a file was given; read once."""
-        if self.criteo is not None and self._read is None:
-            self._read = read_criteo(self.criteo)
-        return self._read
-
-    def play(self, experiment: paper.Experiment, what: str) -> Result:
-        """Simulate; an interrupted simulation interrupts the report."""
-        self.before(what)
-        result = simulate(
-            experiment.world,
-            experiment.policies,
-            horizon=experiment.horizon,
-            runs=self.runs,
-            seed=self.seed,
-            engine=self.engine,
-            progress=False,
-        )
-        if not result.is_complete:
-            raise KeyboardInterrupt
-        return result
-
-
-def finals(result: Result, **key: object) -> pl.DataFrame:
-    """Mean, standard error and band at the horizon, with the columns that say which experiment this was."""
-    table = result.summary(np.array([result.horizon])).drop("round")
-    return table.select([pl.lit(value).alias(name) for name, value in key.items()] + [pl.all()])
-
-
-def curves(result: Result, **key: object) -> pl.DataFrame:
-    """The same by round."""
-    return result.summary().select([pl.lit(value).alias(name) for name, value in key.items()] + [pl.all()])
 
 
 def figure_1(setting: Setting) -> Section:
@@ -84,10 +37,6 @@ def figure_1(setting: Setting) -> Section:
     )
 
 
-def _cell(table: pl.DataFrame, policy: str, **key: object) -> float:
-    return float(table.filter(pl.col("policy") == policy, **key)["mean"].item())
-
-
 def _figure_1_text(table: pl.DataFrame) -> str:
     first = {"actions": "B", "window": 100, "mean_delay": 100}
     second = {"actions": "B", "window": 500, "mean_delay": 100}
@@ -98,16 +47,18 @@ def _figure_1_text(table: pl.DataFrame) -> str:
 
     The paper's figure shows OTFLinUCB ending near 100 in the first two panels and below OTFLinTS in all three.
     The algorithm of its theorem does neither: in the first panel (B) it ends at
-    {_cell(table, paper.UCB, **first):.0f}, where playing uniformly at random ends at
-    {_cell(table, paper.UNIFORM, **first):.0f}. At this horizon its bonus is wider than every gap between
+    {cell(table, paper.UCB, **first):.0f}, where playing uniformly at random ends at
+    {cell(table, paper.UNIFORM, **first):.0f}. At this horizon its bonus is wider than every gap between
     actions, so that it explores with more zeal than a coin. That is not a slip in this implementation: it is
     what 2f + Σ‖A_s‖ amounts to.
 
     The figure comes from the authors' released code, which differs from the paper: it takes the squared norm,
     both in the bonus and in the window's sum, which makes both shrink much faster. As released, OTFLinUCB ends
-    at {_cell(table, paper.RELEASED_UCB, **first):.0f} and {_cell(table, paper.RELEASED_UCB, **second):.0f} in
+    at {cell(table, paper.RELEASED_UCB, **first):.0f} and {cell(table, paper.RELEASED_UCB, **second):.0f} in
     the first two panels (B), and below the released OTFLinTS in all three: the paper's two claims. No theorem
     covers it.
+
+    To choose a policy for use, read the last section: what Latecomer recommends is none of these.
     """
 
 
@@ -138,8 +89,7 @@ def figure_2(setting: Setting) -> Section:
 
 def figure_3(setting: Setting) -> Section:
     """The heavy-tailed experiment, for both action laws."""
-    read = setting.delays()
-    delays = Criteo() if read is None else read.law()
+    delays = setting.heavy_delays()
     results, tables, data = {}, [], []
     for law in paper.LAWS:
         experiment = paper.figure_3(law, delays)
@@ -152,10 +102,10 @@ def figure_3(setting: Setting) -> Section:
     text = f"""
     T = 10⁴, m = 2000, delays of Figure 2 at 100 seconds a round. The window keeps τ_m = {tau:.3f} of the
     conversions and is below the mean delay, {mean:,.0f} rounds, unlike what the paper's text suggests. As
-    released, OTFLinUCB ends at {_cell(table, paper.RELEASED_UCB, actions="B"):.0f} and OTFLinTS at
-    {_cell(table, paper.RELEASED_TS, actions="B"):.0f} (B); as stated, at
-    {_cell(table, paper.UCB, actions="B"):.0f} and {_cell(table, paper.TS, actions="B"):.0f}; uniform play at
-    {_cell(table, paper.UNIFORM, actions="B"):.0f}.
+    released, OTFLinUCB ends at {cell(table, paper.RELEASED_UCB, actions="B"):.0f} and OTFLinTS at
+    {cell(table, paper.RELEASED_TS, actions="B"):.0f} (B); as stated, at
+    {cell(table, paper.UCB, actions="B"):.0f} and {cell(table, paper.TS, actions="B"):.0f}; uniform play at
+    {cell(table, paper.UNIFORM, actions="B"):.0f}.
     """
     figure = plots.regret_panels(results, columns=2)
     return Section("figure-3", "Figure 3: heavy-tailed delays", text, figure, table, pl.concat(data))
@@ -243,7 +193,8 @@ def window_effect(setting: Setting) -> Section:
     text = """
     The same delays (geometric, mean 100) under windows from 5 to 2000 rounds; actions B, T = 3000. A short
     window loses conversions: all that depends on θ̂ slows down. A long one keeps nearly all, and beyond a few
-    mean delays only adds terms to the width, which costs the theorem's index most.
+    mean delays only adds terms to the width, which costs the theorem's index most. "recommended" is ours (see the
+    last section): it does not widen for what is pending, so that a long window costs it nothing here.
     """
     figure = plots.sweep_figure(
         list(experiments),
@@ -262,7 +213,7 @@ def delay_effect(setting: Setting) -> Section:
     text = """
     The same window, m = 100, under mean delays from 1 to 1000 rounds; actions B, T = 3000. Up to the window
     delays cost little; past it τ_m falls like m/μ, and regret grows towards, and for the theorem's index
-    beyond, that of uniform play.
+    beyond, that of uniform play. "recommended" is ours; see the last section.
     """
     figure = plots.sweep_figure(
         list(experiments), results, title="The effect of the delay", xlabel="mean delay μ, rounds", mark=(100, "window")
@@ -280,4 +231,5 @@ SECTIONS: tuple[Callable[[Setting], Section], ...] = (
     theorems_2_and_3,
     window_effect,
     delay_effect,
+    beyond_the_paper,
 )

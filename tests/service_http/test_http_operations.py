@@ -292,13 +292,13 @@ def test_what_is_deployed_sets_what_can_be_set(file: str) -> None:
     assert {name.lower() for name in used} <= set(names())
 
 
-def test_the_shop_of_the_example_learns(tmp_path: Path) -> None:
-    source = ROOT / "examples/shop.py"
+def test_the_news_page_of_the_example_learns(tmp_path: Path) -> None:
+    source = ROOT / "examples/news.py"
     assert len(source.read_text().splitlines()) <= 60
     ended = subprocess.run(  # noqa: S603
         [sys.executable, str(source), "800"], capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path
     )
-    regret = [float(value) for value in re.findall(r"regret a visitor ([\d.]+)", ended.stdout)]
+    regret = [float(value) for value in re.findall(r"regret a reader ([\d.]+)", ended.stdout)]
     assert len(regret) == 8
     assert sum(regret[4:]) < 0.7 * sum(regret[:4])
     assert "'accepted'" in ended.stdout

@@ -8,6 +8,6 @@ copyright = author
 release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
+myst_heading_anchors = 3
 autodoc_typehints = "none"
 exclude_patterns = ["_build"]
-suppress_warnings = ["myst.xref_missing"]

@@ -86,8 +86,8 @@ def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path
 def test_the_example_shows_what_we_recommend_doing_no_worse_than_plain_linucb_and_chance() -> None:
     described = description.read(EXAMPLE)
     policies = {name: described.policies[name] for name in ("recommended", "LinUCB, scaled", "random")}
-    how = {"horizon": described.horizon, "runs": described.runs, "seed": described.seed}
-    result = lc.simulate(described.world, policies, **how, progress=False)
+    runs, seed = described.runs, described.seed
+    result = lc.simulate(described.world, policies, horizon=described.horizon, runs=runs, seed=seed, progress=False)
     means = {name: result.final(name).mean() for name in policies}
     assert means["recommended"] <= means["LinUCB, scaled"] <= means["random"], means
 

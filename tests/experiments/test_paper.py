@@ -80,8 +80,9 @@ def test_buffered_explores_no_less_than_exact(results: dict[tuple[str, int, int]
 def test_in_the_papers_worlds_what_we_recommend_ends_below_chance_and_the_paper(law: str) -> None:
     """The report's last section: the first two panels, where the window keeps enough to learn from."""
     for experiment in paper.beyond(law)[:2]:
-        how = {"horizon": experiment.horizon, "runs": 20, "seed": 1}
-        result = simulate(experiment.world, experiment.policies, **how, progress=False)
+        result = simulate(
+            experiment.world, experiment.policies, horizon=experiment.horizon, runs=20, seed=1, progress=False
+        )
         ours = result.final(paper.OURS).mean()
         for name in (*paper.RIVALS, paper.UNIFORM):
             assert ours < result.final(name).mean(), name

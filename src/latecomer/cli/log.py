@@ -87,7 +87,7 @@ def replay(
         raise InputError(f"--parameters must be a JSON object; got {parameters!r}: {error}") from None
     span = int(window) if window is not None and window.isdecimal() else window
     if not store.is_file():
-        raise InputError(f"STORE must be a store's file; {store} is not there")
+        raise FileError(f"{store} is not there")
     with Desk.open(store, prune=False) as desk:  # it reads what it has, and leaves the rest alone
         stats = replayed(desk, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
     accepted, late = stats.conversions["accepted"], stats.conversions["late"]

@@ -1,0 +1,174 @@
+"""Documentation that cannot drift: every public name, verb, option and parameter is on its page, and pages agree.
+
+The settings of the server are held against docs/service.md in tests/service_http/test_http_operations.py.
+"""
+
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import typer
+from markdown_it import MarkdownIt
+
+import latecomer as lc
+from latecomer.cli.main import app
+from latecomer.policies import catalogue
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+POLICIES = {name: catalogue.policy_class(name) for name in catalogue.POLICIES} | {"recommended": lc.recommended}
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """The text under a heading, up to the next of its level."""
+    found = re.search(rf"^(#+) {re.escape(heading)}$(.*?)(?=^#{{1,2}} |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"there is no heading {heading!r}"
+    return found[2]
+
+
+def table(text: str) -> list[list[str]]:
+    """The cells of the first table of a text, without its heading."""
+    rows = re.search(r"^\|.*\n\|[ |:-]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert rows is not None
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in rows[1].splitlines()]
+
+
+# ---- the reference ----
+
+
+def public_names() -> list[str]:
+    """Every name of `latecomer.__all__`; of a module that has names of its own, those."""
+    names = []
+    for name in lc.__all__:
+        value = getattr(lc, name)
+        if isinstance(value, ModuleType) and hasattr(value, "__all__"):
+            names += [f"{value.__name__}.{member}" for member in value.__all__]
+        else:
+            names.append(value.__name__ if isinstance(value, ModuleType) else f"latecomer.{name}")
+    return names
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_every_public_name_is_in_the_reference(name: str) -> None:
+    assert name in re.findall(r"^\.\. auto\w+:: (\S+)$", page("docs/api.md"), re.MULTILINE)
+
+
+# ---- the command line ----
+
+COMMAND: Any = typer.main.get_command(app)
+VERBS: dict[str, Any] = COMMAND.commands
+
+
+def options(command: Any) -> set[str]:
+    """Every long option of a verb, its own verbs' included."""
+    own = {name for parameter in command.params for name in parameter.opts if name.startswith("--")} - {"--help"}
+    return own.union(*map(options, getattr(command, "commands", {}).values()))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_and_option_is_on_the_page_of_the_command_line(verb: str) -> None:
+    text = page("docs/command-line.md")
+    assert any(re.match(rf"\[`latecomer {verb}[` ]", row[0]) for row in table(text)), "it is not in the first table"
+    described = section(text, f"latecomer {verb}")
+    assert {option for option in options(VERBS[verb]) if f"`{option}" not in described} == set()
+    assert {name for name in getattr(VERBS[verb], "commands", ()) if f"{verb} {name}" not in described} == set()
+
+
+def test_readme_lists_the_verbs() -> None:
+    rows = [row for row in table(section(page("README.md"), "What is in it")) if "`latecomer reproduce`" in row[0]]
+    assert set(re.findall(r"`(?:latecomer )?(\w+)`", rows[0][0])) == set(VERBS)
+
+
+# ---- the policies ----
+
+
+def test_readme_begins_with_the_policy_to_take() -> None:
+    first = page("README.md").split("```")[1]
+    assert first.startswith("python")
+    assert "lc.recommended(" in first
+    assert "`lc.recommended(" in page("README.md").split("\n\n")[1], "the first paragraph names it"
+
+
+def test_every_policy_is_on_its_page_twice_with_what_it_is_for_and_what_it_does() -> None:
+    text = page("docs/policies.md")
+    for heading in ("Which one do I take?", "What each one does"):
+        rows = table(section(text, heading))
+        named = {name for row in rows for name in re.findall(r"`(\w+)", f"{row[0]} {row[1]}") if name in POLICIES}
+        assert named == set(POLICIES), heading
+
+
+def test_the_page_sends_nobody_to_a_policy_that_is_worse_than_random_play() -> None:
+    rows = table(section(page("docs/policies.md"), "Which one do I take?"))
+    assert rows[0][1] == "`recommended`"
+    chance = next(float(row[2]) for row in rows if row[1] == "`Uniform`")
+    for _, policy, arena, _ in rows:
+        assert ("**worse than random play**" in policy) == (float(arena) > chance), policy
+
+
+def test_the_figures_of_the_policies_are_those_of_the_arena() -> None:
+    labels = {
+        "Uniform": "uniform play",
+        "OTFLinTS": "OTFLinTS, as stated",
+        'OTFLinUCB(width="exact")': "OTFLinUCB, as stated",
+        'OTFLinUCB(width="buffered")': "OTFLinUCB, buffered",
+        'OTFLinUCB(width="tight")': "OTFLinUCB, tight",
+    }
+    arena = re.findall(r"^\| ([^|]+?)(?: \(.*\))? \| ([\d.]+) \| ([\d.]+) \| [\d.]+ \|$", page("docs/arena.md"), re.M)
+    figures = {name: [mean, worst] for name, mean, worst in arena}
+    for _, policy, *cited in table(section(page("docs/policies.md"), "Which one do I take?")):
+        name = re.findall(r"`([^`]+)`", policy)[0]
+        assert cited == figures[labels.get(name, name)], f"{name}: docs/arena.md has other figures"
+
+
+def test_every_parameter_of_every_policy_is_on_its_page() -> None:
+    documented = {}
+    for parameter, of, *_ in table(section(page("docs/policies.md"), "Parameters")):
+        named = set(re.findall(r"`(\w+)`", of))
+        documented[parameter.strip("`")] = set(POLICIES) - named if of.startswith("all") else named
+    taken: dict[str, set[str]] = {}
+    for name, policy in POLICIES.items():
+        for parameter in inspect.signature(policy).parameters:
+            taken.setdefault(parameter, set()).add(name)
+    assert documented == taken
+
+
+# ---- every page ----
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_no_formula_is_eaten_by_emphasis(path: Path) -> None:
+    """In Markdown ‖a‖_{V} … ‖b‖_{V} is emphasis: what is emphasised must be words."""
+    for token in MarkdownIt("commonmark").enable("table").parse(path.read_text(encoding="utf-8")):
+        inside = False
+        for child in token.children or ():
+            inside = child.type == "em_open" or (inside and child.type != "em_close")
+            if inside and child.type == "text":
+                assert not set(child.content) & set("{}‖=+^_*ΣαβθλV"), f"put it in backticks: {child.content!r}"
+
+
+def anchors(path: Path) -> set[str]:
+    """What GitHub calls the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
+        file = (path.parent / target).resolve() if target else path
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_lines_wrap(path: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert [line for line in text.splitlines() if len(line) > 132 and not line.startswith("|")] == []

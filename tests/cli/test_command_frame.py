@@ -69,7 +69,7 @@ def test_the_example_in_the_help_of_simulate_is_a_description() -> None:
 
     shown = CliRunner().invoke(app, ["simulate", "--help"]).stdout
     text = shown.split("the policies:\n")[1].split("\n\n")[0]
-    assert list(described(tomllib.loads(text)).policies) == ["ucb"]
+    assert list(described(tomllib.loads(text)).policies) == ["ours"]
 
 
 def test_version() -> None:

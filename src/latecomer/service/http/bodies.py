@@ -1,17 +1,11 @@
-"""Bodies as they arrive: whole, within bounds, within time; and arrays in NumPy's own file format."""
+"""Bodies as they arrive: whole, within bounds, within time."""
 
-import io
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from latecomer.service.http.errors import Refusal, invalid
 from latecomer.service.http.patience import Patience
 
 JSON, NPY = b"application/json", b"application/x-npy"
-_MAGIC = b"\x93NUMPY"
-_LONGEST_HEADER = 1024
 _AT_ONCE = 32
 
 
@@ -79,29 +73,3 @@ class Intake:
 
     def _too_large(self) -> Refusal:
         return Refusal(413, f"the body must have at most {self.limit} bytes (the setting max_body)")
-
-
-def array_of(body: bytes) -> npt.NDArray[np.float64]:
-    """The (K, d) doubles of an .npy file, and nothing else: no pickle, no other type, no byte too many.
-
-    >>> file = io.BytesIO()
-    >>> np.save(file, np.eye(2))
-    >>> array_of(file.getvalue())
-    array([[1., 0.],
-           [0., 1.]])
-    """
-    file = io.BytesIO(body)
-    try:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"version {version} is not 1.0 or 2.0")
-        shape, fortran, dtype = read(file, max_header_size=_LONGEST_HEADER)
-    except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError, UnicodeDecodeError) as error:
-        raise invalid(f"the body must be a file as numpy.save writes it: {str(error)[:200]}") from None
-    if dtype != np.dtype("<f8") or fortran or len(shape) != 2 or min(shape) < 1:
-        raise invalid(f"the array must be (K, d), of type '<f8', in C order; got {shape}, {dtype}")
-    rows, columns = shape
-    if len(body) - file.tell() != rows * columns * 8:
-        raise invalid(f"the array must have {rows} x {columns} doubles and nothing after them")
-    return np.frombuffer(body, np.float64, offset=file.tell()).reshape(shape).copy()

@@ -11,9 +11,10 @@ from msgspec import Meta, Struct
 
 from latecomer.service.config import Settings
 from latecomer.service.features import hashed
-from latecomer.service.http.bodies import NPY, array_of
+from latecomer.service.http.bodies import NPY
 from latecomer.service.http.direct import Respond
 from latecomer.service.http.errors import invalid
+from latecomer.service.http.npy import parse_npy
 from latecomer.service.http.plain import PlainReader
 from latecomer.service.http.query import asked
 from latecomer.service.http.reception import LARGE, Reception, decoded, encode
@@ -140,7 +141,7 @@ def _from_array(body: bytes, request_id: str | None) -> Choice:
     """An array has no room for a request id: the query has."""
     if request_id is not None and not 1 <= len(request_id) <= LONGEST:
         raise invalid(f"request_id must be of 1 to {LONGEST} characters", "request_id")
-    return Choice(array_of(body), None, request_id)
+    return Choice(parse_npy(body), None, request_id)
 
 
 def _check(choice: Choice, info: "Info", most: int) -> None:

@@ -37,15 +37,17 @@ def test_every_call(server: Server) -> None:
         assert first.action_id in ("x", "y")
         array = client.decide("sync", np.array(ROWS))
         named = client.decide("sync", np.array(ROWS), ids=["x", "y"])
-        chosen = client.choose("sync", {"book": {"price": 0.2}, "lamp": {"price": 0.7}}, context={"country": "NO"})
+        wide = client.create("wide", dim=5, window=100, features={"price": {"scale": 50}})
+        chosen = client.choose("wide", {"book": {"price": 12}, "lamp": {"price": 40}}, context={"country": "NO"})
         assert chosen.action_id in ("book", "lamp")
+        assert client.delete("wide") == wide
         now = datetime.now(UTC)
         assert client.convert("sync", first.decision_id, value=0.5, occurred_at=now) is lc.Verdict.ACCEPTED
         told = [Conversion(answer.decision_id) for answer in (first, array, named)]
         assert client.convert_many("sync", told) == [lc.Verdict.DUPLICATE, lc.Verdict.ACCEPTED, lc.Verdict.ACCEPTED]
         assert client.revoke("sync", first.decision_id) is lc.Verdict.ACCEPTED
         stats = client.stats("sync")
-        assert (stats.rounds, stats.conversions["accepted"], stats.revocations["accepted"]) == (4, 3, 1)
+        assert (stats.rounds, stats.conversions["accepted"], stats.revocations["accepted"]) == (3, 3, 1)
         assert client.delete("sync") == info
         assert client.bandits() == []
 
@@ -57,8 +59,10 @@ def test_every_call_awaited(server: Server) -> None:
             assert info == await client.info("async") == (await client.bandits())[0]
             answers = await asyncio.gather(*(client.decide("async", np.array(ROWS)) for _ in range(20)))
             assert sorted(answer.round for answer in answers) == list(range(1, 21))
-            chosen = await client.choose("async", {"book": {"price": 0.2}})
+            await client.create("wide", dim=5, window=100, features={"price": {"scale": 50}})
+            chosen = await client.choose("wide", {"book": {"price": 12}})
             assert chosen.action_id == "book"
+            await client.delete("wide")
             assert await client.convert("async", answers[0].decision_id) is lc.Verdict.ACCEPTED
             assert await client.revoke("async", answers[0].decision_id) is lc.Verdict.ACCEPTED
             async with client.batch("async", size=7, seconds=0.05) as batch:
@@ -67,7 +71,7 @@ def test_every_call_awaited(server: Server) -> None:
                 await asyncio.sleep(0.2)  # what is left over goes by itself
                 assert batch.verdicts.total() == 20
             assert batch.verdicts == {lc.Verdict.ACCEPTED: 19, lc.Verdict.DUPLICATE: 1}
-            assert (await client.stats("async")).rounds == 21
+            assert (await client.stats("async")).rounds == 20
             with pytest.raises(UnknownBanditError):
                 await client.decide("none", ROWS)
             await client.delete("async")

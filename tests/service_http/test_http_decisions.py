@@ -11,6 +11,7 @@ import pytest
 from servers import Server, refusal, running
 
 ROWS = [[0.6, 0.0], [0.0, 0.8]]
+DESCRIBED = "/v1/bandits/described/decisions"
 SPEC = {"dim": 2, "window": 1000, "parameters": {"seed": 7}}
 
 
@@ -20,6 +21,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         for name in ("b", "timed"):
             spec = SPEC | ({"window": "7d"} if name == "timed" else {})
             assert server.http.put(f"/v1/bandits/{name}", json=spec).status_code == 201
+        scales = {name: {"scale": 20} for name in ("hour", *(f"f{j}" for j in range(20)))}
+        spec = {"dim": 5, "window": 1000, "features": scales}
+        assert server.http.put("/v1/bandits/described", json=spec).status_code == 201
         yield server
 
 
@@ -60,9 +64,7 @@ def test_an_array_is_the_same_as_its_rows(server: Server) -> None:
 
 def test_features_are_hashed(server: Server) -> None:
     actions = [{"id": f"offer-{i}", "features": {"price": i / 10, "kind": "book", "new": True}} for i in range(5)]
-    answer = server.http.post(
-        "/v1/bandits/b/decisions", json={"context": {"country": "NO", "hour": 7}, "actions": actions}
-    )
+    answer = server.http.post(DESCRIBED, json={"context": {"country": "NO", "hour": 7}, "actions": actions})
     assert answer.status_code == 201
     assert answer.json()["action_id"] == f"offer-{answer.json()['index']}"
 
@@ -72,11 +74,10 @@ def test_many_features_are_the_same_as_few(server: Server) -> None:
     actions = [{"id": f"offer-{i}", "features": {f"f{j}": i / 100 + j for j in range(20)}} for i in range(100)]
     small = {"actions": actions[:1], "request_id": "few"}
     padded = {"request_id": "few", "actions": actions[:1], "context": {}}
-    path = "/v1/bandits/b/decisions"
-    assert server.http.post(path, json={"actions": actions, "context": {"a": 1}}).status_code == 201
-    first = server.http.post(path, json=small)
+    assert server.http.post(DESCRIBED, json={"actions": actions, "context": {"a": 1}}).status_code == 201
+    first = server.http.post(DESCRIBED, json=small)
     spaced = json.dumps(padded) + " " * 4096
-    again = server.http.post(path, content=spaced, headers={"Content-Type": "application/json"})
+    again = server.http.post(DESCRIBED, content=spaced, headers={"Content-Type": "application/json"})
     assert (again.status_code, again.json()) == (201, first.json())
 
 
@@ -167,12 +168,14 @@ def test_the_short_way_is_counted_like_the_other(server: Server) -> None:
 
 
 def test_features_are_another_body_though_they_give_the_same_rows(server: Server) -> None:
-    def asked(price: float) -> dict[str, object]:
-        return {"request_id": "scaled", "actions": [{"id": "x", "features": {"price": price}}]}
+    """Both are beyond the scale of 20."""
 
-    first, again = (server.http.post("/v1/bandits/b/decisions", json=asked(0.5)) for _ in range(2))
+    def asked(hour: float) -> dict[str, object]:
+        return {"request_id": "scaled", "actions": [{"id": "x", "features": {"hour": hour}}]}
+
+    first, again = (server.http.post(DESCRIBED, json=asked(21)) for _ in range(2))
     assert (first.status_code, first.json()) == (201, again.json())
-    other = server.http.post("/v1/bandits/b/decisions", json=asked(0.9))
+    other = server.http.post(DESCRIBED, json=asked(22))
     assert (other.status_code, refusal(other)["code"]) == (409, "conflict")
 
 

@@ -6,6 +6,7 @@ import pytest
 from servers import Server, refusal, running
 
 DECISIONS, CONVERSIONS = "/v1/bandits/b/decisions", "/v1/bandits/b/conversions"
+WIDE = "/v1/bandits/wide/decisions"
 JSON = {"Content-Type": "application/json"}
 
 
@@ -13,6 +14,7 @@ JSON = {"Content-Type": "application/json"}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with running(tmp_path_factory.mktemp("errors") / "a.db") as server:
         assert server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}).status_code == 201
+        assert server.http.put("/v1/bandits/wide", json={"dim": 5, "window": 100}).status_code == 201
         yield server
 
 
@@ -64,8 +66,11 @@ def test_the_place_of_a_mistake_is_named(server: Server) -> None:
         ("POST", DECISIONS, {"actions": [[3, 4]]}, "actions"),
         ("POST", CONVERSIONS, {"decision_id": "x", "value": 1.5}, "value"),
         ("POST", CONVERSIONS, [{"decision_id": "x"}, {"decision_id": "x", "value": 1.5}], "[1].value"),
-        ("POST", DECISIONS, {"actions": [{"id": "a", "features": {"x": 1e308}}]}, "actions[0]"),
-        ("POST", DECISIONS, {"actions": [{"id": "a", "features": {}}], "context": {"x": 1e308}}, "context"),
+        ("POST", WIDE, {"actions": [{"id": "a", "features": {"x": 1e308}}]}, "actions[0]"),
+        ("POST", WIDE, {"actions": [{"id": "a", "features": {}}], "context": {"x": 1e308}}, "context"),
+        ("POST", DECISIONS, {"actions": [{"id": "a", "features": {}}]}, "actions"),
+        ("PUT", "/v1/bandits/new", {"dim": 5, "window": 7, "features": {"x": {"scale": 0}}}, "features[...].scale"),
+        ("PUT", "/v1/bandits/new", {"dim": 2, "window": 7, "features": {"x": {"scale": 1}}}, "dim"),
     ],
 )
 def test_the_field_of_a_broken_rule_is_named(server: Server, method: str, path: str, body: object, field: str) -> None:

@@ -12,6 +12,7 @@ import httpx
 from latecomer.client import calls
 from latecomer.client.batch import checked, checked_limits
 from latecomer.errors import LatecomerError, ServiceError
+from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
 
 T = TypeVar("T")
@@ -33,9 +34,14 @@ class AsyncClient:
         window: int | str | timedelta,
         policy: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Info:
-        """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d"."""
-        return await self._send(calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters))
+        """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
+
+        `features` declares the scales of numbers for `choose`: {"price": {"scale": 200}}.
+        """
+        call = calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
+        return await self._send(call)
 
     async def bandits(self) -> list[Info]:
         """Every bandit that the key may read."""
@@ -62,9 +68,9 @@ class AsyncClient:
     async def choose(
         self,
         name: str,
-        actions: Mapping[str, calls.Features],
+        actions: Mapping[str, FeatureRow],
         *,
-        context: calls.Features | None = None,
+        context: FeatureRow | None = None,
         request_id: str | None = None,
     ) -> Answer:
         """Choose between actions that are known by their features: {id: {name: value}}."""

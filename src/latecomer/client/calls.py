@@ -13,12 +13,13 @@ import numpy as np
 from msgspec import Struct
 
 from latecomer import errors
+from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
 from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+from latecomer.service.scales import parse_scales
 from latecomer.service.spans import written
 
 T = TypeVar("T")
 Actions = np.ndarray[Any, np.dtype[Any]] | Sequence[Sequence[float]]
-Features = Mapping[str, float | bool | str | Sequence[str] | None]
 
 LARGEST = 10_000
 """Conversions in one request; more are sent in several."""
@@ -63,12 +64,20 @@ class _ErrorBody(Struct, frozen=True):
 
 
 def create(
-    name: str, *, dim: int, window: int | str | timedelta, policy: str | None, parameters: Mapping[str, Any] | None
+    name: str,
+    *,
+    dim: int,
+    window: int | str | timedelta,
+    policy: str | None,
+    parameters: Mapping[str, Any] | None,
+    features: Mapping[str, Any] | None,
 ) -> Call[Info]:
     """PUT a bandit."""
     spec: dict[str, Any] = {"dim": dim, "window": written(window), "parameters": dict(parameters or {})}
     if policy is not None:
         spec["policy"] = policy
+    if features is not None:
+        spec["features"] = parse_scales(features)
     return Call(method="PUT", path=_path(name), gives=Info, content=_json(spec), patience=COMPILING)
 
 
@@ -109,11 +118,12 @@ def decide(name: str, actions: Actions, *, ids: Sequence[str] | None, request_id
 
 
 def choose(
-    name: str, actions: Mapping[str, Features], *, context: Features | None, request_id: str | None
+    name: str, actions: Mapping[str, FeatureRow], *, context: FeatureRow | None, request_id: str | None
 ) -> Call[Answer]:
     """POST a decision between actions that are known by their features."""
-    described = [{"id": id_, "features": dict(features)} for id_, features in actions.items()]
-    body = {"context": dict(context or {}), "actions": described, "request_id": request_id or uuid.uuid4().hex}
+    described = [{"id": id_, "features": features} for id_, features in plain_actions(actions)]
+    around = {} if context is None else plain_features(context, "context")
+    body = {"context": around, "actions": described, "request_id": request_id or uuid.uuid4().hex}
     return Call(method="POST", path=f"{_path(name)}/decisions", gives=Answer, content=_json(body))
 
 

@@ -10,6 +10,7 @@ import httpx
 from latecomer.client import calls
 from latecomer.client.batch import Batch
 from latecomer.errors import ServiceError
+from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
 
 T = TypeVar("T")
@@ -46,9 +47,14 @@ class Client:
         window: int | str | timedelta,
         policy: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Info:
-        """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d"."""
-        return self._send(calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters))
+        """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
+
+        `features` declares the scales of numbers for `choose`: {"price": {"scale": 200}}.
+        """
+        call = calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
+        return self._send(call)
 
     def bandits(self) -> list[Info]:
         """Every bandit that the key may read."""
@@ -75,9 +81,9 @@ class Client:
     def choose(
         self,
         name: str,
-        actions: Mapping[str, calls.Features],
+        actions: Mapping[str, FeatureRow],
         *,
-        context: calls.Features | None = None,
+        context: FeatureRow | None = None,
         request_id: str | None = None,
     ) -> Answer:
         """Choose between actions that are known by their features: {id: {name: value}}."""

@@ -70,6 +70,7 @@ class Birth(Struct, frozen=True, kw_only=True):
             window=spec.window,
             policy=spec.policy,
             parameters=spec.parameters,
+            features=spec.features,
             created_at=datetime.fromtimestamp(self.stamp / 1e6, UTC),
             quarantined=quarantined,
         )
@@ -121,7 +122,7 @@ def refuse_another(birth: Birth, asked: Spec) -> None:
 
 def _comparable(spec: Spec) -> tuple[object, ...]:
     window = window_of(spec.window)
-    return spec.dim, type(window), window, spec.policy, spec.parameters
+    return spec.dim, type(window), window, spec.policy, spec.parameters, spec.features
 
 
 def learner_of(spec: Spec, seed: int) -> Learner:

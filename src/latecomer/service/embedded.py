@@ -12,8 +12,11 @@ from latecomer.arguments import shown
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.service.clock import Machine
 from latecomer.service.desk import Desk
+from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
+from latecomer.service.features import features_digest, hashed
 from latecomer.service.files import Closing
 from latecomer.service.messages import DEFAULT_POLICY, Answer, Conversion, Revocation, Spec, Stats, Verdict
+from latecomer.service.scales import parse_scales
 from latecomer.service.spans import retention_of, written
 
 
@@ -39,6 +42,33 @@ class OpenBandit(Closing):
             The same id and actions get the same answer again, also after a restart.
         """
         answer, ticket = self._desk.decide(self.name, actions, ids, request_id=request_id)
+        self._desk.wait(ticket)
+        return answer
+
+    def choose(
+        self,
+        actions: Mapping[str, FeatureRow],
+        *,
+        context: FeatureRow | None = None,
+        request_id: str | None = None,
+    ) -> Answer:
+        """Choose between actions that are known by their features, {id: {name: value}}; docs/features.md has the rules.
+
+        Parameters
+        ----------
+        actions
+            What to choose from; features are dicts, or rows of a DataFrame.
+        context
+            Features of the moment, which all actions share.
+        request_id
+            The same id and features get the same answer again, also after a restart.
+        """
+        info, described = self._desk.info(self.name), plain_actions(actions)
+        around = {} if context is None else plain_features(context, "context")
+        rows = hashed(around, [features for _, features in described], info.dim, scales=info.features)
+        body = None if request_id is None else features_digest(around, described)
+        ids = [id_ for id_, _ in described]
+        answer, ticket = self._desk.decide(self.name, rows, ids, request_id=request_id, body=body)
         self._desk.wait(ticket)
         return answer
 
@@ -75,6 +105,7 @@ def open(
     window: int | str | timedelta | None = None,
     policy: str = DEFAULT_POLICY,
     parameters: Mapping[str, Any] | None = None,
+    features: Mapping[str, Any] | None = None,
     retention: str | None = None,
     clock: Machine | None = None,
 ) -> OpenBandit:
@@ -91,6 +122,8 @@ def open(
         needs neither, and is refused where they differ from its own.
     policy, parameters
         The policy's class and its keyword arguments.
+    features
+        The scales of numbers, for `choose`: {"price": {"scale": 200}, "age": {"center": 40, "scale": 30}}.
     retention
         How long after its window a decision stays in the log, as "7d" or "forever"; the file remembers it. None: as it
         was told last, "7d" where it was told nothing.
@@ -114,7 +147,14 @@ def open(
     desk = Desk.open(path, clock=clock)
     try:
         if dim is not None and window is not None:
-            desk.create(name, Spec(dim=dim, window=written(window), policy=policy, parameters=dict(parameters or {})))
+            asked = Spec(
+                dim=dim,
+                window=written(window),
+                policy=policy,
+                parameters=dict(parameters or {}),
+                features=parse_scales(features),
+            )
+            desk.create(name, asked)
         desk.info(name)
         if retention is not None:
             desk.keep(retention)

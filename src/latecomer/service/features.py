@@ -1,105 +1,170 @@
 """Names and values into R^d: signed hashing, stable for ever, for those who have features and no vectors.
 
-A feature becomes a term with a weight: a number x under `price` is the term `price` with weight x; a text `red` under
-`colour` the term `colour=red` with weight 1, and so is each text of a list; a truth value is the text `true` or
-`false`; null is nothing. An action's vector has its own terms, the context's, and the product of each with each:
-without the products a context would move all actions alike, and change no choice.
+An action's row has a constant, its own terms, the context's terms, and the product of each of the one with each of the
+other: without the products a context would move all actions alike, and change no choice. A text `red` under `colour` is
+the term `colour=red`; so is each text of a list, all of them together with the weight of one; a truth value is the text
+`true` or `false`. A number is the term of its name, its weight (x - center) / scale, at least -1 and at most 1. The
+scale is declared with the bandit, and without a declaration it is taken as it is in [-1, 1] and refused beyond. null,
+NaN, NaT and NA are missing: a name without a term. docs/features.md argues for each of these.
 
-A term's bytes are hashed with BLAKE2b (8 bytes, read as a little-endian number h): its column is (h >> 1) mod d, its
-sign minus where h is odd. Its bytes are `c` (context) or `a` (action), the name in UTF-8, and for a text a NUL and the
-value; a product's are the context's term, a byte 1, and the action's. The vector is divided by its norm.
+A term's number h is BLAKE2b of its bytes (8 bytes, little-endian): `c` (context) or `a` (action), the name in UTF-8,
+and for a text a NUL and the text. A product's number is what SplitMix64's finaliser makes of h_c + 0x9E3779B97F4A7C15 *
+h_a modulo 2^64. Column 0 holds the constant, 1. A term stands in two of the m = d - 1 others, 1 + i and 1 + j, with its
+weight over sqrt(2) in each: i = (h >> 2) mod 2^31 mod m and j = (i + 1 + (h >> 33) mod (m - 1)) mod m; it is negative
+in the first where h is odd, in the second where h >> 1 is. The row is divided by sqrt((1 + n_c) * (1 + n_a)), n the
+number of names of either side, or by its own norm where collisions made that larger: no value decides how it is
+divided, so that sizes are not forgotten.
 """
 
-import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from latecomer.arguments import shown
-from latecomer.core.state import Array
+from latecomer.core.state import Array, Integers
 from latecomer.errors import InputError
+from latecomer.service.feature_values import FeatureRow, Plain, plain_features
+from latecomer.service.messages import Scale
+from latecomer.service.scales import LEAST_DIM
 
-Value = float | int | bool | str | None | Sequence[str]
-Term = tuple[bytes, float]
+Numbers = npt.NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def hashed(context: Mapping[str, Value], actions: Sequence[Mapping[str, Value]], dim: int) -> Array:
-    """One row of norm 1 for each action; zeros where there is no feature at all.
+def hashed(
+    context: FeatureRow, actions: Sequence[FeatureRow], dim: int, *, scales: Mapping[str, Scale] | None = None
+) -> Array:
+    """One row of norm at most 1 for each action.
 
     Parameters
     ----------
     context
         What holds for every action of this decision.
     actions
-        What holds for each.
+        What holds for each: dicts, or rows of a DataFrame; NumPy's scalars are taken.
     dim
-        d, the bandit's.
+        d, the bandit's; at least 3.
+    scales
+        The bandit's: which size of a number counts as 1.
 
     Examples
     --------
     >>> hashed({"hour": "noon"}, [{"colour": "red"}, {"colour": "blue", "price": 0.5}], dim=4).shape
     (2, 4)
     """
-    around = sorted(_terms(b"c", context, "context"))
-    rows = np.zeros((len(actions), dim))
+    if dim < LEAST_DIM:
+        raise InputError(f"actions with features need a bandit of at least {LEAST_DIM} dimensions; this one has {dim}")
+    around, own = _Terms(b"c", scales or {}), _Terms(b"a", scales or {})
+    around.add(context, "context")
     for position, features in enumerate(actions):
-        own = sorted(_terms(b"a", features, f"action {position}"))
-        joined = [(c + b"\x01" + a, weight * other) for c, weight in around for a, other in own]
-        for term, weight in (*around, *own, *joined):
-            column, sign = _place(term, dim)
-            rows[position, column] += sign * weight
-    return _normalised(rows)
+        own.add(features, f"action {position}")
+    outer, inner = around.arrays(), own.arrays()
+    joined = _mix(outer.numbers[:, None] + _GOLDEN * inner.numbers)
+    rows = _placed(outer.numbers, outer.weights, outer.rows, (1, dim)) + _placed(
+        np.concatenate([inner.numbers, joined.ravel()]),
+        np.concatenate([inner.weights, np.outer(outer.weights, inner.weights).ravel()]),
+        np.tile(inner.rows, 1 + len(joined)),
+        (len(actions), dim),
+    )
+    rows[:, 0] = 1.0
+    limits = np.sqrt((1.0 + outer.names) * (1.0 + inner.names))
+    divided: Array = rows / np.maximum(limits, np.linalg.norm(rows, axis=1))[:, None]
+    return divided
 
 
-def _terms(side: bytes, features: Mapping[str, Value], where: str) -> Iterator[Term]:
-    for name, value in features.items():
-        stem = side + _utf8(name, where)
-        for text in _texts(value):
-            yield stem + b"\x00" + _utf8(text, where), 1.0
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            yield stem, _weight(name, value, where)
+class _Arrays(NamedTuple):
+    numbers: Numbers
+    weights: Array
+    rows: Integers
+    names: Array
 
 
-def _texts(value: Value) -> Sequence[str]:
+class _Terms:
+    """The terms of a context, or of actions: for each its number, its weight, and the row that it belongs to."""
+
+    def __init__(self, side: bytes, scales: Mapping[str, Scale]) -> None:
+        self._side, self._scales = side, scales
+        self._numbers: list[int] = []
+        self._weights: list[float] = []
+        self._rows: list[int] = []
+        self._names: list[int] = []
+
+    def add(self, row: FeatureRow, where: str) -> None:
+        """Add the terms of the next row."""
+        features = plain_features(row, where)
+        for name in sorted(features):  # sums of doubles depend on their order
+            value, stem = features[name], self._side + name.encode("utf-8", "surrogatepass")
+            if isinstance(value, float):
+                self._numbers.append(_number(stem))
+                self._weights.append(_scaled(name, value, where, self._scales.get(name)))
+            elif value is not None:
+                if name in self._scales:
+                    raise InputError(f"{where}: {shown(name)} must be a number, as declared; got {shown(value)}")
+                texts = _texts(value)
+                self._numbers += [_number(stem + b"\x00" + text.encode("utf-8", "surrogatepass")) for text in texts]
+                self._weights += [len(texts) ** -0.5 for _ in texts]
+        self._rows += [len(self._names)] * (len(self._numbers) - len(self._rows))
+        self._names.append(len(features))
+
+    def arrays(self) -> _Arrays:
+        """Return them as arrays, and of every row how many names it has."""
+        return _Arrays(
+            np.array(self._numbers, np.uint64),
+            np.array(self._weights),
+            np.array(self._rows, np.int64),
+            np.array(self._names, np.float64),
+        )
+
+
+def _placed(numbers: Numbers, weights: Array, rows: Integers, shape: tuple[int, int]) -> Array:
+    """Return the sums of terms in their two columns; column 0 is left alone."""
+    (count, dim), others = shape, np.uint64(shape[1] - 1)
+    first = (numbers >> np.uint64(2)) % np.uint64(1 << 31) % others
+    second = (first + np.uint64(1) + (numbers >> np.uint64(33)) % (others - np.uint64(1))) % others
+    signs = [1.0 - 2.0 * (numbers >> np.uint64(bit) & np.uint64(1)) for bit in (0, 1)]
+    places = np.concatenate([rows * dim + 1 + column.astype(np.int64) for column in (first, second)])
+    sums = np.bincount(places, np.concatenate([sign * weights for sign in signs]), minlength=count * dim)
+    placed: Array = sums.astype(np.float64).reshape(shape) * math.sqrt(0.5)
+    return placed
+
+
+def _mix(numbers: Numbers) -> Numbers:
+    """SplitMix64's finaliser."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
+    mixed: Numbers = numbers ^ (numbers >> np.uint64(31))
+    return mixed
+
+
+def _number(term: bytes) -> int:
+    return int.from_bytes(blake2b(term, digest_size=8).digest(), "little")
+
+
+def _texts(value: bool | str | list[str]) -> Sequence[str]:
     if isinstance(value, bool):
         return ("true" if value else "false",)
-    if isinstance(value, str):
-        return (value,)
-    if value is None or isinstance(value, int | float):
-        return ()
-    return value if isinstance(value, list | tuple) else (value,)  # what is no text is refused as one
+    return (value,) if isinstance(value, str) else sorted(set(value))
 
 
-def _utf8(text: object, where: str) -> bytes:
-    if not isinstance(text, str):
-        raise InputError(
-            f"{where} must have texts as names, and numbers, texts or lists of texts as values; got {shown(text)}"
-        )
-    return text.encode("utf-8", "surrogatepass")
+def _scaled(name: str, value: float, where: str, scale: Scale | None) -> float:
+    """The number in its scale; what is beyond counts as its end."""
+    if scale is not None:
+        return min(1.0, max(-1.0, (value - scale.center) / scale.scale))
+    if abs(value) <= 1.0:
+        return value
+    raise InputError(
+        f"{where}: {shown(name)} must have a declared scale, or be in [-1, 1]; got {value:g}: create the bandit with "
+        f'features {{{shown(name)}: {{"scale": the size that it seldom exceeds}}}}, or send a label as a text'
+    )
 
 
-def _weight(name: str, value: float, where: str) -> float:
-    try:
-        weight = float(value)
-    except OverflowError:
-        weight = math.inf
-    if not abs(weight) <= 1e100:
-        raise InputError(f"{where}: {shown(name)} must be a number of at most 1e100 in size; got {str(value)[:40]}")
-    return weight
-
-
-@lru_cache(maxsize=65_536)
-def _place(term: bytes, dim: int) -> tuple[int, float]:
-    number = int.from_bytes(hashlib.blake2b(term, digest_size=8).digest(), "little")
-    return (number >> 1) % dim, -1.0 if number & 1 else 1.0
-
-
-def _normalised(rows: Array) -> Array:
-    """Each row over its norm; first over its largest entry, so that no square overflows or vanishes."""
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    rows = rows / np.where(largest > 0.0, largest, 1.0)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Array = rows / np.where(norms > 0.0, norms, 1.0)
-    return scaled
+def features_digest(context: Mapping[str, Plain], actions: Sequence[tuple[str, Mapping[str, Plain]]]) -> bytes:
+    """Return bytes that stand for a request with features, whose rows may be another's too."""
+    return blake2b(msgspec.json.encode((context, actions), order="deterministic"), digest_size=16).digest()

@@ -1,29 +1,38 @@
 """What goes in and out of the desk, and over the wire: plain records that need nothing but msgspec."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from latecomer.policies.verdict import Verdict
 
-__all__ = ["Answer", "Conversion", "Health", "Info", "Revocation", "Spec", "Stats", "Verdict"]
+__all__ = ["Answer", "Conversion", "Health", "Info", "Revocation", "Scale", "Spec", "Stats", "Verdict"]
 
 DEFAULT_POLICY = "recommended"
 """What a bandit learns with when nobody says: what `latecomer.recommended` gives on the day that it is created."""
+
+
+class Scale(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How large a feature's number may be: (x - center) / scale is what a row has, at least -1 and at most 1."""
+
+    scale: Annotated[float, Meta(gt=0)]
+    center: float = 0.0
 
 
 class Spec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a bandit is created from.
 
     `window` is rounds (an int) or a time ("7d", "36h"); `policy` a class of the catalogue, or "recommended";
-    `parameters` its keyword arguments. Without a seed, one is drawn when the bandit is created, and kept.
+    `parameters` its keyword arguments. Without a seed, one is drawn when the bandit is created, and kept. `features`
+    declares the scales of numbers, by name, for decisions with features instead of vectors.
     """
 
     dim: int
     window: int | str
     policy: str = DEFAULT_POLICY
     parameters: dict[str, Any] = {}
+    features: dict[str, Scale] = {}
 
 
 class Info(Struct, frozen=True, kw_only=True):
@@ -37,6 +46,7 @@ class Info(Struct, frozen=True, kw_only=True):
     created_at: datetime
     quarantined: bool = False
     """Whether its rows are damaged, so that it is not served."""
+    features: dict[str, Scale] = {}
 
 
 class Answer(Struct, frozen=True):

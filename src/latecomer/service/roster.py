@@ -25,6 +25,7 @@ from latecomer.service.log import DESK
 from latecomer.service.messages import Counts, Info, Spec, Stats
 from latecomer.service.pruning import removing
 from latecomer.service.recovery import Quarantined
+from latecomer.service.scales import check_scales
 from latecomer.service.writer import Batch as Ticket
 from latecomer.service.writer import Writer, on_disk
 
@@ -68,6 +69,7 @@ class Roster:
         """
         asked, spec = spec, resolved(spec)
         learner = learner_of(spec, seed=0)
+        check_scales(spec.features, spec.dim)
         if checked_name(name) not in self._bandits:
             warm_up(learner)
         with self._lock:

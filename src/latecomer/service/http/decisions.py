@@ -1,7 +1,6 @@
 """POST /v1/bandits/{name}/decisions: vectors, raw features, or an array in NumPy's format."""
 
 import asyncio
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -10,7 +9,7 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 
 from latecomer.service.config import Settings
-from latecomer.service.features import hashed
+from latecomer.service.features import features_digest, hashed
 from latecomer.service.http.bodies import NPY
 from latecomer.service.http.direct import Respond
 from latecomer.service.http.errors import invalid
@@ -124,12 +123,11 @@ def _from_features(request: DecisionRequest, info: "Info", most: int) -> Choice:
     around = 1 + _count(request.context or {})
     if sum(around * (1 + _count(action.features)) for action in described) > most:
         raise invalid(f"features must give at most {most} terms, products included (the setting max_terms)", "actions")
-    rows = hashed(request.context or {}, [action.features for action in described], info.dim)
-    body = (
-        None
-        if request.request_id is None
-        else blake2b(encode((request.context or {}, described)), digest_size=16).digest()
-    )
+    context = request.context or {}
+    rows = hashed(context, [action.features for action in described], info.dim, scales=info.features)
+    body = None
+    if request.request_id is not None:
+        body = features_digest(context, [(action.id, action.features) for action in described])
     return Choice(rows, [action.id for action in described], request.request_id, body)
 
 

@@ -67,7 +67,9 @@ def malformed(error: Exception) -> Refusal:
 
 
 _LONGEST = 1000
-_NAMED = re.compile(r"(actions|context|dim|ids|occurred_at|parameters|policy|request_id|value|window|decision_id)\b")
+_NAMED = re.compile(
+    r"(actions|context|dim|features|ids|occurred_at|parameters|policy|request_id|value|window|decision_id)\b"
+)
 _ACTION = re.compile(r"action (\d+)\b")
 _CONVERSION = re.compile(r"value of conversion (\d+)\b")
 

@@ -1,0 +1,98 @@
+"""Values of features as they come from Python, NumPy and rows of DataFrames, made plain."""
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Protocol
+
+import numpy as np
+
+from latecomer.arguments import shown
+from latecomer.errors import InputError
+
+Plain = float | bool | str | list[str] | None
+"""A value as JSON has it."""
+Value = float | int | bool | str | None | Sequence[str]
+
+
+class Row(Protocol):
+    """A row of a DataFrame: it has items, and is no `Mapping`."""
+
+    def items(self) -> Any:
+        """Names with values."""
+
+
+FeatureRow = Mapping[str, Value] | Row
+
+_MISSING = ("NAType", "NaTType")
+"""pandas' own words for nothing; it need not be installed."""
+
+
+def plain_features(features: FeatureRow, where: str) -> dict[str, Plain]:
+    """Return names and values as JSON has them; errors begin with `where`.
+
+    >>> plain_features({"price": np.float32(0.5), "new": np.True_, "note": float("nan")}, "context")
+    {'price': 0.5, 'new': True, 'note': None}
+    """
+    if not isinstance(features, Mapping) and not callable(getattr(features, "items", None)):
+        raise InputError(f"{where} must be names with values: a dict, or a row of a DataFrame; got {shown(features)}")
+    plain: dict[str, Plain] = {}
+    for name, value in features.items():
+        if not isinstance(name, str):
+            raise _unusable(name, where)
+        if name in plain:
+            raise InputError(f"{where} must have each name once; got {shown(name)} twice")
+        plain[str(name)] = _plain_value(name, value, where)
+    return plain
+
+
+def plain_actions(actions: Mapping[str, FeatureRow]) -> list[tuple[str, dict[str, Plain]]]:
+    """Return the ids of actions with their features, as JSON has them."""
+    if not isinstance(actions, Mapping):
+        raise InputError(
+            f"actions must be a dict, {{id: features}}; got {type(actions).__name__}: "
+            "of a DataFrame take frame.set_index(column).to_dict('index')"
+        )
+    for id_ in actions:
+        if not isinstance(id_, str):
+            raise InputError(f"actions must have texts as ids; got {shown(id_)}")
+    return [(str(id_), plain_features(row, f"action {i}")) for i, (id_, row) in enumerate(actions.items())]
+
+
+def _plain_value(name: str, value: Any, where: str) -> Plain:
+    if value is None or type(value) is bool:
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, np.bool):
+        return bool(value)
+    if type(value) is float or isinstance(value, Real | Decimal):
+        return _plain_number(name, value, where)
+    if type(value).__name__ in _MISSING:
+        return None
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        for text in value:
+            if not isinstance(text, str):
+                raise _unusable(text, where)
+        return [str(text) for text in value]
+    raise _unusable(value, where)
+
+
+def _plain_number(name: str, value: Any, where: str) -> float | None:
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):  # an int beyond all doubles, a signalling NaN
+        number = math.inf
+    if math.isinf(number):
+        raise InputError(f"{where}: {shown(name)} must be a finite number; got {str(value)[:40]}")
+    return None if math.isnan(number) else number
+
+
+def _unusable(value: object, where: str) -> InputError:
+    return InputError(
+        f"{where} must have texts as names, and numbers, texts, truth values or lists of texts as values; "
+        f"got {shown(value)}"
+    )

@@ -1,0 +1,51 @@
+"""Declarations of the scales of features, made certain."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from latecomer.arguments import shown
+from latecomer.errors import InputError
+from latecomer.service.feature_values import plain_features
+from latecomer.service.messages import Scale
+
+LEAST_DIM = 3
+"""Dimensions that features need: the constant's, and two that a term may stand in."""
+
+
+def parse_scales(features: Mapping[str, Any] | None) -> dict[str, Scale]:
+    """Return the declared scales; each is given as a `Scale`, or as a dict of its fields.
+
+    >>> parse_scales({"price": {"scale": 200}})["price"]
+    Scale(scale=200.0, center=0.0)
+    """
+    if features is None:
+        return {}
+    if not isinstance(features, Mapping):
+        raise InputError(f'features must be such as {{"price": {{"scale": 200}}}}; got {shown(features)}')
+    return {_name(name): _scale(name, given) for name, given in features.items()}
+
+
+def check_scales(features: dict[str, Scale], dim: int) -> None:
+    """Refuse declarations that are none, and those that a bandit of `dim` dimensions has no use for."""
+    parse_scales(features)
+    if features and dim < LEAST_DIM:
+        raise InputError(f"dim must be at least {LEAST_DIM} where features are declared; got {dim}")
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str):
+        raise InputError(f"features must have texts as names; got {shown(name)}")
+    return str(name)
+
+
+def _scale(name: str, given: object) -> Scale:
+    fields: Any = {"scale": given.scale, "center": given.center} if isinstance(given, Scale) else given
+    if not isinstance(fields, Mapping) or not {"scale"} <= set(fields) <= {"scale", "center"}:
+        raise InputError(f"features: {shown(name)} must have a scale, and may have a center; got {shown(given)}")
+    plain = plain_features(fields, f"features: {shown(name)}")
+    scale, center = plain["scale"], plain.get("center", 0.0)
+    if type(scale) is not float or type(center) is not float or scale <= 0.0:
+        raise InputError(
+            f"features: {shown(name)} must have a scale above 0 and a number as center; got {shown(given)}"
+        )
+    return Scale(scale=scale, center=center)

@@ -132,6 +132,23 @@ def test_a_declared_number_is_a_number() -> None:
             hashed({}, [{"price": value}], 5, scales=SHOP)
 
 
+def test_as_many_columns_as_terms_tell_nearly_everything_apart() -> None:
+    """Six contexts, eight genres and a discount: 69 terms in 64 columns, and values that depend on all of them."""
+    sizes = (0.0, 0.5, 1.0)
+    explained = []
+    for draw in range(20):
+        rng = np.random.default_rng(draw)
+        actions = [{f"genre{draw}": f"g{i}", f"discount{draw}": size} for i in range(8) for size in sizes]
+        rows = np.concatenate([hashed({f"shop{draw}": f"s{i}"}, actions, 64) for i in range(6)])
+        genre, both = rng.normal(size=(1, 8, 1)), rng.normal(0, 0.5, (6, 8, 1))
+        slope = rng.normal() + rng.normal(0, 0.5, (6, 1, 1))
+        values = (genre + both + slope * np.array(sizes)).ravel()
+        values -= values.mean()
+        fitted = rows @ np.linalg.solve(rows.T @ rows + 1e-3 * np.eye(64), rows.T @ values)
+        explained.append(1 - np.mean((values - fitted) ** 2) / np.mean(values**2))
+    assert np.mean(explained) > 0.98
+
+
 # ---- values of no use ----
 
 

@@ -22,7 +22,7 @@ from latecomer.service.spans import window_of
 
 UNFINISHED = "."
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_NOT_PARAMETERS = ("dim", "window", "clock")
+NOT_PARAMETERS = ("dim", "window", "clock")
 
 
 class Birth(Struct, frozen=True, kw_only=True):
@@ -130,10 +130,13 @@ def learner_of(spec: Spec, seed: int) -> Learner:
     if spec.policy not in POLICIES:
         raise InputError(f"policy must be one of {', '.join((DEFAULT_POLICY, *POLICIES))}; got {shown(spec.policy)}")
     policy: Any = policy_class(spec.policy)
-    known = [name for name in inspect.signature(policy).parameters if name not in _NOT_PARAMETERS]
+    known = [name for name in inspect.signature(policy).parameters if name not in NOT_PARAMETERS]
     unknown = sorted(set(spec.parameters) - set(known))
     if unknown:
         raise InputError(f"parameters of {spec.policy} must be among {', '.join(known)}; got {shown(unknown[0])}")
+    for name, value in spec.parameters.items():
+        if isinstance(value, bool):
+            raise InputError(f"parameters: {name} must be a number or a text; got {value!r}")
     parameters = {"seed": seed, **spec.parameters} if "seed" in known else spec.parameters
     if type(seed_ := parameters.get("seed", 0)) is not int or seed_ < 0:
         raise InputError(f"parameters: seed must be a whole number of at least 0; got {shown(seed_)}: or leave it out")

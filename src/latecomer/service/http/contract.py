@@ -80,7 +80,7 @@ OPERATIONS = (
         summary="Delete a bandit and all that it has learnt.",
         gives=Info,
         scope="admin",
-        query={"confirm": (True, {"type": "string"}, "The bandit's name, once more.")},
+        query={"confirm": (True, NAME, "The bandit's name, once more.")},
     ),
     Operation(
         name="getStats",

@@ -1,5 +1,7 @@
 """What machines ask: is it alive, is it ready, what are its numbers, what does it speak."""
 
+import asyncio
+from functools import cache
 from typing import Any
 
 from litestar import Request, get
@@ -8,7 +10,7 @@ from litestar.response.base import ASGIResponse
 
 from latecomer.service.http.contract import Readiness, State
 from latecomer.service.http.errors import Refusal
-from latecomer.service.http.reception import Reception, answer
+from latecomer.service.http.reception import Reception, answer, encode
 from latecomer.service.http.schema import document
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -16,7 +18,10 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 def routes(reception: Reception) -> list[HTTPRouteHandler]:
     """The four routes."""
-    described = answer(document()).body
+
+    @cache
+    def described() -> bytes:
+        return encode(document(reception.settings))
 
     @get("/healthz")
     async def healthz() -> ASGIResponse:
@@ -36,6 +41,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
 
     @get("/schema")
     async def schema() -> ASGIResponse:
-        return ASGIResponse(body=described, media_type="application/json")
+        body = await asyncio.to_thread(described)  # the first time, every policy is loaded for its parameters
+        return ASGIResponse(body=body, media_type="application/json")
 
     return [healthz, readyz, metrics, schema]

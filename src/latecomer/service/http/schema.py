@@ -5,8 +5,10 @@ from typing import Any
 
 import msgspec
 
+from latecomer.service.config import Settings
 from latecomer.service.http.contract import NAME, OPERATIONS, Operation
 from latecomer.service.http.errors import CODES, ErrorBody
+from latecomer.service.http.limits import constrain
 
 _REF = "#/components/schemas/{name}"
 _WHY = {
@@ -24,10 +26,11 @@ _WHY = {
 }
 
 
-def document() -> dict[str, Any]:
-    """The document, as plain data."""
+def document(settings: Settings) -> dict[str, Any]:
+    """The document, as plain data, with the limits of a server of these settings."""
     types = [kind for operation in OPERATIONS for kind in (operation.takes, operation.gives) if kind is not None]
     schemas, components = msgspec.json.schema_components([*types, ErrorBody], ref_template=_REF)
+    constrain(components, settings)
     found = dict(zip(map(id, [*types, ErrorBody]), schemas, strict=True))
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:

@@ -40,7 +40,7 @@ def slow_terms(side: str, features: Mapping[str, Any], scales: Mapping[str, Any]
 
 
 def number_of(term: str) -> int:
-    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "little")
 
 
 def mix(number: int) -> int:

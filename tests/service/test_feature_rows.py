@@ -88,6 +88,9 @@ def test_what_is_no_row_is_refused() -> None:
     for wrong in ([1, 2], "x", 5, FRAME.iloc[0].rename({"sku": 1})):
         with pytest.raises(InputError, match="context must"):
             plain_features(wrong, "context")
+    for wrong in ({"\ud800": 1}, {"x": "\ud800"}, {"x": ["a", "\ud800"]}):
+        with pytest.raises(InputError, match="context must be Unicode; got a lone surrogate"):
+            plain_features(wrong, "context")
     doubled = pd.Series([1.0, 2.0], ["x", "x"])
     with pytest.raises(InputError, match="context must have each name once; got 'x' twice"):
         plain_features(doubled, "context")

@@ -5,7 +5,7 @@ from typing import Any
 
 from latecomer.service.config import settings
 
-LIMITS = {"LATECOMER_MAX_DIM": "3", "LATECOMER_MAX_BANDITS": "1", "LATECOMER_MAX_ACTIONS": "4"}
+LIMITS: dict[str, Any] = {"LATECOMER_MAX_DIM": "3", "LATECOMER_MAX_BANDITS": "1", "LATECOMER_MAX_ACTIONS": "4"}
 SETTINGS = settings(environment=LIMITS, given={})
 MADE: dict[str, Any] = {"dim": 3, "window": 100, "features": {"price": {"scale": 9}}}
 

@@ -43,7 +43,7 @@ def plain_features(features: FeatureRow, where: str) -> dict[str, Plain]:
             raise _unusable(name, where)
         if name in plain:
             raise InputError(f"{where} must have each name once; got {shown(name)} twice")
-        plain[str(name)] = _plain_value(name, value, where)
+        plain[_plain_text(name, where)] = _plain_value(name, value, where)
     return plain
 
 
@@ -64,7 +64,7 @@ def _plain_value(name: str, value: Any, where: str) -> Plain:
     if value is None or type(value) is bool:
         return value
     if isinstance(value, str):
-        return str(value)
+        return _plain_text(value, where)
     if isinstance(value, np.bool):
         return bool(value)
     if type(value) is float or isinstance(value, Real | Decimal):
@@ -77,8 +77,17 @@ def _plain_value(name: str, value: Any, where: str) -> Plain:
         for text in value:
             if not isinstance(text, str):
                 raise _unusable(text, where)
-        return [str(text) for text in value]
+        return [_plain_text(text, where) for text in value]
     raise _unusable(value, where)
+
+
+def _plain_text(text: str, where: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{where} must be Unicode; got a lone surrogate in {ascii(text)[:100]}") from None
+    return str(text)
 
 
 def _plain_number(name: str, value: Any, where: str) -> float | None:

@@ -100,7 +100,7 @@ class _Terms:
         """Add the terms of the next row."""
         features = plain_features(row, where)
         for name in sorted(features):  # sums of doubles depend on their order
-            value, stem = features[name], self._side + name.encode("utf-8", "surrogatepass")
+            value, stem = features[name], self._side + name.encode()
             if isinstance(value, float):
                 self._numbers.append(_number(stem))
                 self._weights.append(_scaled(name, value, where, self._scales.get(name)))
@@ -108,7 +108,7 @@ class _Terms:
                 if name in self._scales:
                     raise InputError(f"{where}: {shown(name)} must be a number, as declared; got {shown(value)}")
                 texts = _texts(value)
-                self._numbers += [_number(stem + b"\x00" + text.encode("utf-8", "surrogatepass")) for text in texts]
+                self._numbers += [_number(stem + b"\x00" + text.encode()) for text in texts]
                 self._weights += [len(texts) ** -0.5 for _ in texts]
         self._rows += [len(self._names)] * (len(self._numbers) - len(self._rows))
         self._names.append(len(features))

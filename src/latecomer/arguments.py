@@ -61,7 +61,20 @@ def share(name: str, value: object) -> float:
     """In [0, 1], ends included."""
     result = number(name, value, "a number in [0, 1]")
     if not 0.0 <= result <= 1.0:
+        raise InputError(f"{name} must be in [0, 1]; got {value!r}")
+    return result
+
+
+def conversion_value(name: str, value: object) -> float:
+    """What a conversion is worth, in [0, 1]."""
+    result = number(name, value, "a number in [0, 1]")
+    if result > 1.0:
         raise InputError(f"{name} must be in [0, 1]; got {value!r}, divide it by its largest possible value first")
+    if result < 0.0:
+        raise InputError(
+            f"{name} must be in [0, 1]; got {value!r}: revoke takes a conversion back, and where an outcome can be a "
+            "loss, put every value on a scale on which the worst is 0 and the best is 1"
+        )
     return result
 
 

@@ -51,4 +51,4 @@ def test_it_needs_no_tuning_but_a_dimension_and_a_window() -> None:
     with pytest.raises(InputError, match="dim must be at least 1"):
         lc.recommended(0, 10)
     with pytest.raises(InputError, match="window must be a number of rounds"):
-        lc.recommended(2, "7d")  # type: ignore[arg-type]
+        lc.recommended(2, 7.5)  # type: ignore[arg-type]

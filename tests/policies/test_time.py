@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import latecomer as lc
-from latecomer.policies.stamps import stamp_of
+from latecomer.timestamps import parse_timestamp
 
 HOUR = timedelta(hours=1)
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -32,12 +32,12 @@ def test_without_a_clock_the_machine_tells_the_time() -> None:
 def test_a_moment_in_any_dress() -> None:
     seconds = START.timestamp()
     assert (
-        stamp_of(START)
-        == stamp_of(START.replace(tzinfo=None))  # no zone: UTC
-        == stamp_of(START.astimezone(timezone(timedelta(hours=5))))
-        == stamp_of(seconds)
-        == stamp_of(int(seconds))
-        == stamp_of(np.float64(seconds))
+        parse_timestamp(START)
+        == parse_timestamp(START.replace(tzinfo=None))  # no zone: UTC
+        == parse_timestamp(START.astimezone(timezone(timedelta(hours=5))))
+        == parse_timestamp(seconds)
+        == parse_timestamp(int(seconds))
+        == parse_timestamp(np.float64(seconds))
         == int(seconds) * 10**6
     )
 
@@ -45,7 +45,7 @@ def test_a_moment_in_any_dress() -> None:
 @pytest.mark.parametrize("at", ["noon", None, True, float("nan"), float("inf"), 1e300, [1.0]])
 def test_a_moment_that_is_none(at: object) -> None:
     with pytest.raises(lc.errors.InputError, match=r"at must be a .*seconds since 1970; got"):
-        stamp_of(at)  # type: ignore[arg-type]
+        parse_timestamp(at)  # type: ignore[arg-type]
 
 
 def test_a_step_back_within_the_window_counts_as_now() -> None:

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latecomer.policies.stamps import stamp_of
+from latecomer.timestamps import parse_timestamp
 
 
 @given(st.integers(0, 5 * 10**15))
 def test_microseconds_survive_seconds(stamp: int) -> None:
     """Until the year 2128: a double has 53 bits, of which a microsecond count takes 52."""
-    assert stamp_of(stamp / 1e6) == stamp
+    assert parse_timestamp(stamp / 1e6) == stamp

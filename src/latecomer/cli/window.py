@@ -100,16 +100,21 @@ def _span(name: str, seconds: float) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def _moment(text: str | None) -> datetime | float | None:
+def _moment(text: str | None) -> datetime | None:
+    """Read seconds since 1970, or ISO 8601."""
+    from latecomer.timestamps import parse_timestamp, to_datetime  # noqa: PLC0415 - brings NumPy
+
     if text is None:
         return None
     try:
-        return float(text)
+        moment: float | str = float(text)
     except ValueError:
-        pass
+        moment = text
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
+        return to_datetime(parse_timestamp(moment, name="--until"))
+    except InputError:
+        if isinstance(moment, float):
+            raise
         raise InputError(f"--until must be seconds, or ISO 8601 such as 2026-02-01T00:00:00Z; got {text!r}") from None
 
 

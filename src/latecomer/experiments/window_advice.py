@@ -11,13 +11,14 @@ import polars as pl
 from latecomer.arguments import positive, share, whole
 from latecomer.core.state import Array
 from latecomer.delays import DelayLaw
+from latecomer.durations import Duration, parse_duration
 from latecomer.errors import InputError
 from latecomer.experiments.window_cost import Setting, bound, pending_bytes, scale, simulated
 from latecomer.experiments.window_grid import HOUR, spoken, windows
 from latecomer.experiments.window_source import KnownDelays, from_law, from_log
 from latecomer.experiments.window_words import notes, reason
-from latecomer.policies.stamps import Moment, stamp_of
 from latecomer.simulation.simulate import Engine, Threads
+from latecomer.timestamps import Moment, parse_timestamp
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +56,9 @@ def advise_window(
     *,
     rate: float | None = None,
     until: Moment | None = None,
-    longest: timedelta | None = None,
-    unit: timedelta = timedelta(seconds=1),
-    horizon: timedelta = timedelta(days=30),
+    longest: Duration | None = None,
+    unit: Duration = timedelta(seconds=1),
+    horizon: Duration = timedelta(days=30),
     conversion_rate: float | None = None,
     dim: int = 5,
     arms: int = 10,
@@ -79,7 +80,8 @@ def advise_window(
     until
         When the log's watching ended; by default the last moment that it mentions.
     longest
-        The longest window to think of. By default the longest delay of the log, or what 99 % of a law's come within.
+        The longest window to think of, as "60d" or a `timedelta`. By default the longest delay of the log, or what
+        99 % of a law's come within.
     unit
         What a law counts its delays in.
     horizon
@@ -127,15 +129,18 @@ def advise_window(
     return _advice(known, setting, compared, regrets, uniform)
 
 
-def _span(name: str, value: timedelta) -> timedelta:
-    if not isinstance(value, timedelta) or value <= timedelta(0):
-        raise InputError(f"{name} must be a timedelta above 0, such as timedelta(days=30); got {value!r}")
-    return value
+def _span(name: str, value: Duration) -> timedelta:
+    if isinstance(value, Duration):
+        span = parse_duration(value, name=name, such_as="30d")
+        if span > timedelta(0):
+            return span
+    raise InputError(f"{name} must be a timedelta above 0, or a text such as '30d'; got {value!r}")
 
 
 def _known(source: object, *, until: Moment | None, unit: timedelta, given: dict[str, Any]) -> KnownDelays:
     if isinstance(source, str | PathLike):
-        return from_log(source, until=None if until is None else stamp_of(until) / 1e6, **given)
+        end = None if until is None else parse_timestamp(until, name="until") / 1e6
+        return from_log(source, until=end, **given)
     if isinstance(source, type) or not isinstance(source, DelayLaw):
         raise InputError(
             f"source must be the path of a log, or a delay law such as LogNormal(3600, 1.5); got {source!r}"

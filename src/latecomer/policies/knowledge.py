@@ -1,19 +1,19 @@
 """What a policy knows, to be read from outside: every answer is a number or a copy."""
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from latecomer.core.state import Array
 from latecomer.policies.memory import Memory
-from latecomer.policies.stamps import Span
 
 
 class Knowledge:
     """The readings of a policy's memory."""
 
     _dim: int
-    _window: Span
+    _window: int | timedelta
     _in_rounds: bool
     _parameters: dict[str, Any]
     _memory: Memory
@@ -24,7 +24,7 @@ class Knowledge:
         return self._dim
 
     @property
-    def window(self) -> Span:
+    def window(self) -> int | timedelta:
         """M."""
         return self._window
 

@@ -4,7 +4,7 @@ An algorithm is its `choose`; arguments, windows, draws and files are here. A po
 several threads at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from datetime import timedelta
 from os import PathLike
@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from latecomer.arguments import positive, share, whole
+from latecomer.arguments import conversion_value, positive, whole
 from latecomer.core.state import UNSTAMPED, Array
 from latecomer.core.window import ACCEPTED
+from latecomer.durations import parse_window
 from latecomer.errors import InputError
 from latecomer.policies.action_sets import DOUBLE, action_set, checked_sets, explain_inadmissible
 from latecomer.policies.algorithm import ALGORITHMS, tag_of
@@ -25,8 +26,9 @@ from latecomer.policies.knowledge import Knowledge
 from latecomer.policies.memory import Memory
 from latecomer.policies.randomness import Draw, Randomness, Seed
 from latecomer.policies.records import NO_ROUND, VERDICTS, Decision, Verdict, round_of
-from latecomer.policies.stamps import Clock, Moment, Span, not_before, span_of, stamp_of, system_clock
+from latecomer.policies.stamps import Clock, Span, not_before, span_of, system_clock
 from latecomer.policies.storage import packed, write
+from latecomer.timestamps import Moment, parse_timestamp
 
 
 class Learner(Knowledge):
@@ -48,9 +50,9 @@ class Learner(Knowledge):
         tag = tag or tag_of(type(self))
         algorithm = ALGORITHMS[tag]
         self._dim = whole("dim", dim, least=1)
-        self._span = span_of(window)
-        self._in_rounds = not isinstance(window, timedelta)
-        self._window: Span = window if isinstance(window, timedelta) else self._span
+        self._window = parse_window(window)
+        self._span = span_of(self._window)
+        self._in_rounds = not isinstance(self._window, timedelta)
         self._clock = clock or system_clock
         self._randomness = Randomness(algorithm.draw, seed)
         self._no_draws = None if self._randomness.draw is Draw.NOTHING else np.empty(self._dim)
@@ -87,7 +89,8 @@ class Learner(Knowledge):
         actions
             A (K, d) array-like, finite, of norms at most 1.
         at
-            The time, where the window is a time; without it the policy's clock is asked. A time before the latest
+            The time, where the window is a time: a `datetime` (UTC where it has no zone), an ISO 8601 text, a
+            numpy.datetime64, or seconds since 1970. Without it the policy's clock is asked. A time before the latest
             decision's counts as that one's; a time more than a window before it raises `ClockError`.
         """
         memory = self._memory
@@ -110,7 +113,7 @@ class Learner(Knowledge):
         self,
         action_sets: npt.ArrayLike | Sequence[npt.ArrayLike],
         *,
-        at: Moment | Sequence[Moment] | None = None,
+        at: Moment | Collection[Moment] | None = None,
     ) -> list[Decision]:
         """Decide for one action set after the other: the answers of as many calls of `decide`, in one go.
 
@@ -144,21 +147,25 @@ class Learner(Knowledge):
     def _decision_stamp(self, at: Moment | None) -> int:
         if self._in_rounds:
             self._refuse_time(at)
-        return not_before(stamp_of(self._clock() if at is None else at), self._now, self._span)
+        return not_before(self._clock_stamp() if at is None else parse_timestamp(at), self._now, self._span)
 
-    def _decision_stamps(self, at: Moment | Sequence[Moment] | None, count: int) -> npt.NDArray[np.int64]:
+    def _decision_stamps(self, at: Any, count: int) -> npt.NDArray[np.int64]:
         if self._in_rounds:
             return np.full(count, UNSTAMPED if at is None else self._refuse_time(at))
-        if isinstance(at, Sequence | np.ndarray):
-            if np.shape(at)[:1] != (count,):  # type: ignore[arg-type]
-                raise InputError(f"at must be one time, or one per action set, {count}; got {at!r}")
-            moments = list(at)
-        else:
-            moments = [self._clock() if at is None else at] * count
+        if isinstance(at, str) or not hasattr(at, "__len__"):
+            return np.full(count, self._decision_stamp(at))
+        if np.shape(at)[:1] != (count,):
+            raise InputError(f"at must be one time, or one per action set, {count}; got {at!r}")
         stamps, now = np.empty(count, np.int64), self._now
-        for i, moment in enumerate(moments):
-            stamps[i] = now = not_before(stamp_of(moment), now, self._span)
+        for i, moment in enumerate(at):
+            try:
+                stamps[i] = now = not_before(parse_timestamp(moment), now, self._span)
+            except InputError as error:
+                raise type(error)(f"for set {i} of the batch: {error}") from None
         return stamps
+
+    def _clock_stamp(self) -> int:
+        return parse_timestamp(self._clock(), name="what clock tells")
 
     # ---- conversions ----
 
@@ -175,10 +182,11 @@ class Learner(Knowledge):
         value
             What the conversion is worth, in [0, 1].
         at
-            The time of arrival, where the window is a time. A time before the latest decision's counts as that one's.
+            The time of arrival, where the window is a time, as in `decide`; NaT and NaN are refused. A time before the
+            latest decision's counts as that one's.
         """
         if type(value) is not float or not 0.0 <= value <= 1.0:
-            value = share("value", value)
+            value = conversion_value("value", value)
         round_ = decision if type(decision) is int and 0 < decision < NO_ROUND else round_of(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         memory = self._memory
@@ -198,7 +206,7 @@ class Learner(Knowledge):
     def _arrival_stamp(self, round_: int, at: Moment | None) -> int:
         if self._in_rounds:
             self._refuse_time(at)
-        stamp, now = stamp_of(self._clock() if at is None else at), self._now
+        stamp, now = self._clock_stamp() if at is None else parse_timestamp(at), self._now
         if now - stamp > self._span and self._memory.verdict(round_, now) != ACCEPTED:
             return now  # an old message for a decision that is closed or converted: the verdict says so
         return not_before(stamp, now, self._span)

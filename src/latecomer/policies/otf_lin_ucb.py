@@ -44,7 +44,7 @@ class OTFLinUCB(Learner):
     dim
         d, the number of features of an action.
     window
-        m: how long a decision may wait for its conversion; rounds (an int) or time (a `timedelta`).
+        m: how long a decision may wait for its conversion; rounds (an int) or a time ("7d", or a `timedelta`).
     ridge
         λ > 0. The regret bound needs λ ≥ 1.
     delta

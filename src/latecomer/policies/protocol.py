@@ -1,6 +1,7 @@
 """What every policy can do."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import timedelta
 from os import PathLike
 from typing import Protocol, runtime_checkable
 
@@ -8,7 +9,7 @@ import numpy.typing as npt
 
 from latecomer.core.state import Array
 from latecomer.policies.records import Decision, Verdict
-from latecomer.policies.stamps import Moment, Span
+from latecomer.timestamps import Moment
 
 
 @runtime_checkable
@@ -18,7 +19,7 @@ class Policy(Protocol):
     @property
     def dim(self) -> int: ...
     @property
-    def window(self) -> Span: ...
+    def window(self) -> int | timedelta: ...
     @property
     def rounds(self) -> int: ...
     @property
@@ -35,7 +36,7 @@ class Policy(Protocol):
         self,
         action_sets: npt.ArrayLike | Sequence[npt.ArrayLike],
         *,
-        at: Moment | Sequence[Moment] | None = None,
+        at: Moment | Collection[Moment] | None = None,
     ) -> list[Decision]: ...
     def convert(self, decision: Decision | int, value: float = 1.0, *, at: Moment | None = None) -> Verdict: ...
     def revoke(self, decision: Decision | int, *, at: Moment | None = None) -> Verdict: ...

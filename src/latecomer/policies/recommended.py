@@ -16,7 +16,7 @@ def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | Non
     dim
         d, the number of features of an action.
     window
-        m: how long a decision may wait for its conversion; rounds (an int) or time (a `timedelta`).
+        m: how long a decision may wait for its conversion; rounds (an int) or a time ("7d", or a `timedelta`).
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock

@@ -1,0 +1,79 @@
+"""Spans of time as callers give them: "7d", a `timedelta`, a numpy.timedelta64."""
+
+import re
+from datetime import timedelta
+
+import numpy as np
+
+from latecomer.arguments import shown, whole
+from latecomer.errors import InputError
+
+Duration = timedelta | str | np.timedelta64
+"""A `timedelta` (pandas.Timedelta is one), a text such as "7d", or a numpy.timedelta64."""
+Span = int | Duration
+"""A window: rounds (an int), or a time."""
+
+_MICROSECOND = timedelta(microseconds=1)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_LONGEST = timedelta(days=36_500)
+_FINER = ("ns", "ps", "fs", "as")
+"""Units of NumPy that are shorter than a microsecond."""
+
+
+def parse_duration(duration: Duration, *, name: str = "window", such_as: str = "7d") -> timedelta:
+    """Give a span of time as a `timedelta`.
+
+    Parameters
+    ----------
+    duration
+        A whole number followed by s, m, h, d or w, at most 36500d; a `timedelta`; or a numpy.timedelta64.
+    name, such_as
+        What an error calls it, and gives as an example.
+
+    Examples
+    --------
+    >>> parse_duration("36h") == parse_duration("90m") * 24
+    True
+    """
+    if isinstance(duration, timedelta):
+        return duration // _MICROSECOND * _MICROSECOND  # a plain one, of pandas.Timedelta too
+    if isinstance(duration, np.timedelta64):
+        return _from_numpy(duration, name, such_as)
+    match = re.fullmatch(r"([0-9]{1,12})([smhdw])", duration) if isinstance(duration, str) else None
+    if match is None:
+        rule = f"a whole number and one of s, m, h, d, w, such as {such_as}"
+        raise InputError(f"{name} must be {rule}; got {shown(duration)}")
+    try:
+        span = timedelta(**{_UNITS[match[2]]: int(match[1])})
+    except OverflowError:
+        span = timedelta.max
+    if span > _LONGEST:
+        raise InputError(f"{name} must be at most 36500d; got {shown(duration)}")
+    return span
+
+
+def parse_window(window: Span) -> int | timedelta:
+    """Give a window as policies keep it: an int is rounds, all else a time.
+
+    >>> parse_window(500), parse_window("7d")
+    (500, datetime.timedelta(days=7))
+    """
+    if isinstance(window, timedelta | str | np.timedelta64):
+        span = parse_duration(window)
+        if span < timedelta(0):
+            raise InputError(f"window must not be negative; got {window!r}")
+        whole("window, in microseconds,", span // _MICROSECOND, least=0)
+        return span
+    if isinstance(window, bool) or not isinstance(window, int | np.integer):
+        raise InputError(
+            f"window must be a number of rounds (an int), or a time such as '7d' or a timedelta; got {shown(window)}"
+        )
+    return whole("window", window, least=0)
+
+
+def _from_numpy(duration: np.timedelta64, name: str, such_as: str) -> timedelta:
+    is_finer = np.datetime_data(duration.dtype)[0] in _FINER
+    found = (duration.astype("timedelta64[us]") if is_finer else duration).item()
+    if isinstance(found, timedelta):  # not so for NaT, months, years, no unit, and more than Python has room for
+        return found
+    raise InputError(f"{name} must be a time of a known length, such as {such_as}; got {duration!r}")

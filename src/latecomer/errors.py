@@ -13,6 +13,10 @@ class ClockError(InputError):
     """A time lies further back than a whole window. Nothing has changed."""
 
 
+class OccurredBeforeDecisionWarning(UserWarning):
+    """A conversion was accepted whose `occurred_at` lies before its decision: its zone or its unit may be wrong."""
+
+
 class NotIdentifiableError(LatecomerError):
     """What was asked for cannot be known from what was seen, however much of it there is."""
 

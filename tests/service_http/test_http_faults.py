@@ -102,7 +102,8 @@ def flood(folder: Path, decisions: int) -> None:
         verdicts: list[lc.Verdict] = []
 
         def convert(part: list[Conversion]) -> None:
-            sizes, start, found = random.Random(len(part)), 0, []  # noqa: S311
+            found: list[lc.Verdict] = []
+            sizes, start = random.Random(len(part)), 0  # noqa: S311
             with server.client() as client:
                 while start < len(part):
                     size = sizes.choice((1, 10, 1000))

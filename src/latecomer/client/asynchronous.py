@@ -4,16 +4,18 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
 from typing import Any, Self, TypeVar
 
 import httpx
 
 from latecomer.client import calls
 from latecomer.client.batch import checked, checked_limits
+from latecomer.durations import Span
 from latecomer.errors import LatecomerError, ServiceError
 from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+from latecomer.service.verdicts import Verdicts, warn_of
+from latecomer.timestamps import Moment, parse_datetime
 
 T = TypeVar("T")
 
@@ -23,7 +25,7 @@ class AsyncClient:
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout)
+        self._http = httpx.AsyncClient(base_url=calls.base_url(url), headers=headers, timeout=timeout)
         self._timeout, self._retries = timeout, retries
 
     async def create(
@@ -31,7 +33,7 @@ class AsyncClient:
         name: str,
         *,
         dim: int,
-        window: int | str | timedelta,
+        window: Span,
         policy: str | None = None,
         parameters: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
@@ -77,25 +79,31 @@ class AsyncClient:
         return await self._send(calls.choose(name, actions, context=context, request_id=request_id))
 
     async def convert(
-        self, name: str, decision_id: str, *, value: float = 1.0, occurred_at: datetime | None = None
+        self, name: str, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None
     ) -> Verdict:
-        """Report a conversion."""
-        return (await self.convert_many(name, [Conversion(decision_id, value, occurred_at)]))[0]
+        """Report a conversion; `occurred_at` as in `Client.convert`."""
+        occurred = parse_datetime(occurred_at, name="occurred_at")
+        return (await self._convert(name, [Conversion(decision_id, value, occurred)])).warn()[0]
 
-    async def convert_many(self, name: str, conversions: Iterable[Conversion]) -> list[Verdict]:
-        """Report many; a verdict for each."""
-        found: list[Verdict] = []
+    async def convert_many(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
+        """Report many; a verdict for each, and `warnings` about some of them."""
+        return (await self._convert(name, conversions)).warn()
+
+    async def _convert(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
+        found = Verdicts()
         for part in calls.portions(conversions):
-            found += (await self._send(calls.convert(name, part))).verdicts
+            answer = await self._send(calls.convert(name, part))
+            found.append_portion(answer.verdicts, answer.warnings)
         return found
 
-    async def revoke(self, name: str, decision_id: str, *, occurred_at: datetime | None = None) -> Verdict:
+    async def revoke(self, name: str, decision_id: str, *, occurred_at: Moment | None = None) -> Verdict:
         """Take a conversion back."""
-        return (await self._send(calls.revoke(name, [Revocation(decision_id, occurred_at)]))).verdicts[0]
+        occurred = parse_datetime(occurred_at, name="occurred_at")
+        return (await self._send(calls.revoke(name, [Revocation(decision_id, occurred)]))).verdicts[0]
 
     def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> "AsyncBatch":
         """Conversions that travel together: sent when `size` are waiting, or after `seconds`, or at the end."""
-        return AsyncBatch(lambda conversions: self.convert_many(name, conversions), size=size, seconds=seconds)
+        return AsyncBatch(lambda conversions: self._convert(name, conversions), size=size, seconds=seconds)
 
     async def _send(self, call: calls.Call[T]) -> T:
         for tries, wait in enumerate((*calls.waits(self._retries), None)):
@@ -131,19 +139,18 @@ class AsyncClient:
 class AsyncBatch:
     """`Batch` for coroutines of one loop."""
 
-    def __init__(
-        self, send: Callable[[list[Conversion]], Awaitable[list[Verdict]]], *, size: int, seconds: float
-    ) -> None:
+    def __init__(self, send: Callable[[list[Conversion]], Awaitable[Verdicts]], *, size: int, seconds: float) -> None:
         checked_limits(size, seconds)
         self.verdicts: Counter[Verdict] = Counter()
+        self.warnings: Counter[str] = Counter()
         self._send, self._size, self._seconds = send, size, seconds
         self._waiting: list[Conversion] = []
         self._sending = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
-    async def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: datetime | None = None) -> None:
+    async def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None) -> None:
         """Report a conversion, soon."""
-        self._waiting.append(checked(Conversion(decision_id, value, occurred_at)))
+        self._waiting.append(checked(decision_id, value, occurred_at))
         if len(self._waiting) >= self._size:
             await self.flush()
 
@@ -154,10 +161,12 @@ class AsyncBatch:
             if not going:
                 return
             try:
-                self.verdicts.update(await self._send(going))
+                found = await self._send(going)
             except BaseException:
                 self._waiting = going + self._waiting
                 raise
+            self.verdicts.update(found)
+            self.warnings.update(warning.code for warning in found.warnings)
 
     async def _flush_now_and_then(self) -> None:
         while True:
@@ -175,3 +184,4 @@ class AsyncBatch:
             with suppress(asyncio.CancelledError):
                 await self._task
         await self.flush()
+        warn_of(self.warnings, stacklevel=3)

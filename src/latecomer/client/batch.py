@@ -3,34 +3,37 @@
 import threading
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime
 from typing import Self
 
-from latecomer.arguments import share
+from latecomer.arguments import conversion_value
 from latecomer.errors import InputError, LatecomerError
 from latecomer.service.messages import Conversion, Verdict
+from latecomer.service.verdicts import Verdicts, warn_of
+from latecomer.timestamps import Moment, parse_datetime
 
 
 class Batch:
     """Collects conversions and sends them together. Safe to use from several threads.
 
-    `verdicts` counts what became of those that were sent. What could not be sent waits for the next attempt, and the
+    `verdicts` counts what became of those that were sent, and `warnings` those of them that were accepted and look
+    wrong, by code; the end of `with` warns of them. What could not be sent waits for the next attempt, and the
     last one, at the end of `with`, raises.
     """
 
-    def __init__(self, send: Callable[[list[Conversion]], list[Verdict]], *, size: int, seconds: float) -> None:
+    def __init__(self, send: Callable[[list[Conversion]], Verdicts], *, size: int, seconds: float) -> None:
         checked_limits(size, seconds)
         self.verdicts: Counter[Verdict] = Counter()
+        self.warnings: Counter[str] = Counter()
         self._send, self._size, self._seconds = send, size, seconds
         self._waiting: list[Conversion] = []
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._flush_now_and_then, daemon=True, name="latecomer-batch")
 
-    def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: datetime | None = None) -> None:
+    def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None) -> None:
         """Report a conversion, soon."""
         with self._lock:
-            self._waiting.append(checked(Conversion(decision_id, value, occurred_at)))
+            self._waiting.append(checked(decision_id, value, occurred_at))
             is_full = len(self._waiting) >= self._size
         if is_full:
             self.flush()
@@ -43,11 +46,13 @@ class Batch:
             if not going:
                 return
             try:
-                self.verdicts.update(self._send(going))
+                found = self._send(going)
             except BaseException:
                 with self._lock:
                     self._waiting = going + self._waiting
                 raise
+            self.verdicts.update(found)
+            self.warnings.update(warning.code for warning in found.warnings)
 
     def _flush_now_and_then(self) -> None:
         while not self._wake.wait(self._seconds):
@@ -64,16 +69,15 @@ class Batch:
         self._wake.set()
         self._thread.join()
         self.flush()
+        warn_of(self.warnings, stacklevel=3)
 
 
-def checked(conversion: Conversion) -> Conversion:
-    """A mistake is told at once, not when others travel with it."""
-    share("value", conversion.value)
-    if not isinstance(conversion.decision_id, str):
-        raise InputError(f"decision_id must be a string, as it was given; got {conversion.decision_id!r}")
-    if not (conversion.occurred_at is None or isinstance(conversion.occurred_at, datetime)):
-        raise InputError(f"occurred_at must be a datetime; got {conversion.occurred_at!r}")
-    return conversion
+def checked(decision_id: str, value: float, occurred_at: Moment | None) -> Conversion:
+    """A conversion; a mistake is told at once, not when others travel with it."""
+    conversion_value("value", value)
+    if not isinstance(decision_id, str):
+        raise InputError(f"decision_id must be a string, as it was given; got {decision_id!r}")
+    return Conversion(decision_id, value, parse_datetime(occurred_at, name="occurred_at"))
 
 
 def checked_limits(size: int, seconds: float) -> None:

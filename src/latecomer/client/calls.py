@@ -4,19 +4,23 @@ import io
 import random
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
 from latecomer import errors
+from latecomer.arguments import shown
+from latecomer.durations import Span
 from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
 from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
 from latecomer.service.scales import parse_scales
 from latecomer.service.spans import written
+from latecomer.service.verdicts import ReportWarning
+from latecomer.timestamps import parse_datetime
 
 T = TypeVar("T")
 Actions = np.ndarray[Any, np.dtype[Any]] | Sequence[Sequence[float]]
@@ -51,6 +55,7 @@ class _Bandits(Struct, frozen=True):
 
 class _Verdicts(Struct, frozen=True):
     verdicts: list[Verdict]
+    warnings: list[ReportWarning] = []
 
 
 class _Problem(Struct, frozen=True):
@@ -63,11 +68,25 @@ class _ErrorBody(Struct, frozen=True):
     error: _Problem
 
 
+def base_url(url: str) -> str:
+    """Where a server is; http where no scheme is said.
+
+    >>> base_url("localhost:8080")
+    'http://localhost:8080'
+    """
+    found = url.strip() if isinstance(url, str) else ""
+    found = found if "://" in found else f"http://{found}"
+    parts = urlsplit(found)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise errors.InputError(f"url must be an address such as http://127.0.0.1:8080; got {shown(url)}")
+    return found
+
+
 def create(
     name: str,
     *,
     dim: int,
-    window: int | str | timedelta,
+    window: Span,
     policy: str | None,
     parameters: Mapping[str, Any] | None,
     features: Mapping[str, Any] | None,
@@ -129,7 +148,18 @@ def choose(
 
 def convert(name: str, conversions: Sequence[Conversion]) -> "Call[_Verdicts]":
     """POST conversions."""
-    return Call(method="POST", path=f"{_path(name)}/conversions", gives=_Verdicts, content=_json(conversions))
+    content = _json([_timed(conversion, i) for i, conversion in enumerate(conversions)])
+    return Call(method="POST", path=f"{_path(name)}/conversions", gives=_Verdicts, content=content)
+
+
+def _timed(conversion: Conversion, position: int) -> Conversion:
+    """A conversion whose time JSON has room for: callers may give pandas' and NumPy's times too."""
+    if not isinstance(conversion, Conversion):
+        raise errors.InputError(f"conversions must be Conversion records; got {shown(conversion)}")
+    if conversion.occurred_at is None or type(conversion.occurred_at) is datetime:
+        return conversion
+    occurred = parse_datetime(conversion.occurred_at, name=f"occurred_at of report {position}")
+    return msgspec.structs.replace(conversion, occurred_at=occurred)
 
 
 def revoke(name: str, revocations: Sequence[Revocation]) -> "Call[_Verdicts]":

@@ -2,16 +2,18 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any, Self, TypeVar
 
 import httpx
 
 from latecomer.client import calls
 from latecomer.client.batch import Batch
+from latecomer.durations import Span
 from latecomer.errors import ServiceError
 from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+from latecomer.service.verdicts import Verdicts
+from latecomer.timestamps import Moment, parse_datetime
 
 T = TypeVar("T")
 
@@ -25,7 +27,7 @@ class Client:
     Parameters
     ----------
     url
-        Such as "http://127.0.0.1:8080".
+        Such as "http://127.0.0.1:8080"; "localhost:8080" is taken for http.
     key
         The key, where the server wants one.
     timeout
@@ -36,7 +38,7 @@ class Client:
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
+        self._http = httpx.Client(base_url=calls.base_url(url), headers=headers, timeout=timeout)
         self._timeout, self._retries = timeout, retries
 
     def create(
@@ -44,7 +46,7 @@ class Client:
         name: str,
         *,
         dim: int,
-        window: int | str | timedelta,
+        window: Span,
         policy: str | None = None,
         parameters: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
@@ -89,23 +91,35 @@ class Client:
         """Choose between actions that are known by their features: {id: {name: value}}."""
         return self._send(calls.choose(name, actions, context=context, request_id=request_id))
 
-    def convert(
-        self, name: str, decision_id: str, *, value: float = 1.0, occurred_at: datetime | None = None
-    ) -> Verdict:
-        """Report a conversion."""
-        return self.convert_many(name, [Conversion(decision_id, value, occurred_at)])[0]
+    def convert(self, name: str, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None) -> Verdict:
+        """Report a conversion.
 
-    def convert_many(self, name: str, conversions: Iterable[Conversion]) -> list[Verdict]:
-        """Report many; a verdict for each."""
-        return [v for part in calls.portions(conversions) for v in self._send(calls.convert(name, part)).verdicts]
+        `occurred_at`, where it happened before now, is a `datetime` (UTC where it has no zone), an ISO 8601 text, a
+        numpy.datetime64, or seconds since 1970. More than a day ahead of the server's clock is refused; before its
+        decision it is accepted with a warning, `errors.OccurredBeforeDecisionWarning`.
+        """
+        occurred = parse_datetime(occurred_at, name="occurred_at")
+        return self._convert(name, [Conversion(decision_id, value, occurred)]).warn()[0]
 
-    def revoke(self, name: str, decision_id: str, *, occurred_at: datetime | None = None) -> Verdict:
+    def convert_many(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
+        """Report many; a verdict for each, and `warnings` about some of them."""
+        return self._convert(name, conversions).warn()
+
+    def _convert(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
+        found = Verdicts()
+        for part in calls.portions(conversions):
+            answer = self._send(calls.convert(name, part))
+            found.append_portion(answer.verdicts, answer.warnings)
+        return found
+
+    def revoke(self, name: str, decision_id: str, *, occurred_at: Moment | None = None) -> Verdict:
         """Take a conversion back."""
-        return self._send(calls.revoke(name, [Revocation(decision_id, occurred_at)])).verdicts[0]
+        occurred = parse_datetime(occurred_at, name="occurred_at")
+        return self._send(calls.revoke(name, [Revocation(decision_id, occurred)])).verdicts[0]
 
     def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> Batch:
         """Conversions that travel together: sent when `size` are waiting, or after `seconds`, or at the end."""
-        return Batch(lambda conversions: self.convert_many(name, conversions), size=size, seconds=seconds)
+        return Batch(lambda conversions: self._convert(name, conversions), size=size, seconds=seconds)
 
     def _send(self, call: calls.Call[T]) -> T:
         for tries, wait in enumerate((*calls.waits(self._retries), None)):

@@ -20,9 +20,10 @@ from latecomer.service import events
 from latecomer.service.births import Birth
 from latecomer.service.counters import Counters
 from latecomer.service.decision_ids import DecisionIds
-from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats, Verdict
+from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats
 from latecomer.service.reports import arrival, in_store_time, occurred_of, reports_of, value_of
 from latecomer.service.request_index import RequestIndex
+from latecomer.service.verdicts import Verdicts, warnings_of_early
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -107,20 +108,22 @@ class Bandit:
         expires_at = None if self.in_rounds else _EPOCH + timedelta(microseconds=stamp + self.span - self.shift)
         return Answer(self.ids.id_of(round), index, label, round, score, expires_at)
 
-    def convert(self, conversions: Sequence[Conversion], now: int) -> tuple[list[Verdict], bytes]:
+    def convert(self, conversions: Sequence[Conversion], now: int) -> tuple[Verdicts, bytes]:
         """Credit conversions in their order: the verdicts, and what the log should say."""
         values = np.array([value_of(conversion.value, i) for i, conversion in enumerate(conversions)])
-        rounds, occurred = self._rounds(conversions), in_store_time(occurred_of(conversions), self.shift)
+        rounds, occurred = self._rounds(conversions), self._occurred(conversions, now)
         self.is_moving = True
         verdicts, delays = recorded.credit(self.learner, rounds, values, arrival(occurred, now))
-        self.counters.add_conversions(verdicts, delays)
+        early = self.counters.add_conversions(verdicts, delays)
         told = reports_of(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
         told["value"] = values
-        return self._reported(told, verdicts, now, unknown=(events.UNKNOWN, 1, 0))
+        answers, data = self._reported(told, verdicts, now, unknown=(events.UNKNOWN, 1, 0))
+        answers.warnings = warnings_of_early(early.tolist())
+        return answers, data
 
-    def revoke(self, revocations: Sequence[Revocation], now: int) -> tuple[list[Verdict], bytes]:
+    def revoke(self, revocations: Sequence[Revocation], now: int) -> tuple[Verdicts, bytes]:
         """Take conversions back in their order: the verdicts, and what the log should say."""
-        rounds, occurred = self._rounds(revocations), in_store_time(occurred_of(revocations), self.shift)
+        rounds, occurred = self._rounds(revocations), self._occurred(revocations, now)
         stamps = arrival(occurred, now)
         self.is_moving = True
         verdicts = self.taken_back(rounds, stamps)
@@ -135,7 +138,7 @@ class Bandit:
 
     def _reported(
         self, told: events.Records, verdicts: Integers, now: int, unknown: tuple[int, int, int]
-    ) -> tuple[list[Verdict], bytes]:
+    ) -> tuple[Verdicts, bytes]:
         """Reports of rounds that were never played are but counted: a replay could not use them."""
         played = (told["round"] > 0) & (told["round"] <= self.rounds)
         data, strangers = told[played].tobytes(), len(told) - int(played.sum())
@@ -144,7 +147,11 @@ class Bandit:
             data += events.pack_unknown(kind, conversions * strangers, revocations * strangers)
         self.stamp = now
         self.unsaved += len(told)
-        return [VERDICTS[verdict] for verdict in verdicts.tolist()], data
+        return Verdicts(VERDICTS[verdict] for verdict in verdicts.tolist()), data
+
+    def _occurred(self, reports: Sequence[Conversion | Revocation], now: int) -> Integers:
+        """When each happened, in the store's time."""
+        return in_store_time(occurred_of(reports, now - self.shift), self.shift)
 
     def _rounds(self, reports: Sequence[Conversion | Revocation]) -> Integers:
         return np.array([self.round_of(report.decision_id) for report in reports], np.int64)
@@ -167,6 +174,7 @@ class Bandit:
             pending=learner.pending,
             conversions=counters.by_name(counters.conversions),
             revocations=counters.by_name(counters.revocations),
+            before_decision=int(counters.before_decision[0]),
             delay_edges=counters.edges.tolist(),
             delay_counts=counters.delays.tolist(),
             delay_sum=counters.delay_sum,

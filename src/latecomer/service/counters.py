@@ -15,6 +15,7 @@ _IN_TIME = np.array(
 )
 _IN_ROUNDS = np.array([4**power for power in range(12)], float)
 _THOUSAND = 1000
+_SAVED = ("conversions", "revocations", "before_decision", "delays", "waited")
 
 
 class Counters:
@@ -23,18 +24,23 @@ class Counters:
     def __init__(self, in_rounds: bool) -> None:
         self.conversions = np.zeros(len(VERDICTS), np.int64)
         self.revocations = np.zeros(len(VERDICTS), np.int64)
+        self.before_decision = np.zeros(1, np.int64)
+        """Accepted conversions that occurred before their decisions, as they say; they have no delay."""
         self.edges = _IN_ROUNDS if in_rounds else _IN_TIME
         self.delays = np.zeros(len(self.edges) + 1, np.int64)
         self.waited = np.zeros(2, np.int64)
         """How long they took in all, rounds or microseconds: thousands, of which 64 bits hold enough, and the rest."""
         self._unit = 1 if in_rounds else 1_000_000
 
-    def add_conversions(self, verdicts: Integers, delays: Integers) -> None:
-        """Count them, and the delays of those that were accepted."""
+    def add_conversions(self, verdicts: Integers, delays: Integers) -> Integers:
+        """Count them, and the delays of those that were accepted; the places of those before their decisions."""
         self.conversions += np.bincount(verdicts, minlength=len(VERDICTS))
-        taken = delays[verdicts == ACCEPTED]
+        taken = delays[(verdicts == ACCEPTED) & (delays >= 0)]
         self.delays += np.bincount(np.searchsorted(self.edges, taken / self._unit), minlength=len(self.delays))
         self.waited[:] = divmod(self._total() + int(taken.sum()), _THOUSAND)
+        early = np.flatnonzero(delays < 0)
+        self.before_decision += len(early)
+        return early
 
     @property
     def delay_sum(self) -> float:
@@ -56,7 +62,7 @@ class Counters:
 
     def plain(self) -> dict[str, Any]:
         """As a snapshot holds them."""
-        return {name: getattr(self, name).tolist() for name in ("conversions", "revocations", "delays", "waited")}
+        return {name: getattr(self, name).tolist() for name in _SAVED}
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Become what a snapshot holds."""

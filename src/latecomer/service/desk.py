@@ -25,7 +25,7 @@ from latecomer.service.files import Closing, clock_of, made_once, recalled_reten
 from latecomer.service.folding import moved_by
 from latecomer.service.keeping import Keeper
 from latecomer.service.log import DESK, connect, connect_unchanging, unreadable
-from latecomer.service.messages import Answer, Conversion, Health, Revocation, Verdict
+from latecomer.service.messages import Answer, Conversion, Health, Revocation
 from latecomer.service.owner import Owner
 from latecomer.service.pruning import strangers
 from latecomer.service.recovery import births, recover
@@ -33,6 +33,7 @@ from latecomer.service.request_segments import remove_all
 from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
 from latecomer.service.roster import Roster
 from latecomer.service.spans import FOREVER, retention_of
+from latecomer.service.verdicts import Verdicts
 from latecomer.service.writer import Batch as Ticket
 from latecomer.service.writer import Heads, OnCommit, OnTrouble, Writer
 
@@ -182,17 +183,17 @@ class Desk(Roster, Closing):
             self._writer.cut(Work(drop, ("request index", bandit.number)))
             raise StoreError(str(error)) from error
 
-    def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[list[Verdict], Ticket]:
+    def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[Verdicts, Ticket]:
         """Report conversions: a verdict for each, and the ticket to wait for before they leave."""
         return self._report(name, Bandit.convert, conversions)
 
-    def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[list[Verdict], Ticket]:
+    def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[Verdicts, Ticket]:
         """Take conversions back: a verdict for each, and the ticket to wait for before they leave."""
         return self._report(name, Bandit.revoke, revocations)
 
     def _report(
-        self, name: str, told: Callable[..., tuple[list[Verdict], bytes]], reports: object
-    ) -> tuple[list[Verdict], Ticket]:
+        self, name: str, told: Callable[..., tuple[Verdicts, bytes]], reports: object
+    ) -> tuple[Verdicts, Ticket]:
         with self._lock:
             bandit = self._bandit(name)
             self._check_open()

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from latecomer.arguments import shown
+from latecomer.durations import Span
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.service.clock import Machine
 from latecomer.service.desk import Desk
@@ -18,6 +18,8 @@ from latecomer.service.files import Closing
 from latecomer.service.messages import DEFAULT_POLICY, Answer, Conversion, Revocation, Spec, Stats, Verdict
 from latecomer.service.scales import parse_scales
 from latecomer.service.spans import retention_of, written
+from latecomer.service.verdicts import Verdicts
+from latecomer.timestamps import Moment, parse_datetime
 
 
 class OpenBandit(Closing):
@@ -72,19 +74,36 @@ class OpenBandit(Closing):
         self._desk.wait(ticket)
         return answer
 
-    def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: datetime | None = None) -> Verdict:
-        """Report a conversion of a decision; `value` in [0, 1]; `occurred_at` where it happened before now."""
-        return self.convert_many([Conversion(decision_id, value, occurred_at)])[0]
+    def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None) -> Verdict:
+        """Report a conversion of a decision.
 
-    def convert_many(self, conversions: Sequence[Conversion]) -> list[Verdict]:
-        """Report many at once: one wait for the disk."""
+        Parameters
+        ----------
+        decision_id
+            The answer's.
+        value
+            What it is worth, in [0, 1].
+        occurred_at
+            When it happened, where that was before now: a `datetime` (UTC where it has no zone), an ISO 8601 text, a
+            numpy.datetime64, or seconds since 1970. More than a day ahead of the store's clock is refused. Before its
+            decision it is accepted with a warning, `errors.OccurredBeforeDecisionWarning`.
+        """
+        occurred = parse_datetime(occurred_at, name="occurred_at")
+        return self._convert([Conversion(decision_id, value, occurred)]).warn()[0]
+
+    def convert_many(self, conversions: Sequence[Conversion]) -> Verdicts:
+        """Report many at once: one wait for the disk. The verdicts are a list, whose `warnings` name places in it."""
+        return self._convert(conversions).warn()
+
+    def _convert(self, conversions: Sequence[Conversion]) -> Verdicts:
         verdicts, ticket = self._desk.convert(self.name, conversions)
         self._desk.wait(ticket)
         return verdicts
 
-    def revoke(self, decision_id: str, *, occurred_at: datetime | None = None) -> Verdict:
+    def revoke(self, decision_id: str, *, occurred_at: Moment | None = None) -> Verdict:
         """Take a conversion back."""
-        verdicts, ticket = self._desk.revoke(self.name, [Revocation(decision_id, occurred_at)])
+        occurred = parse_datetime(occurred_at, name="occurred_at")
+        verdicts, ticket = self._desk.revoke(self.name, [Revocation(decision_id, occurred)])
         self._desk.wait(ticket)
         return verdicts[0]
 
@@ -102,7 +121,7 @@ def open(
     *,
     name: str = "default",
     dim: int | None = None,
-    window: int | str | timedelta | None = None,
+    window: Span | None = None,
     policy: str = DEFAULT_POLICY,
     parameters: Mapping[str, Any] | None = None,
     features: Mapping[str, Any] | None = None,

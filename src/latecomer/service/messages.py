@@ -81,9 +81,10 @@ class Revocation(Struct, frozen=True, forbid_unknown_fields=True):
 class Counts(Struct, frozen=True, kw_only=True):
     """What has happened to a bandit.
 
-    `conversions` and `revocations` count verdicts. `delay_edges` and `delay_counts` are a histogram of the delays of
-    accepted conversions, in seconds or rounds: a count for each edge (delays up to it, and above the one before), and
-    one beyond; `delay_sum` is their sum. `drift` is max |V·V⁻¹ − I| at its last check.
+    `conversions` and `revocations` count verdicts; `before_decision` the accepted conversions whose `occurred_at` lies
+    before their decision, where the window is a time. `delay_edges` and `delay_counts` are a histogram of the delays of
+    the other accepted ones, in seconds or rounds: a count for each edge (delays up to it, and above the one before),
+    and one beyond; `delay_sum` is their sum. `drift` is max |V·V⁻¹ − I| at its last check.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Counts(Struct, frozen=True, kw_only=True):
     pending: int
     conversions: dict[str, int]
     revocations: dict[str, int]
+    before_decision: int
     delay_edges: list[float]
     delay_counts: list[int]
     delay_sum: float

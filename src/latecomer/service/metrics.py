@@ -113,6 +113,11 @@ class _DeskNumbers(Collector):
 def _per_bandit(every: "list[Counts]") -> Iterable[Metric]:
     decisions = CounterMetricFamily("latecomer_decisions", "Decisions made.", labels=["bandit"])
     verdicts = CounterMetricFamily("latecomer_verdicts", "Verdicts given.", labels=["bandit", "of", "verdict"])
+    early = CounterMetricFamily(
+        "latecomer_conversions_before_decision",
+        "Accepted conversions that occurred before their decisions, as they say.",
+        labels=["bandit"],
+    )
     pending = GaugeMetricFamily("latecomer_pending", "Decisions that may still convert.", labels=["bandit"])
     drift = GaugeMetricFamily("latecomer_inverse_drift", "max |V V⁻¹ - I| at its last check.", labels=["bandit"])
     refactored = CounterMetricFamily("latecomer_refactorisations", "Fresh factorisations of V.", labels=["bandit"])
@@ -122,6 +127,7 @@ def _per_bandit(every: "list[Counts]") -> Iterable[Metric]:
     for stats in every:
         name = [stats.name]
         decisions.add_metric(name, stats.rounds)
+        early.add_metric(name, stats.before_decision)
         pending.add_metric(name, stats.pending)
         drift.add_metric(name, stats.drift)
         refactored.add_metric(name, stats.refactorisations)
@@ -129,7 +135,7 @@ def _per_bandit(every: "list[Counts]") -> Iterable[Metric]:
             for verdict, count in counts.items():
                 verdicts.add_metric([stats.name, of, verdict], count)
         delays.add_metric(name, _cumulative(stats), sum_value=stats.delay_sum)
-    return decisions, verdicts, pending, drift, refactored, delays
+    return decisions, verdicts, early, pending, drift, refactored, delays
 
 
 def _cumulative(stats: "Counts") -> list[tuple[str, float]]:

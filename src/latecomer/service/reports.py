@@ -1,18 +1,17 @@
 """Reports of conversions as arrays, and as the log has them."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from latecomer.arguments import share
+from latecomer.arguments import conversion_value
 from latecomer.core.state import Integers
 from latecomer.errors import InputError
 from latecomer.service import events
 from latecomer.service.messages import Conversion, Revocation
+from latecomer.timestamps import Moment, parse_timestamp, to_datetime
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+_DAY = 86_400_000_000
 
 
 def arrival(occurred: Integers, now: int | Integers) -> Integers:
@@ -24,20 +23,25 @@ def value_of(value: object, position: int) -> float:
     """A value, made certain."""
     if type(value) is float and 0.0 <= value <= 1.0:
         return value
-    return share(f"value of conversion {position}", value)
+    return conversion_value(f"value of conversion {position}", value)
 
 
-def occurred_of(reports: Sequence[Conversion | Revocation]) -> Integers:
-    """When each happened, `NOT_SAID` where it does not say."""
-    return np.array([_stamp(report.occurred_at) for report in reports], np.int64)
+def occurred_of(reports: Sequence[Conversion | Revocation], now: int) -> Integers:
+    """When each happened, `NOT_SAID` where it does not say; more than a day after `now` is refused."""
+    moments = [report.occurred_at for report in reports]
+    said = (events.NOT_SAID if moment is None else _occurred(moment, i, now) for i, moment in enumerate(moments))
+    return np.fromiter(said, np.int64, len(moments))
 
 
-def _stamp(moment: datetime | None) -> int:
-    if moment is None:
-        return events.NOT_SAID
-    if not isinstance(moment, datetime):
-        raise InputError(f"occurred_at must be a datetime; got {moment!r}")
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+def _occurred(moment: Moment, position: int, now: int) -> int:
+    name = f"occurred_at of report {position}"
+    stamp = parse_timestamp(moment, name=name)
+    if stamp > now + _DAY:
+        raise InputError(
+            f"{name} must not lie more than a day ahead of the store's clock, {to_datetime(now):%Y-%m-%dT%H:%M:%SZ}; "
+            f"got {to_datetime(stamp).isoformat()}: check its zone, its unit and its clock"
+        )
+    return stamp
 
 
 def in_store_time(occurred: Integers, shift: int) -> Integers:

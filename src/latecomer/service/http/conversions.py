@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from latecomer.errors import InputError
 from latecomer.service.http.direct import Respond
 from latecomer.service.http.errors import place_in_list
 from latecomer.service.http.reception import Reception, encode
 from latecomer.service.messages import Conversion, Revocation, Verdict
+from latecomer.service.verdicts import ReportWarning
 
 MOST = 10_000
 """Conversions in one request."""
@@ -20,9 +21,10 @@ Revocations = Revocation | Annotated[list[Revocation], Meta(min_length=1, max_le
 
 
 class Verdicts(Struct, frozen=True):
-    """What became of each."""
+    """What became of each, and warnings about some that were accepted; left out where there are none."""
 
     verdicts: list[Verdict]
+    warnings: list[ReportWarning] | UnsetType = UNSET
 
 
 def responders(reception: Reception) -> dict[str, Respond]:
@@ -44,6 +46,6 @@ def _responder(reception: Reception, decoder: "msgspec.json.Decoder[Any]", repor
         except InputError as error:
             raise place_in_list(error) if isinstance(told, list) else error from None
         await reception.durable(ticket)
-        return 200, encode(Verdicts(verdicts))
+        return 200, encode(Verdicts(verdicts, verdicts.warnings or UNSET))
 
     return respond

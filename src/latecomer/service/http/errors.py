@@ -71,7 +71,7 @@ _NAMED = re.compile(
     r"(actions|context|dim|features|ids|occurred_at|parameters|policy|request_id|value|window|decision_id)\b"
 )
 _ACTION = re.compile(r"action (\d+)\b")
-_CONVERSION = re.compile(r"value of conversion (\d+)\b")
+_REPORT = re.compile(r"(value|occurred_at) of (?:conversion|report) (\d+)\b")
 
 
 def field_of(message: str) -> str | None:
@@ -87,9 +87,9 @@ def field_of(message: str) -> str | None:
 
 
 def place_in_list(error: InputError) -> Refusal:
-    """A broken rule of one conversion among many, by its place."""
-    found = _CONVERSION.match(str(error))
-    return invalid(str(error), field_of(str(error)) if found is None else f"[{found[1]}].value")
+    """A broken rule of one report among many, by its place."""
+    found = _REPORT.match(str(error))
+    return invalid(str(error), field_of(str(error)) if found is None else f"[{found[2]}].{found[1]}")
 
 
 MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

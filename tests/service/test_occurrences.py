@@ -1,0 +1,187 @@
+"""When conversions occurred: read in every dress, refused in the future, and seen where it lies before a decision."""
+
+import warnings
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from machines import DAY, HOUR, FakeMachine, state_of
+
+import latecomer as lc
+from latecomer.core.window import ACCEPTED, LATE
+from latecomer.errors import InputError, OccurredBeforeDecisionWarning
+from latecomer.service.counters import Counters
+from latecomer.service.desk import Desk
+from latecomer.service.messages import Conversion, Revocation, Spec, Verdict
+from latecomer.service.recovery import bandit_of, births
+from latecomer.service.replay import replay
+from latecomer.service.verdicts import Verdicts
+from latecomer.timestamps import to_datetime
+
+WEEK = Spec(dim=2, window="7d")
+OFFERS = np.eye(2)
+
+
+@pytest.fixture
+def machine() -> FakeMachine:
+    return FakeMachine()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, machine: FakeMachine) -> Iterator[Desk]:
+    with Desk.open(tmp_path / "desk.db", clock=machine) as opened:
+        opened.create("shop", WEEK)
+        yield opened
+
+
+def decided(desk: Desk, count: int) -> list[str]:
+    answers = [desk.decide("shop", OFFERS) for _ in range(count)]
+    desk.wait(answers[-1][1])
+    return [answer.decision_id for answer, _ in answers]
+
+
+# ---- the future ----
+
+
+def test_a_time_more_than_a_day_ahead_is_refused_and_nothing_has_changed(desk: Desk, machine: FakeMachine) -> None:
+    ids = decided(desk, 2)
+    ahead = to_datetime(machine.wall() + DAY) + timedelta(seconds=1)
+    before = state_of(desk, "shop")
+    rule = r"^occurred_at of report 1 must not lie more than a day ahead of the store's clock, 2027-01-15T08:00:00Z; "
+    with pytest.raises(InputError, match=rule + r"got 2027-01-16T08:00:01\+00:00: check its zone, its unit"):
+        desk.convert("shop", [Conversion(ids[0]), Conversion(ids[1], occurred_at=ahead)])
+    with pytest.raises(InputError, match="occurred_at of report 0 must not lie more than a day ahead"):
+        desk.revoke("shop", [Revocation(ids[0], occurred_at=ahead)])
+    assert state_of(desk, "shop") == before
+
+
+def test_a_time_a_little_ahead_is_now(desk: Desk, machine: FakeMachine) -> None:
+    (first,) = decided(desk, 1)
+    machine.advance(HOUR)
+    ahead = to_datetime(machine.wall() + DAY)
+    assert desk.convert("shop", [Conversion(first, occurred_at=ahead)])[0] == [Verdict.ACCEPTED]
+    assert desk.stats("shop").delay_sum == pytest.approx(3600)
+
+
+# ---- the store in this process ----
+
+
+@pytest.mark.parametrize("dress", ["datetime", "Timestamp", "datetime64", "text", "seconds"])
+def test_a_time_in_any_dress(tmp_path: Path, machine: FakeMachine, dress: str) -> None:
+    with lc.open(tmp_path / "shop.db", dim=2, window=np.timedelta64(7, "D"), clock=machine) as bandit:
+        answers = [bandit.decide(OFFERS) for _ in range(2)]
+        bought = to_datetime(machine.wall() + HOUR)
+        machine.advance(DAY)
+        moment: Any = {
+            "datetime": bought,
+            "Timestamp": pd.Timestamp(bought),
+            "datetime64": np.datetime64(bought.replace(tzinfo=None)),
+            "text": bought.isoformat(),
+            "seconds": bought.timestamp(),
+        }[dress]
+        assert bandit.convert(answers[0].decision_id, occurred_at=moment).name == "ACCEPTED"
+        assert bandit.convert_many([Conversion(answers[1].decision_id, 1.0, moment)]) == [Verdict.ACCEPTED]
+        assert bandit.stats().delay_sum == pytest.approx(2 * 3600, abs=1e-3)
+        assert bandit.revoke(answers[0].decision_id, occurred_at=moment) is Verdict.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("moment", "message"),
+    [
+        (pd.NaT, "leave out rows without a conversion"),
+        (np.datetime64("NaT"), "leave out rows without a conversion"),
+        (float("nan"), "leave out rows without a conversion"),
+        ("soon", "write it as 2026-01-05T12:00:00Z"),
+        (1_800_000_000_000, "it looks like milliseconds, divide it by 1000"),
+    ],
+)
+def test_a_time_that_is_none(tmp_path: Path, moment: Any, message: str) -> None:
+    with lc.open(tmp_path / "shop.db", dim=2, window="7d") as bandit:
+        decision_id = bandit.decide(OFFERS).decision_id
+        with pytest.raises(InputError, match=rf"^occurred_at must be .*{message}"):
+            bandit.convert(decision_id, occurred_at=moment)
+        with pytest.raises(InputError, match=rf"^occurred_at of report 0 must be .*{message}"):
+            bandit.convert_many([Conversion(decision_id, 1.0, moment)])
+        with pytest.raises(InputError, match=rf"^occurred_at must be .*{message}"):
+            bandit.revoke(decision_id, occurred_at=moment)
+        assert bandit.stats().conversions["accepted"] == 0
+
+
+# ---- before the decision ----
+
+
+def test_what_has_no_delay_is_counted_apart() -> None:
+    counters = Counters(in_rounds=False)
+    verdicts, delays = np.array([ACCEPTED, LATE, ACCEPTED, ACCEPTED]), np.array([-1, 0, 5_000_000, -1])
+    assert counters.add_conversions(verdicts, delays).tolist() == [0, 3]
+    assert (counters.before_decision.tolist(), counters.delays.sum(), counters.delay_sum) == ([2], 1, 5.0)
+    twin = Counters(in_rounds=False)
+    twin.restore(counters.plain())
+    assert twin.plain() == counters.plain()
+
+
+def test_portions_of_verdicts_keep_the_places_of_their_warnings() -> None:
+    portion = Verdicts([Verdict.ACCEPTED] * 2, warnings_at(1))
+    every = Verdicts()
+    every.append_portion(portion, portion.warnings)
+    every.append_portion(portion, portion.warnings)
+    assert (every, [found.index for found in every.warnings]) == ([Verdict.ACCEPTED] * 4, [1, 3])
+
+
+def warnings_at(*places: int) -> Any:
+    from latecomer.service.verdicts import warnings_of_early
+
+    return warnings_of_early(places)
+
+
+def test_a_time_before_its_decision_is_taken_counted_and_said(desk: Desk, machine: FakeMachine) -> None:
+    ids = decided(desk, 3)
+    machine.advance(HOUR)
+    early, since = to_datetime(0), to_datetime(machine.wall() - HOUR // 2)
+    told = [Conversion(ids[0], occurred_at=since), Conversion(ids[1], occurred_at=early), Conversion(ids[1])]
+    verdicts, _ = desk.convert("shop", told)
+    assert verdicts == [Verdict.ACCEPTED, Verdict.ACCEPTED, Verdict.DUPLICATE]
+    assert [(found.index, found.code) for found in verdicts.warnings] == [(1, "occurred_before_decision")]
+    assert "check its zone" in verdicts.warnings[0].message
+    stats = desk.stats("shop")
+    assert (stats.before_decision, stats.conversions["accepted"], sum(stats.delay_counts)) == (1, 2, 1)
+    assert stats.delay_sum == pytest.approx(1800)
+    assert desk.convert("shop", [Conversion(ids[2])])[0].warnings == []
+
+
+def test_the_count_outlasts_snapshots_restarts_and_replays(tmp_path: Path, machine: FakeMachine) -> None:
+    path = tmp_path / "desk.db"
+    with Desk.open(path, clock=machine) as desk:
+        desk.create("shop", WEEK)
+        for _ in range(3):
+            (first,) = decided(desk, 1)
+            desk.convert("shop", [Conversion(first, occurred_at=to_datetime(0))])
+        before = state_of(desk, "shop")
+    assert before["stats"].before_decision == 3
+    with Desk.open(path, clock=machine) as desk:  # from the snapshot that closing took
+        assert state_of(desk, "shop") == before
+        found, _ = births(desk.reader, {})
+        folded = bandit_of(desk.reader, next(iter(found.values())), {}, from_snapshot=False)  # from the first row
+        assert folded.stats() == before["stats"]
+        assert replay(desk, "shop", "twin", window="168h").before_decision == 3
+
+
+def test_the_caller_is_warned(tmp_path: Path, machine: FakeMachine) -> None:
+    with lc.open(tmp_path / "shop.db", dim=2, window="7d", clock=machine) as bandit:
+        ids = [bandit.decide(OFFERS).decision_id for _ in range(4)]
+        with pytest.warns(OccurredBeforeDecisionWarning, match=r"^occurred_at lies before the decision: ") as seen:
+            verdict = bandit.convert(ids[0], occurred_at="1970-01-01")
+        assert verdict.name == "ACCEPTED"
+        assert [Path(warning.filename).name for warning in seen] == [Path(__file__).name]
+        told = [Conversion(id_, occurred_at=to_datetime(0)) for id_ in ids[1:3]]
+        with pytest.warns(OccurredBeforeDecisionWarning, match=r"^2 conversions: occurred_at lies before") as seen:
+            verdicts = bandit.convert_many(told)
+        assert [found.index for found in verdicts.warnings] == [0, 1]
+        assert [Path(warning.filename).name for warning in seen] == [Path(__file__).name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert bandit.convert(ids[3]).name == "ACCEPTED"

@@ -71,6 +71,16 @@ def test_an_error_names_the_argument() -> None:
         parse_duration("soon", name="longest", such_as="30d")
 
 
+def test_the_windows_advice_takes_texts_too() -> None:
+    law = lc.delays.LogNormal(median=1800, sigma=1.0)
+    arguments: dict[str, Any] = {"rate": 200, "dim": 2, "rounds": 200, "runs": 2, "progress": False}
+    texts = lc.advise_window(law, longest="4h", horizon="2d", unit=np.timedelta64(1, "s"), **arguments)
+    times = lc.advise_window(law, longest=timedelta(hours=4), horizon=timedelta(days=2), **arguments)
+    assert texts.to_dict() == times.to_dict()
+    with pytest.raises(InputError, match=r"^longest must be a whole number and one of .*, such as 30d; got 'x'"):
+        lc.advise_window(law, longest="x", **arguments)
+
+
 def test_a_policy_saved_with_a_text_is_loaded_with_its_time(tmp_path: Any) -> None:
     policy = lc.OTFLinUCB(2, "36h")
     policy.decide(np.eye(2), at="2026-01-05T12:00:00Z")

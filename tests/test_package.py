@@ -28,6 +28,21 @@ def test_every_public_name_is_there() -> None:
     assert not hasattr(lc, "NoSuchName")
 
 
+def test_tab_completion_shows_the_public_names_alone() -> None:
+    """In a process that has used some of them, whose modules stand in the package by then."""
+    used = "lc.World, lc.Client, lc.recommended, lc.delays, lc.theory"
+    shown = json.loads(python(f"import json, latecomer as lc; {used}; print(json.dumps(dir(lc)))"))
+    assert shown == sorted([*lc.__all__, "__version__"])
+    for module in (lc.delays, lc.theory, lc.actions):
+        assert sorted(dir(module)) == sorted(module.__all__)
+
+
+def test_parts_of_the_package_need_no_import_of_their_own() -> None:
+    parts = "lc.theory.upper_bound, lc.delays.Fixed, lc.actions.Axes, lc.errors.InputError, lc.Conversion"
+    names = python(f"import latecomer as lc; print([part.__name__ for part in ({parts})])")
+    assert names.strip() == "['upper_bound', 'Fixed', 'Axes', 'InputError', 'Conversion']"
+
+
 def test_the_changelog_has_a_place_for_the_next_version() -> None:
     assert re.search(r"^## \[Unreleased\]$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
 

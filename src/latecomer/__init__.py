@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from latecomer import errors
 
 if TYPE_CHECKING:
-    from latecomer import delays
+    from latecomer import delays, theory
     from latecomer.client.asynchronous import AsyncClient
     from latecomer.client.sync import Client
     from latecomer.experiments.window_advice import advise_window
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from latecomer.policies.waiting_lin_ts import WaitingLinTS
     from latecomer.policies.waiting_lin_ucb import WaitingLinUCB
     from latecomer.service.embedded import open  # noqa: A004 - lc.open, as gzip.open
+    from latecomer.service.messages import Conversion
     from latecomer.simulation import actions
     from latecomer.simulation.result import Result
     from latecomer.simulation.simulate import simulate
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AsyncClient": "latecomer.client.asynchronous",
     "Client": "latecomer.client.sync",
+    "Conversion": "latecomer.service.messages",
     "Decision": "latecomer.policies.records",
     "Greedy": "latecomer.policies.greedy",
     "ImputedLinTS": "latecomer.policies.imputed_lin_ts",
@@ -65,11 +67,16 @@ _HOME = {
     "simulate": "latecomer.simulation.simulate",
 }
 
-_MODULES = {"actions": "latecomer.simulation.actions", "delays": "latecomer.delays"}
+_MODULES = {
+    "actions": "latecomer.simulation.actions",
+    "delays": "latecomer.delays",
+    "theory": "latecomer.theory",
+}
 
 __all__ = [
     "AsyncClient",
     "Client",
+    "Conversion",
     "Decision",
     "Greedy",
     "ImputedLinTS",
@@ -95,6 +102,7 @@ __all__ = [
     "open",
     "recommended",
     "simulate",
+    "theory",
 ]
 
 
@@ -121,4 +129,4 @@ def _module(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULES})
+    return sorted([*__all__, "__version__"])

@@ -1,5 +1,6 @@
 """Arguments made certain: every check says the name, the rule, the value, and what to do."""
 
+import inspect
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -61,7 +62,7 @@ def share(name: str, value: object) -> float:
     """In [0, 1], ends included."""
     result = number(name, value, "a number in [0, 1]")
     if not 0.0 <= result <= 1.0:
-        raise InputError(f"{name} must be in [0, 1]; got {value!r}")
+        raise InputError(f"{name} must be in [0, 1]; got {value!r}: it is a share, and 5 % is 0.05")
     return result
 
 
@@ -76,6 +77,20 @@ def conversion_value(name: str, value: object) -> float:
             "loss, put every value on a scale on which the worst is 0 and the best is 1"
         )
     return result
+
+
+def explain_call(owner: object, method: str, *arguments: str) -> None:
+    """Raise `InputError` where a method of a user's own cannot be called with these arguments, given by position."""
+    try:
+        signature = inspect.signature(getattr(owner, method))
+    except (TypeError, ValueError):  # it does not tell
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise InputError(
+            f"{method} of {shown(owner)} must take ({', '.join(arguments)}), by position; it has {signature}: {error}"
+        ) from None
 
 
 def whole(name: str, value: object, *, least: int) -> int:

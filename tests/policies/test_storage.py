@@ -12,7 +12,7 @@ import pytest
 from traces import EVERY_POLICY, make, unit_actions
 
 import latecomer as lc
-from latecomer.errors import DamagedFileError, NewerFileError
+from latecomer.errors import DamagedFileError, InputError, NewerFileError
 from latecomer.policies import storage
 
 SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(260)]
@@ -264,3 +264,13 @@ def test_the_old_file_stays_when_writing_fails(tmp_path: Path, monkeypatch: pyte
         policy.save(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["p"]
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    policy = lc.OTFLinUCB(2, 5)
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "missing", tmp_path / "file"):
+        with pytest.raises(InputError) as caught:
+            policy.save(folder / "policy")
+        assert str(caught.value) == f"path must be in a folder that exists; there is no folder {folder}: make it first"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -222,3 +223,23 @@ def test_a_key_travels(tmp_path_factory: pytest.TempPathFactory) -> None:
             assert key not in repr(client)
         with server.client(retries=0) as client, pytest.raises(ServiceError, match="a valid key is needed"):
             client.bandits()
+
+
+def test_an_address_without_a_scheme_is_http(server: Server) -> None:
+    with server.client() as client:
+        every = client.bandits()
+    with lc.Client(f"localhost:{server.port}") as client:
+        assert client.bandits() == every
+
+    async def awaited() -> None:
+        async with lc.AsyncClient(f"127.0.0.1:{server.port}") as client:
+            assert await client.bandits() == every
+
+    asyncio.run(awaited())
+
+
+@pytest.mark.parametrize("url", ["", "ftp://localhost", "http://", "://x", None, 8080])
+def test_an_address_that_is_none(url: Any) -> None:
+    for client in (lc.Client, lc.AsyncClient):
+        with pytest.raises(InputError, match=r"^url must be an address such as http://127.0.0.1:8080; got "):
+            client(url)

@@ -207,3 +207,49 @@ def test_arrivals_are_by_round() -> None:
 def test_a_law_offers_something(law: Any) -> None:
     with pytest.raises(InputError, match="count must be at least 1"):
         law(0)
+
+
+class WithoutTheta:
+    def sample(self, rng: Any, rounds: int) -> Any:
+        return np.broadcast_to(np.eye(2), (rounds, 2, 2))
+
+
+class OnlySize:
+    mean = 1.0
+
+    def sample(self, size: int) -> Any:
+        return np.ones(size, np.int64)
+
+    def cdf(self, k: Any) -> Any:
+        return np.ones_like(k)
+
+
+class Broken(OnlySize):
+    def sample(self, rng: Any, size: int) -> Any:  # type: ignore[override]
+        return size + "rounds"  # type: ignore[operator]
+
+
+class ChangingWrongly:
+    def sample(self, rng: Any, rounds: int, theta: Any) -> Any:
+        raise AssertionError("it has sample_from")
+
+    def sample_from(self, rng: Any, rounds: int) -> Any:
+        return np.broadcast_to(np.eye(2), (rounds, 2, 2))
+
+
+def test_a_sample_of_another_signature_is_explained() -> None:
+    theta, at_once = [0.2, 0.4], lc.delays.Fixed(0)
+    rule = (
+        r"^sample of <.*WithoutTheta.*> must take \(rng, rounds, theta\), by position; it has \(rng: .*, rounds: .*\)"
+    )
+    with pytest.raises(InputError, match=rule):
+        lc.World(theta=theta, actions=WithoutTheta(), delays=at_once)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^sample_from of <.*> must take \(rng, first, rounds, theta\), by position"):
+        lc.World(theta=theta, actions=ChangingWrongly(), delays=at_once)
+    wrong: Any = OnlySize()
+    mixed = lc.delays.Mixture([wrong, lc.delays.Never()], weights=[0.5, 0.5])
+    for law in (wrong, mixed):
+        with pytest.raises(InputError, match=r"^sample of <.*OnlySize.*> must take \(rng, size\), by position; it has"):
+            lc.World(theta=theta, actions=lc.actions.Axes(), delays=law)
+    with pytest.raises(TypeError, match="unsupported operand"):  # a fault of its own stays what it is
+        lc.World(theta=theta, actions=lc.actions.Axes(), delays=Broken())

@@ -29,7 +29,7 @@ from typing import Any, Final, Protocol, TypeGuard, overload, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.arguments import whole
+from latecomer.arguments import explain_call, whole
 from latecomer.errors import InputError
 
 Delays = npt.NDArray[np.int64]
@@ -99,7 +99,12 @@ def changes(law: object) -> TypeGuard[ChangingLaw]:
 
 def draw(law: DelayLaw, rng: np.random.Generator, size: int, first: int = 0) -> Delays:
     """Delays of any law, a user's own too, made certain: `size` whole numbers from 0 to `NEVER`, from round `first`."""
-    delays = np.asarray(law.sample_from(rng, first, size) if changes(law) else law.sample(rng, size))
+    try:
+        delays = np.asarray(law.sample_from(rng, first, size) if changes(law) else law.sample(rng, size))
+    except TypeError:
+        called = ("sample_from", "rng", "first") if changes(law) else ("sample", "rng")
+        explain_call(law, *called, "size")
+        raise
     if delays.shape != (size,) or delays.dtype.kind not in "iu":
         raise InputError(
             f"sample of {law!r} must return {size} whole numbers of rounds; got shape {delays.shape}, "

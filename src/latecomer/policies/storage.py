@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.errors import DamagedFileError, NewerFileError
+from latecomer.errors import DamagedFileError, InputError, NewerFileError
 
 FORMAT = "latecomer policy"
 VERSION = 1
@@ -49,6 +49,8 @@ def packed(
 def write(path: str | PathLike[str], data: bytes) -> None:
     """All or nothing: the file is complete and on disk before it takes the place of an older one."""
     target = Path(os.path.realpath(path))  # a link goes on pointing to the new file
+    if not target.parent.is_dir():
+        raise InputError(f"path must be in a folder that exists; there is no folder {target.parent}: make it first")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as file:

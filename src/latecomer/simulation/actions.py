@@ -23,8 +23,24 @@ from latecomer.arguments import whole
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 
+__all__ = [
+    "ActionLaw",
+    "Axes",
+    "Binary",
+    "ChangingActions",
+    "Drawn",
+    "Fixed",
+    "Passing",
+    "Sphere",
+    "Uniform",
+]
+
 _TABLE_LIMIT = 16
 """Up to this dimension, all of {0,1}^d is kept as a table."""
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class ActionLaw(Protocol):

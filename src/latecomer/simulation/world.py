@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.arguments import number, one_of
+from latecomer.arguments import explain_call, number, one_of
 from latecomer.core.compile import kernel
 from latecomer.core.state import Array
 from latecomer.delays import DelayLaw, draw
@@ -113,10 +113,7 @@ class World:
 
     def block(self, rng: np.random.Generator, rounds: int, first: int = 0) -> Block:
         """Draw what rounds first, first + 1, … offer (from 0), and check that every mean is a probability."""
-        if changes(self.actions):
-            sets = np.asarray(self.actions.sample_from(rng, first, rounds, self.theta), np.float64)
-        else:
-            sets = np.asarray(self.actions.sample(rng, rounds, self.theta), np.float64)
+        sets = self._sets(rng, rounds, first)
         if sets.ndim != 3 or sets.shape[0] != rounds or sets.shape[1] < 1 or sets.shape[2] != self.dim:
             raise InputError(
                 f"actions must be drawn as a ({rounds}, K, {self.dim}) array, since theta has {self.dim} entries; "
@@ -128,6 +125,18 @@ class World:
         if fault >= 0:
             raise self._explain(sets.reshape(-1, self.dim)[fault], float(means.ravel()[fault]))
         return Block(sets, means, best)
+
+    def _sets(self, rng: np.random.Generator, rounds: int, first: int) -> Array:
+        law = self.actions
+        try:
+            if changes(law):
+                return np.asarray(law.sample_from(rng, first, rounds, self.theta), np.float64)
+            return np.asarray(law.sample(rng, rounds, self.theta), np.float64)
+        except TypeError:
+            explain_call(
+                law, *(("sample_from", "rng", "first") if changes(law) else ("sample", "rng")), "rounds", "theta"
+            )
+            raise
 
     @staticmethod
     def _explain(action: Array, mean: float) -> InputError:

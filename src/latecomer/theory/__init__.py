@@ -3,3 +3,7 @@
 from latecomer.theory.bounds import lower_bound, upper_bound, vacuous_until
 
 __all__ = ["lower_bound", "upper_bound", "vacuous_until"]
+
+
+def __dir__() -> list[str]:
+    return __all__

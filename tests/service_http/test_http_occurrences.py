@@ -13,6 +13,7 @@ from servers import Server, refusal, running
 
 import latecomer as lc
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
+from latecomer.service.config import Settings
 from latecomer.service.http.schema import document
 from latecomer.service.messages import Conversion
 
@@ -88,7 +89,7 @@ def test_the_client_reads_times_in_every_dress_and_refuses_what_is_none(server: 
 
 
 def test_the_schema_has_the_warnings() -> None:
-    schemas = document()["components"]["schemas"]
+    schemas = document(Settings())["components"]["schemas"]
     assert schemas["Verdicts"]["required"] == ["verdicts"]
     assert schemas["Verdicts"]["properties"]["warnings"]["items"] == {"$ref": "#/components/schemas/ReportWarning"}
     assert set(schemas["ReportWarning"]["properties"]) == {"index", "code", "message"}

@@ -21,9 +21,9 @@ import numpy as np
 from load import Load, merged, request, run
 from rows import Row, verdict
 
+from latecomer.service.batches import Batch as Ticket
 from latecomer.service.desk import Desk
 from latecomer.service.messages import Conversion, Spec
-from latecomer.service.writer import Batch as Ticket
 
 CONNECTIONS, ARMS = 64, 10
 BLOCKS, SECONDS = 50, 0.4

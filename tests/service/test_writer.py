@@ -179,3 +179,37 @@ def test_patience_ends(connection: apsw.Connection) -> None:
         with pytest.raises(StoreError, match="was not written within 0 s"):
             writer.wait(ticket, timeout=0)  # type: ignore[arg-type]
     writer.stop()
+
+
+def test_a_listener_that_raises_stops_nothing(writer: Writer, caplog: pytest.LogCaptureFixture) -> None:
+    def raises(*_: object) -> None:
+        raise OSError("nobody reads the log")
+
+    writer.listeners.on_commit = raises
+    for _ in range(3):
+        writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
+    writer.listeners.on_trouble = raises
+    writer.listeners.trouble("a fault")
+    writer.listeners.trouble(None)
+    writer.wait(put(writer, 2), timeout=10)  # type: ignore[arg-type]
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["a listener of the writer failed: on_commit", "a listener of the writer failed: on_trouble"]
+
+
+def test_a_writer_that_dies_is_said_and_refuses(connection: apsw.Connection, caplog: pytest.LogCaptureFixture) -> None:
+    def fault(_: apsw.Connection) -> Iterator[None]:
+        raise LookupError("nobody foresaw this")
+
+    writer, died = Writer(connection, RLock(), {}), Event()
+    writer.listeners.on_death = died.set
+    with writer._lock:
+        writer.cut(Work(fault, ("fault", 0)))
+        ticket = put(writer, 1)
+    with pytest.raises(
+        StoreError, match=r"the writer has died \(LookupError\('nobody foresaw this'\)\): open the store"
+    ):
+        writer.wait(ticket, timeout=10)  # type: ignore[arg-type]
+    assert died.wait(10)
+    assert writer.find_fault() == writer.death == writer.failure
+    assert [record.getMessage() for record in caplog.records] == ["the writer has died"]
+    writer.stop()

@@ -189,7 +189,7 @@ def test_every_address_with_keys(tmp_path: Path) -> None:
         assert server.http.get("/v1/bandits", headers={"Authorization": f"Bearer {presented}"}).status_code == 200
         (tmp_path / "a.db.keys").unlink()
         time.sleep(2 * FRESH)
-        assert server.http.get("/v1/bandits").status_code == 401
+        assert server.http.get("/v1/bandits").status_code == 503
 
 
 def test_mistakes_with_keys_are_named(tmp_path: Path) -> None:

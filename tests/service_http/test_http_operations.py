@@ -276,8 +276,8 @@ def test_every_setting_is_documented_with_its_default() -> None:
     documented = {name: (variable, default) for name, variable, default, _ in rows}
     assert list(documented) == list(names())
     for name, default in msgspec_defaults().items():
-        depends = {"keys": "`STORE.keys`", "retention": "as before, or `7d`"}
-        assert (default == "") == (name in depends)
+        depends = {"keys": "`STORE.keys`", "retention": "as before, or `7d`", "require_keys": "as before, or no"}
+        assert (default in ("", None)) == (name in depends)
         assert documented[name] == (PREFIX + name.upper(), depends.get(name, f"`{default}`"))
 
 

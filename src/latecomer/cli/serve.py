@@ -21,6 +21,18 @@ def serve(
     ] = None,
     port: Annotated[int | None, typer.Option(metavar="N", help="8080 by default; 0 finds a free one.")] = None,
     keys: Annotated[str | None, typer.Option(metavar="FILE", help="The keys; STORE.keys by default.")] = None,
+    require_keys: Annotated[
+        bool | None,
+        typer.Option(
+            "--require-keys/--no-require-keys",
+            help="Refuse to run without keys; or forget that there were any.",
+            show_default=False,
+        ),
+    ] = None,
+    create: Annotated[
+        bool | None,
+        typer.Option("--create", help="Begin an empty store where an earlier one is missing.", show_default=False),
+    ] = None,
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
 ) -> None:
     """Serve decisions over HTTP, every answer durable before it leaves.
@@ -45,6 +57,7 @@ def serve(
     import asyncio  # noqa: PLC0415
 
     given = {"store": store, "host": host, "port": port, "keys": keys, "log_level": log_level}
+    given |= {"require_keys": require_keys, "create": create}
     chosen = settings(config, given=given)
     log = start_log(chosen.log_level)
     for variable, value in injected().items():

@@ -39,6 +39,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     drain_timeout: Seconds = 6.0
     snapshot_every: Count = 100_000
     retention: str = ""
+    require_keys: bool | None = None
+    create: bool = False
 
     @property
     def keys_file(self) -> Path:

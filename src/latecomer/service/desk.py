@@ -12,33 +12,39 @@ from threading import RLock
 from typing import Self
 
 import apsw
-import msgspec
 import numpy.typing as npt
 
-from latecomer.errors import DamagedFileError, LatecomerError, NoRoomError, StoreError
+from latecomer.errors import DamagedFileError, LatecomerError, StoreError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
+from latecomer.service.batches import Batch as Ticket
 from latecomer.service.births import warm_up
 from latecomer.service.chores import Work
-from latecomer.service.clock import DeskClock, Machine, ThisMachine
-from latecomer.service.files import Closing, clock_of, made_once, recalled_retention, remember_clock, remembering
+from latecomer.service.clock import Machine, ThisMachine
+from latecomer.service.connections import Connections
+from latecomer.service.files import (
+    Closing,
+    clock_of,
+    make_once,
+    recalled_retention,
+)
 from latecomer.service.folding import moved_by
 from latecomer.service.keeping import Keeper
-from latecomer.service.log import DESK, connect, connect_unchanging, unreadable
+from latecomer.service.listeners import OnCommit, OnDeath, OnTrouble
+from latecomer.service.log import unreadable
 from latecomer.service.messages import Answer, Conversion, Health, Revocation
 from latecomer.service.owner import Owner
 from latecomer.service.pruning import strangers
 from latecomer.service.recovery import births, recover
+from latecomer.service.remembered import Remembered
 from latecomer.service.request_segments import remove_all
 from latecomer.service.requests import answered, asked_actions, body_digest, checked_ids, request_digest
-from latecomer.service.roster import Roster
-from latecomer.service.spans import FOREVER, retention_of
+from latecomer.service.spans import retention_of
 from latecomer.service.verdicts import Verdicts
-from latecomer.service.writer import Batch as Ticket
-from latecomer.service.writer import Heads, OnCommit, OnTrouble, Writer
+from latecomer.service.writer import Heads, Writer
 
 
-class Desk(Roster, Closing):
+class Desk(Remembered, Closing):
     """Opened by `Desk.open`; one owner at a time; safe to call from several threads."""
 
     def __init__(
@@ -50,17 +56,22 @@ class Desk(Roster, Closing):
         every: int,
         prune: bool,
     ) -> None:
-        connection, reader, full = _connections(path)
+        self._connections = connections = Connections(path, owner)
         heads: Heads = {}
-        found, free = births(connection, heads)
-        bandits, quarantined = recover(connection, found.values(), heads)
-        desk_clock = clock_of(connection, clock, max((bandit.stamp for bandit in bandits.values()), default=0))
-        lock = RLock()
-        self._path, self._connection, self.reader, self._owner = path, connection, reader, owner
-        self._lock, self._clock = lock, desk_clock  # the writer may need them at once
-        kept, deleted = recalled_retention(connection), strangers(reader, set(found))
-        failure = full or _kept_clock(connection, desk_clock)
-        writer = Writer(connection, lock, heads, prepare=self._prepare if failure else None, failure=failure)
+        found, free = births(connections.writing, heads)
+        bandits, quarantined = recover(connections.writing, found.values(), heads)
+        latest = max((bandit.stamp for bandit in bandits.values()), default=0)
+        desk_clock, lock = clock_of(connections.writing, clock, latest), RLock()
+        kept, deleted = recalled_retention(connections.writing), strangers(connections.reading, set(found))
+        connections.keep_clock(desk_clock)
+        writer = Writer(
+            connections.writing,
+            lock,
+            heads,
+            prepare=partial(connections.reconnect, desk_clock, lock) if connections.failure else None,
+            failure=connections.failure,
+            check=connections.check,
+        )
         keeper = Keeper(writer, every=every, retention=retention_of(kept) if prune else None)
         super().__init__(bandits, quarantined, free, clock=desk_clock, lock=lock, writer=writer, keeper=keeper)
         for bandit in bandits.values():
@@ -78,6 +89,7 @@ class Desk(Roster, Closing):
         snapshot_every: int = 100_000,
         retention: str | None = None,
         prune: bool = True,
+        create: bool = False,
     ) -> Self:
         """Open a log, made if need be, and recover what it holds.
 
@@ -94,13 +106,16 @@ class Desk(Roster, Closing):
             as it was told last, "7d" where it was told nothing.
         prune
             Whether what may go does, as snapshots are taken.
+        create
+            Whether an empty log is made also where there was one before that is missing now.
         """
         if retention is not None:
             retention_of(retention)  # a mistake leaves no file behind
         owner = Owner(real := Path(os.path.realpath(path)))
         try:
-            made_once(real, owner)
+            make_once(real, create=create)
             desk = cls(real, owner, clock=clock or ThisMachine(), every=snapshot_every, prune=prune)
+            owner.note_made()
         except (apsw.Error, UnicodeDecodeError, TypeError) as error:  # the latter where a damaged row has odd columns
             owner.release()
             raise unreadable(real, error) from error
@@ -110,19 +125,6 @@ class Desk(Roster, Closing):
         if prune and retention is not None:
             desk._keep(retention)
         return desk
-
-    def _prepare(self) -> apsw.Connection:
-        """Connect as an owner should, once there is room for it; in the writer's thread."""
-        if self._connection is self.reader:
-            connection, reader, failure = _connections(self._path)
-            if failure is not None:
-                reader.close()
-                raise failure
-            with self._lock:
-                self.reader.close()
-                self._connection, self.reader = connection, reader
-        remember_clock(self._connection, self._clock)
-        return self._connection
 
     # ---- events ----
 
@@ -223,44 +225,27 @@ class Desk(Roster, Closing):
     @property
     def health(self) -> Health:
         """How it is: whether changes are taken, and what has been committed since it was opened."""
-        health = self._writer.health(lost=self._lost, clock_offset=self._clock.ahead())
-        return msgspec.structs.replace(health, quarantined=self.quarantined)
+        writer = self._writer
+        return Health(
+            failure=self._lost or writer.failure or writer.find_fault(),
+            snapshot_failure=writer.chores.failure,
+            commits=writer.commits,
+            events=writer.events,
+            bytes=writer.bytes,
+            commit_seconds=writer.seconds,
+            clock_offset=self._clock.ahead(),
+            quarantined=self.quarantined,
+        )
 
     @property
-    def retention(self) -> str:
-        """How long decisions stay in the log after their window."""
-        keep = self._keeper.retention
-        return FOREVER if keep is None else f"{keep // 1_000_000}s"
+    def fault(self) -> str | None:
+        """Why nothing more can be written until the store is opened again, where that is so."""
+        return self._lost or self._writer.find_fault()
 
-    def keep(self, retention: str) -> None:
-        """How long decisions stay in the log after their window, from now on ("7d", "forever"); the file remembers."""
-        retention_of(retention)
-        with self._lock:
-            self._check_open()
-            self._keep(retention)
-
-    def _keep(self, retention: str) -> None:
-        with self._lock:
-            self._keeper.retention = retention_of(retention)
-            self._writer.cut(Work(lambda connection: remembering(connection, retention=retention), ("retention", DESK)))
-
-    def adjust_clock(self) -> float:
-        """Take the machine's clock for right from now on; return by how many seconds the desk's time was ahead of it.
-
-        The desk's time goes on as it was, so that windows stay what they are; what is said of the calendar changes.
-        """
-        with self._lock:
-            self._check_open()
-            ahead = self._clock.adjust()
-            for bandit in self._bandits.values():
-                bandit.shift = self._clock.shift
-            shift = str(self._clock.shift)
-            self._writer.cut(Work(lambda connection: remembering(connection, shift=shift), ("clock", DESK)))
-        return ahead
-
-    def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble) -> None:
-        """Be told by the writer's thread: of each commit, and when commits begin to fail, and work again."""
-        self._writer.on_commit, self._writer.on_trouble = on_commit, on_trouble
+    def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble, on_death: OnDeath = lambda: None) -> None:
+        """Be told by the writer's thread: of each commit, when commits begin to fail and work again, and of its end."""
+        listeners = self._writer.listeners
+        listeners.on_commit, listeners.on_trouble, listeners.on_death = on_commit, on_trouble, on_death
 
     def close(self) -> None:
         """Write what is left, take snapshots, and let the file go."""
@@ -272,24 +257,4 @@ class Desk(Roster, Closing):
                 if bandit.unsaved and not (self._lost or self._writer.failure):
                     self._keeper.save(bandit, self._clock.now(), last=True)
         self._writer.stop()
-        self.reader.close()
-        self._connection.close()
-        self._owner.release()
-
-
-def _connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, NoRoomError | None]:
-    """One to write with and one to read with; on a full disk one and the same, which cannot write, and why."""
-    try:
-        return connect(path, write=True), connect(path, write=False), None
-    except NoRoomError as error:
-        connection = connect_unchanging(path)
-        return connection, connection, error
-
-
-def _kept_clock(connection: apsw.Connection, clock: DeskClock) -> Exception | None:
-    """Remember the time before anything is stamped with it; why not, on a full disk."""
-    try:
-        remember_clock(connection, clock)
-    except (apsw.FullError, apsw.IOError) as error:
-        return error
-    return None
+        self._connections.close()

@@ -14,7 +14,7 @@ from latecomer.service.clock import Machine
 from latecomer.service.desk import Desk
 from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
 from latecomer.service.features import features_digest, hashed
-from latecomer.service.files import Closing
+from latecomer.service.files import Closing, refuse_new
 from latecomer.service.messages import DEFAULT_POLICY, Answer, Conversion, Revocation, Spec, Stats, Verdict
 from latecomer.service.scales import parse_scales
 from latecomer.service.spans import retention_of, written
@@ -127,6 +127,7 @@ def open(
     features: Mapping[str, Any] | None = None,
     retention: str | None = None,
     clock: Machine | None = None,
+    create: bool = False,
 ) -> OpenBandit:
     """Open a bandit in a file, and make both if need be.
 
@@ -148,6 +149,8 @@ def open(
         was told last, "7d" where it was told nothing.
     clock
         What tells the time; this machine without it.
+    create
+        Whether an empty file is made also where there was one before that is missing now; that is refused otherwise.
 
     Examples
     --------
@@ -162,8 +165,9 @@ def open(
     if retention is not None:
         retention_of(retention)
     if dim is None and not Path(path).exists():
+        refuse_new(Path(os.path.realpath(path)))
         raise UnknownBanditError(f"{os.fspath(path)} is not there: give dim and window, and it is made")
-    desk = Desk.open(path, clock=clock)
+    desk = Desk.open(path, clock=clock, create=create)
     try:
         if dim is not None and window is not None:
             asked = Spec(

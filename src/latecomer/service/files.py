@@ -8,26 +8,42 @@ from typing import Self
 
 import apsw
 
-from latecomer.errors import DamagedFileError
+from latecomer.errors import DamagedFileError, FileError
 from latecomer.service.clock import DeskClock, Machine
 from latecomer.service.log import make
-from latecomer.service.owner import Owner
+from latecomer.service.owner import Owner, was_made
+from latecomer.service.private_files import SHARED, WAL
 
 _KEPT = "7d"
 """How long a file keeps decisions that was never told."""
+_YES, _NO = "yes", "no"
 
 
-def made_once(path: Path, owner: Owner) -> None:
-    """A log is made where there is none; one that has become empty is not taken for a new one."""
+def refuse_new(path: Path) -> None:
+    """`FileError` where a log would be made though there was one before, as something beside it tells."""
     if path.exists() and path.stat().st_size:
-        owner.note_made()
         return
-    if path.exists() and owner.has_made:
-        raise DamagedFileError(
-            f"{path} is empty, and was a log before: restore it from a copy, or remove it to begin anew"
+    ahead = path.with_name(path.name + WAL)
+    traces = [Owner.path_of(path)] if was_made(path) else []
+    traces += [ahead] if ahead.exists() and ahead.stat().st_size else []
+    if traces:
+        kind, what = (DamagedFileError, "empty") if path.exists() else (FileError, "missing")
+        raise kind(
+            f"{path} is {what}, and was a log before: restore it from a copy; or, to begin an empty one, say so once "
+            f"with --create (LATECOMER_CREATE=true, create=True in Python), or remove {' and '.join(map(str, traces))}"
         )
+
+
+def make_once(path: Path, *, create: bool) -> None:
+    """Make a log where there is none; where there was one before, only if `create` says so."""
+    if path.exists() and path.stat().st_size:
+        return
+    if create:
+        for suffix in (WAL, SHARED):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    else:
+        refuse_new(path)
     make(path)
-    owner.note_made()
 
 
 def clock_of(connection: apsw.Connection, machine: Machine, latest: int) -> DeskClock:
@@ -45,6 +61,16 @@ def remember_clock(connection: apsw.Connection, clock: DeskClock) -> None:
 def recalled_retention(connection: apsw.Connection) -> str:
     """How long decisions stay in the log after their window, as the file was told last."""
     return _recalled(connection, "retention", _KEPT)
+
+
+def recall_keys(connection: apsw.Connection) -> bool:
+    """Tell whether the store has been served with keys."""
+    return _recalled(connection, "keys", _NO) == _YES
+
+
+def remember_keys(connection: apsw.Connection, expected: bool) -> Iterator[None]:
+    """Remember whether keys are needed from now on."""
+    return remembering(connection, keys=_YES if expected else _NO)
 
 
 def check_seals(connection: apsw.Connection) -> None:

@@ -1,25 +1,94 @@
-"""What a server says: one JSON object a line, on standard error. No key, no body and no query ever gets here."""
+"""What a server says: one JSON object a line, on standard error. No key, no body and no query ever gets here.
 
+A line that cannot be written (a full disk, a reader that has gone) is dropped and counted: nobody who logs is told, for
+none of them could do anything about it.
+"""
+
+import json
 import logging
+import os
 import sys
+from datetime import UTC, datetime
+from threading import Lock
 from typing import Any, TextIO
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 Log = FilteringBoundLogger
+_lost_lines = 0
+"""Lines that no stream of this process could write."""
 
 
-def start_log(level: str, stream: TextIO | None = None) -> Log:
-    """Set the process's logs up, other libraries' included, and give back ours."""
+class LogStream:
+    """Writes lines to the descriptor of a stream; a line that cannot be written is counted, and nothing is raised.
+
+    Nothing is buffered: what a full disk refused is not kept, and cannot make the process's end fail. When lines can be
+    written again, the first one says how many are missing. A line that was cut off in the middle is ended first.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = Lock()
+        self._torn = False
+        self._unsaid = 0
+        self.lost = 0
+        """Lines that could not be written."""
+
+    def write(self, text: str) -> int:
+        """Write one line or more, whole, or count it as lost."""
+        with self._lock:
+            try:
+                if self._unsaid or self._torn:
+                    self._put(self._apology())
+                    self._unsaid = 0
+                self._put(text)
+            except (OSError, ValueError):  # the latter where the stream has been closed
+                self._lose()
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: nothing is buffered."""
+
+    def _put(self, text: str) -> None:
+        data = memoryview(text.encode(errors="backslashreplace"))
+        descriptor = self._stream.fileno()
+        while data:
+            data = data[os.write(descriptor, data) :]
+            self._torn = len(data) > 0
+
+    def _lose(self) -> None:
+        global _lost_lines  # noqa: PLW0603 - a process has one standard error
+        self.lost += 1
+        self._unsaid += 1
+        _lost_lines += 1
+
+    def _apology(self) -> str:
+        """The end of a torn line, and a line that says how many are missing."""
+        said = {
+            "event": "log lines were lost",
+            "lines": self._unsaid,
+            "level": "warning",
+            "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        }
+        return ("\n" if self._torn else "") + (json.dumps(said) + "\n" if self._unsaid else "")
+
+
+def count_lost_lines() -> int:
+    """Count the log lines of this process that could not be written."""
+    return _lost_lines
+
+
+def start_log(level: str) -> Log:
+    """Set the process's logs up, other libraries' included, and give back ours. None of them ever raises."""
     shared: list[Any] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,  # a plain traceback: local variables may hold keys
     ]
     threshold = logging.getLevelNamesMapping()[level.upper()]
-    stream = stream or sys.stderr
-    handler = logging.StreamHandler(stream)
+    lines: Any = LogStream(sys.stderr)
+    handler = logging.StreamHandler(lines)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[
@@ -29,9 +98,10 @@ def start_log(level: str, stream: TextIO | None = None) -> Log:
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
         )
     )
+    logging.raiseExceptions = False  # a handler that fails would print a traceback between the lines
     logging.basicConfig(handlers=[handler], level=max(threshold, logging.WARNING), force=True)
     log: Log = structlog.wrap_logger(
-        structlog.WriteLogger(stream),
+        structlog.WriteLogger(lines),
         processors=[*shared, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         context_class=dict,

@@ -8,6 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from latecomer.service.logs import count_lost_lines
+
 if TYPE_CHECKING:
     from latecomer.service.desk import Desk
     from latecomer.service.messages import Counts
@@ -107,6 +109,9 @@ class _DeskNumbers(Collector):
         for info in self._desk.bandits():
             quarantined.add_metric([info.name], float(info.quarantined))
         yield quarantined
+        yield CounterMetricFamily(
+            "latecomer_log_lines_lost", "Log lines that could not be written.", count_lost_lines()
+        )
         yield from _per_bandit(self._desk.counts())
 
 

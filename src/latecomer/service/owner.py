@@ -3,9 +3,11 @@
 import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from latecomer.errors import FileError, OwnedError
+from latecomer.service.private_files import create_private
 
 _PID = 32
 _MADE = b"\nthe log was made\n"
@@ -18,13 +20,8 @@ class Owner:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path.with_name(f"{path.name}.owner")
-        try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise FileError(
-                f"{self._path} cannot be made: {error.strerror}; give a folder that can be written"
-            ) from None
+        self.path = self.path_of(path)
+        self._file = _open(self.path)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -35,15 +32,16 @@ class Owner:
             ) from None
         self._note(f"{os.getpid()}".encode().ljust(_PID), 0)
 
-    @property
-    def has_made(self) -> bool:
-        """Whether the log was made before: an empty file is then no new one."""
-        return os.pread(self._file, len(_MADE), _PID) == _MADE
-
     def note_made(self) -> None:
-        """Remember it."""
-        self._note(_MADE, _PID)
-        os.fsync(self._file)
+        """Remember that there is a log: should it be missing once, no empty one takes its place unasked."""
+        if not _says_made(self._file):
+            self._note(_MADE, _PID)
+            os.fsync(self._file)
+
+    @staticmethod
+    def path_of(store: Path) -> Path:
+        """Return where the lock of a store is."""
+        return store.with_name(f"{store.name}.owner")
 
     def release(self) -> None:
         """Let the next one have it. The file stays: removing it could part two owners."""
@@ -57,3 +55,38 @@ class Owner:
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
+
+
+def was_made(store: Path) -> bool:
+    """Tell whether there was a log at this path before."""
+    try:
+        file = os.open(Owner.path_of(store), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return _says_made(file)
+    except OSError:  # no regular file: the next one to own it will say so
+        return False
+    finally:
+        os.close(file)
+
+
+def _says_made(file: int) -> bool:
+    return os.pread(file, len(_MADE), _PID) == _MADE
+
+
+def _open(path: Path) -> int:
+    """Open the file, made if need be; a link is refused, for it would be written through."""
+    try:
+        try:
+            return create_private(path)
+        except FileExistsError:
+            found = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise FileError(f"{path} is a symbolic link, and is not followed: remove it") from None
+        raise FileError(f"{path} cannot be made: {error.strerror}; give a folder that can be written") from None
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        raise FileError(f"{path} is no regular file: remove it")
+    return found

@@ -23,6 +23,8 @@ from latecomer.service.request_writer import flush
 from latecomer.service.snapshots import keys, read
 from latecomer.service.writer import Heads
 
+_NO_ROOM = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError)
+"""As on a full disk."""
 _AT_ONCE = 1 << 20
 """Bytes of events that are read together."""
 
@@ -114,7 +116,7 @@ def index_requests(connection: apsw.Connection, bandit: Bandit) -> None:
     """Make the index of request ids anew from the log, where it lacks some or has some that the log has not."""
     if bandit.requests.is_whole and bandit.requests.indexed <= bandit.rounds:
         return
-    with suppress(apsw.FullError, apsw.IOError):
+    with suppress(*_NO_ROOM):
         deque(remove_all(connection, bandit.number), 0)
     index = bandit.requests = RequestIndex()
     first = first_row(connection, bandit.number)
@@ -124,7 +126,9 @@ def index_requests(connection: apsw.Connection, bandit: Bandit) -> None:
         index.update(asked["request"].tolist(), asked["round"].tolist())
         if index.is_full:
             taken, last_round = index.begin_flush(), some[-1].rounds
-            with suppress(apsw.FullError, apsw.IOError):  # they stay in memory, as long as the disk is full
+            with suppress(
+                apsw.FullError, apsw.IOError, apsw.ReadOnlyError
+            ):  # they stay in memory, as long as the disk is full
                 deque(flush(connection, bandit.number, index, taken, last_round=last_round, lock=nullcontext()), 0)
 
 

@@ -16,10 +16,10 @@ from latecomer.errors import ConflictError, InputError
 from latecomer.policies.action_sets import DOUBLE, action_set
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
+from latecomer.service.batches import Batch, on_disk
 from latecomer.service.log import damaged, row_of_round
 from latecomer.service.messages import Answer
 from latecomer.service.request_segments import bucket_reader, damaged_index
-from latecomer.service.writer import Batch, on_disk
 
 LONGEST = 200
 """Characters of an id."""

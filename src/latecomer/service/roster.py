@@ -8,6 +8,8 @@ from latecomer.arguments import shown
 from latecomer.errors import QuarantinedError, StoreError, UnknownBanditError
 from latecomer.service import events
 from latecomer.service.bandit import Bandit
+from latecomer.service.batches import Batch as Ticket
+from latecomer.service.batches import on_disk
 from latecomer.service.births import (
     UNFINISHED,
     Birth,
@@ -26,8 +28,7 @@ from latecomer.service.messages import Counts, Info, Spec, Stats
 from latecomer.service.pruning import removing
 from latecomer.service.recovery import Quarantined
 from latecomer.service.scales import check_scales
-from latecomer.service.writer import Batch as Ticket
-from latecomer.service.writer import Writer, on_disk
+from latecomer.service.writer import Writer
 
 _MANY = 64
 """Rows of one bandit that are worth binding, however many bandits there are."""

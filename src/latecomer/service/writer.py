@@ -6,6 +6,8 @@ same batch is tried again until it is in the log.
 """
 
 import asyncio
+import logging
+import math
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -14,51 +16,22 @@ from threading import Condition, Event, RLock, Thread
 import apsw
 
 from latecomer.errors import FileError, StoreError
+from latecomer.service.batches import Batch, Segment
 from latecomer.service.chores import Chores, Work, roll_back
+from latecomer.service.listeners import Listeners
 from latecomer.service.log import GENESIS, Row, append, sealed
-from latecomer.service.messages import Health
 from latecomer.service.waking import tell
 
 Heads = dict[int, tuple[int, bytes]]
 """The latest row of each chain: its number and its checksum."""
-OnCommit = Callable[[int, int, float], None]
-"""Its events, bytes and seconds."""
 Prepare = Callable[[], apsw.Connection]
-OnTrouble = Callable[[str | None], None]
-"""Why commits fail, or None once they do no longer."""
+Check = Callable[[], None]
+"""Raises `FileError` where the store's files are not those that were opened."""
 _FEW = 4
 """Events in a batch of a desk that is not busy."""
-
-
-class Segment:
-    """One bandit's part of a batch."""
-
-    __slots__ = ("count", "parts", "rounds", "stamp")
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.count = self.rounds = self.stamp = 0
-
-
-class Batch:
-    """What one commit writes, and who waits for it. To others it is a ticket."""
-
-    __slots__ = ("asked", "done", "segments", "threads", "waiters")
-
-    def __init__(self) -> None:
-        self.segments: dict[int, Segment] = {}
-        self.waiters: list[asyncio.Future[None]] = []
-        self.threads = False
-        self.done = False
-        self.asked: list[tuple[dict[bytes, object], bytes]] = []
-        """Answers kept in memory until they can be read from the log: a table, and the key in it."""
-
-
-def on_disk() -> Batch:
-    """A ticket for what is there already."""
-    ticket = Batch()
-    ticket.done = True
-    return ticket
+_IDLE, _FRESH = 0.5, 0.01
+"""Seconds for which a look at the store's files holds: where there is nothing to write, and where there is."""
+_log = logging.getLogger(__name__)
 
 
 class Writer:
@@ -79,6 +52,9 @@ class Writer:
     gather
         Seconds that a busy desk's batch is left to grow: every commit costs a hand-over of Python's lock. Where the
         last batch had but a few events, nobody waits.
+    check
+        What is asked after a commit, before it is acknowledged, a hundred times a second at most; and now and then
+        where there are none.
     """
 
     def __init__(
@@ -91,13 +67,16 @@ class Writer:
         gather: float = 0.002,
         prepare: Prepare | None = None,
         failure: Exception | None = None,
+        check: Check = lambda: None,
     ) -> None:
         self.heads = heads
-        self.failure: str | None = None if failure is None else _refusal(failure)
+        self.failure: str | None = None if failure is None else _unwritable(failure)
         self._prepare = prepare
+        self.death = ""
+        """Why the thread has ended by itself, where it has."""
         self.commits, self.events, self.bytes, self.seconds = 0, 0, 0, 0.0
-        self.on_commit: OnCommit | None = None
-        self.on_trouble: OnTrouble | None = None
+        self.listeners = Listeners()
+        self._check, self._looked = check, -math.inf
         self._connection = connection
         self._lock = self.lock = lock
         self._changed = Condition(lock)
@@ -170,17 +149,15 @@ class Writer:
         self._queue.put(None)
         self._thread.join()
 
-    def health(self, *, lost: str, clock_offset: float) -> Health:
-        """How it does; `lost` is why nothing more may be written, where that is so."""
-        return Health(
-            failure=lost or self.failure,
-            snapshot_failure=self.chores.failure,
-            commits=self.commits,
-            events=self.events,
-            bytes=self.bytes,
-            commit_seconds=self.seconds,
-            clock_offset=clock_offset,
-        )
+    def find_fault(self) -> str | None:
+        """Return why nothing more can be written until the store is opened again, as far as can be told now."""
+        if self.death or self._stopping:
+            return self.death or None
+        try:
+            self._check()
+        except FileError as error:
+            return _unwritable(error)
+        return None
 
     # ---- the thread ----
 
@@ -188,9 +165,11 @@ class Writer:
         try:
             if self._is_prepared():
                 self._work()
-        except BaseException as error:
-            self._fail(error)  # whoever waits must hear of it
-            raise
+        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it was
+            _log.critical("the writer has died", exc_info=error)
+            self.death = f"the writer has died ({error!r}): open the store again"
+            self._fail(self.death)
+            self.listeners.death()
 
     def _is_prepared(self) -> bool:
         """Prepare, however many attempts it takes; False where the desk is closed before that."""
@@ -198,22 +177,23 @@ class Writer:
             try:
                 self._connection, self._prepare = self._prepare(), None
             except (apsw.Error, OSError, FileError) as error:
-                self._fail(error)
+                self._fail(_unwritable(error))
                 if self._stopping:
                     return False
                 time.sleep(self._retry)
                 continue
             self.chores, self.failure = Chores(self._connection), None
-            if self.on_trouble:
-                self.on_trouble(None)
+            self.listeners.trouble(None)
         return True
 
     def _work(self) -> None:
         while True:
+            pause = self.chores.pause()
             try:
-                work = self._queue.get(timeout=self.chores.pause())
+                work = self._queue.get(timeout=_IDLE if pause is None else min(pause, _IDLE))
             except Empty:
                 self.chores.advance_any()
+                self._look_idly()
                 continue
             if work is None:
                 break
@@ -242,10 +222,12 @@ class Writer:
         while True:
             try:
                 self._write(rows)
+                if time.perf_counter() - self._looked > _FRESH:
+                    self._look()
                 break
-            except (apsw.Error, OSError) as error:
+            except (apsw.Error, FileError, OSError) as error:
                 roll_back(self._connection)
-                self._fail(error)
+                self._fail(_unwritable(error))
                 if self._stopping:
                     return False
                 time.sleep(self._retry)
@@ -278,23 +260,38 @@ class Writer:
             self.commits, self.events, self.bytes = self.commits + 1, self.events + events, self.bytes + size
             self.seconds += seconds
         tell(waiters, None)
-        if recovered and self.on_trouble:
-            self.on_trouble(None)
-        if self.on_commit:
-            self.on_commit(events, size, seconds)
+        if recovered:
+            self.listeners.trouble(None)
+        self.listeners.commit(events, size, seconds)
 
-    def _fail(self, error: BaseException) -> None:
+    def _look(self) -> None:
+        """Compare the files with what was opened."""
+        self._check()
+        self._looked = time.perf_counter()
+
+    def _look_idly(self) -> None:
+        """The same where there is nothing to commit: changes are refused from now on, or taken again."""
+        try:
+            self._look()
+        except FileError as error:
+            self._fail(_unwritable(error))
+            return
+        if self.failure is not None:  # of an earlier look: a commit that fails is tried until it does not
+            self.failure = None
+            self.listeners.trouble(None)
+
+    def _fail(self, failure: str) -> None:
         with self._lock:
             is_news = self.failure is None
-            self.failure = _refusal(error)
+            self.failure = failure
             waiters = [waiter for batch in self._uncommitted for waiter in batch.waiters]
             for batch in self._uncommitted:
                 batch.waiters = []
             self._changed.notify_all()
-        tell(waiters, self.failure)
-        if is_news and self.on_trouble:
-            self.on_trouble(self.failure)
+        tell(waiters, failure)
+        if is_news:
+            self.listeners.trouble(failure)
 
 
-def _refusal(error: BaseException) -> str:
+def _unwritable(error: Exception) -> str:
     return f"the log cannot be written: {error}; nothing new is decided or credited until it can"

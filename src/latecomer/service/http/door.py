@@ -1,11 +1,18 @@
 """Who may come in: a key in the Authorization header, unless the server is for this machine alone and has no keys."""
 
 import re
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from latecomer.errors import FileError
+from latecomer.errors import FileError, StoreError
 from latecomer.service.http.errors import Refusal
 from latecomer.service.keys import EVERY_BANDIT, Key, KeyFile, Scope
+from latecomer.service.logs import Log
+
+if TYPE_CHECKING:
+    from latecomer.service.desk import Desk
 
 _BEARER = "bearer "
 _HERE = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -18,23 +25,63 @@ class Door:
     Parameters
     ----------
     keys
-        The file of keys.
+        The file of keys. Once there was one, it is needed: where it is missing, every request is refused.
     always
-        Whether a key is needed even where there is no such file.
+        Whether there was one before.
+    on_first
+        Called when there is one for the first time.
+    on_change
+        Called with the reason when keys cannot be checked any more, and with None when they can again.
     """
 
-    def __init__(self, keys: KeyFile, *, always: bool) -> None:
-        self._keys, self._always = keys, always
+    def __init__(
+        self,
+        keys: KeyFile,
+        *,
+        always: bool,
+        on_first: Callable[[], object] = lambda: None,
+        on_change: Callable[[str | None], object] = lambda _: None,
+    ) -> None:
+        self._keys, self._expected = keys, always
+        self._on_first, self._on_change = on_first, on_change
+        self._seen = False
+        self._fault: str | None = None
+
+    def check(self) -> bool:
+        """Tell whether keys are needed; a refusal where they are and cannot be checked."""
+        try:
+            needed = self._look()
+            fault = None
+        except FileError as error:
+            fault = str(error)
+        if fault != self._fault:
+            self._fault = fault
+            self._on_change(fault)
+        if fault is not None:  # what is wrong is for the owner of the file
+            raise Refusal(503, "keys cannot be checked: the server's log says why")
+        return needed
+
+    def _look(self) -> bool:
+        if self._keys.recent() is None:
+            if self._expected:
+                raise FileError(
+                    f"{self._keys.path} is missing, and keys are needed: put it back, or make a key with `latecomer "
+                    f"keys add`; to go back to no keys, start the server once with --no-require-keys"
+                )
+            return False
+        if not self._seen:
+            self._expected = True
+            with suppress(StoreError):  # the store cannot remember it now, and is asked again
+                self._on_first()
+                self._seen = True
+        return True
 
     def admit(self, scope: Any, wanted: Scope, bandit: str | None = EVERY_BANDIT) -> Key | None:
         """The key that was shown, or none where none is needed. `bandit` None: any key of that scope will do."""
-        try:
-            if self._keys.recent() is None and not self._always:
-                _refuse_strangers(scope)
-                return None
-            key = self._shown(scope)
-        except FileError:  # what is wrong is for the owner of the file
-            raise Refusal(503, "keys cannot be checked: on the server, `latecomer keys list` says why") from None
+        if not self.check():
+            _refuse_strangers(scope)
+            return None
+        key = self._shown(scope)
         if key is None:
             raise Refusal(401, "a valid key is needed: send it as `Authorization: Bearer KEY`")
         if not key.allows(wanted, key.bandits[0] if bandit is None else bandit):
@@ -47,6 +94,31 @@ class Door:
                 text: str = value.decode("latin-1")
                 return self._keys.find(text[len(_BEARER) :].strip()) if text[:7].lower() == _BEARER else None
         return None
+
+
+def open_door(keys: KeyFile, desk: "Desk", log: Log, *, forget: bool) -> Door:
+    """Check keys for a store: once it has been served with keys it is not served without, unless told to forget it."""
+    expected = desk.recall_keys()
+    if expected and forget and keys.keys() is None:
+        desk.remember_keys(False)
+        expected = False
+        log.warning("keys are not needed any more: there is no file of keys, and require_keys is false")
+    door = Door(
+        keys,
+        always=expected,
+        on_first=(lambda: None) if expected else partial(desk.remember_keys, True),
+        on_change=partial(_say, log),
+    )
+    with suppress(Refusal):  # the log has the reason now, and every request will be refused
+        door.check()
+    return door
+
+
+def _say(log: Log, fault: str | None) -> None:
+    if fault is None:
+        log.info("keys can be checked again")
+    else:
+        log.error("keys cannot be checked: every request is refused", why=fault)
 
 
 def _refuse_strangers(scope: Any) -> None:

@@ -32,6 +32,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         health = reception.desk.health
         if health.failure is not None:
             raise Refusal(503, f"changes are refused until the store can be written again: {health.failure}")
+        reception.door.check()
         return answer(Readiness("ready", health.quarantined))
 
     @get("/metrics")

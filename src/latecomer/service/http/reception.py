@@ -15,8 +15,8 @@ from latecomer.service.logs import Log
 from latecomer.service.metrics import Metrics
 
 if TYPE_CHECKING:
+    from latecomer.service.batches import Batch as Ticket
     from latecomer.service.desk import Desk
-    from latecomer.service.writer import Batch as Ticket
 
 LARGE = 1 << 15
 """Bytes of a body from which others should not wait while it is decoded."""

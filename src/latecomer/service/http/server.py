@@ -6,22 +6,24 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
-from latecomer.errors import InputError, LatecomerError
+from latecomer.errors import InputError, LatecomerError, StoreError
 from latecomer.service.config import Settings
 from latecomer.service.desk import Desk
 from latecomer.service.http.app import Gate
 from latecomer.service.http.bodies import Intake
 from latecomer.service.http.direct import Respond
-from latecomer.service.http.door import Door
+from latecomer.service.http.door import open_door
 from latecomer.service.http.reception import Reception
 from latecomer.service.keys import KeyFile
 from latecomer.service.logs import Log
 from latecomer.service.metrics import Metrics
+from latecomer.service.private_files import is_open_to_others
 
 _FAREWELL = 1.0
 """Seconds for the answers of those who are cut off."""
@@ -40,35 +42,37 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
     """Open the store, answer until SIGTERM or SIGINT, answer what is under way, and close the store."""
     keys = KeyFile(settings.keys_file)
     alone = is_loopback(settings.host)
-    if not alone and not keys.keys():
+    if (settings.require_keys or not alone) and not keys.keys():
+        rule = "host must be a loopback address" if not alone else "require_keys must be false"
+        given = settings.host if not alone else settings.require_keys
         raise InputError(
-            f"host must be a loopback address as long as there are no keys; got {settings.host!r}: "
+            f"{rule} as long as there are no keys; got {given!r}: "
             f"make one with `latecomer keys add --scope admin --keys {settings.keys_file}`"
         )
     port = free_port(settings.host, settings.port)
-    desk = Desk.open(settings.store, snapshot_every=settings.snapshot_every, retention=settings.retention or None)
+    desk = Desk.open(
+        settings.store,
+        snapshot_every=settings.snapshot_every,
+        retention=settings.retention or None,
+        create=settings.create,
+    )
     try:
-        metrics = Metrics(desk)
-        desk.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log))
-        if failure := desk.health.failure:
-            _say_trouble(log, failure)
-        if abs(ahead := desk.health.clock_offset) > _CLOCK_TOLERANCE:
-            remedy = f"where the machine's clock is right: stop the server, latecomer log adjust-clock {settings.store}"
-            log.warning("the store's time is not the machine's", ahead_seconds=round(ahead), remedy=remedy)
-        for name, why in desk.quarantined.items():
-            remedy = f"latecomer log verify {settings.store}"
-            log.error("bandit quarantined, the others are served", bandit=name, why=why, remedy=remedy)
+        metrics, told = Metrics(desk), asyncio.Event()
+        end = partial(asyncio.get_running_loop().call_soon_threadsafe, told.set)
+        desk.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log), on_death=end)
+        _say_state(desk, settings, log)
         reception = Reception(
             desk=desk,
             settings=settings,
-            door=Door(keys, always=not alone),
+            door=open_door(keys, desk, log, forget=settings.require_keys is False),
             intake=Intake(limit=settings.max_body, seconds=settings.body_timeout),
             metrics=metrics,
             log=log,
         )
+        for path in filter(is_open_to_others, (Path(settings.store), settings.keys_file)):
+            log.warning("a file can be read by others than its owner: chmod 600", path=str(path))
         gate = Gate(reception, more=extra(reception))
         server = _granian(gate, settings, port)
-        told = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, told.set)
         log.info(
@@ -81,8 +85,23 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
         )
         await _until(told, server, gate, log, settings.drain_timeout)
     finally:
+        fault = desk.fault
         desk.close()
     log.info("stopped")
+    if fault:
+        raise StoreError(f"the server ends, and should be started again: {fault}")
+
+
+def _say_state(desk: Desk, settings: Settings, log: Log) -> None:
+    """Log what is wrong with the store from the beginning."""
+    if failure := desk.health.failure:
+        _say_trouble(log, failure)
+    if abs(ahead := desk.health.clock_offset) > _CLOCK_TOLERANCE:
+        remedy = f"where the machine's clock is right: stop the server, latecomer log adjust-clock {settings.store}"
+        log.warning("the store's time is not the machine's", ahead_seconds=round(ahead), remedy=remedy)
+    for name, why in desk.quarantined.items():
+        remedy = f"latecomer log verify {settings.store}"
+        log.error("bandit quarantined, the others are served", bandit=name, why=why, remedy=remedy)
 
 
 def _say_trouble(log: Log, failure: str | None) -> None:

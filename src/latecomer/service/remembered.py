@@ -1,0 +1,64 @@
+"""Settings that the store's file remembers: retention, whether keys are needed, and its clock."""
+
+import apsw
+
+from latecomer.service.chores import Work
+from latecomer.service.connections import Connections
+from latecomer.service.files import recall_keys, remember_keys, remembering
+from latecomer.service.log import DESK
+from latecomer.service.roster import Roster
+from latecomer.service.spans import FOREVER, retention_of
+
+
+class Remembered(Roster):
+    """The bandits of one file, and its settings."""
+
+    _connections: Connections
+
+    @property
+    def reader(self) -> apsw.Connection:
+        """The connection to read with, with the lock held."""
+        return self._connections.reading
+
+    @property
+    def retention(self) -> str:
+        """How long decisions stay in the log after their window."""
+        keep = self._keeper.retention
+        return FOREVER if keep is None else f"{keep // 1_000_000}s"
+
+    def keep(self, retention: str) -> None:
+        """How long decisions stay in the log after their window, from now on ("7d", "forever"); the file remembers."""
+        retention_of(retention)
+        with self._lock:
+            self._check_open()
+            self._keep(retention)
+
+    def _keep(self, retention: str) -> None:
+        with self._lock:
+            self._keeper.retention = retention_of(retention)
+            self._writer.cut(Work(lambda connection: remembering(connection, retention=retention), ("retention", DESK)))
+
+    def adjust_clock(self) -> float:
+        """Take the machine's clock for right from now on; return by how many seconds the desk's time was ahead of it.
+
+        The desk's time goes on as it was, so that windows stay what they are; what is said of the calendar changes.
+        """
+        with self._lock:
+            self._check_open()
+            ahead = self._clock.adjust()
+            for bandit in self._bandits.values():
+                bandit.shift = self._clock.shift
+            shift = str(self._clock.shift)
+            self._writer.cut(Work(lambda connection: remembering(connection, shift=shift), ("clock", DESK)))
+        return ahead
+
+    def recall_keys(self) -> bool:
+        """Tell whether this store has been served with keys."""
+        with self._lock:
+            return recall_keys(self.reader)
+
+    def remember_keys(self, expected: bool) -> None:
+        """Remember, in the file, whether keys are needed from now on."""
+        with self._lock:
+            self._check_open()
+            self._writer.cut(Work(lambda connection: remember_keys(connection, expected), ("keys", DESK)))

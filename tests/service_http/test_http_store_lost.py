@@ -1,0 +1,175 @@
+"""The store removed, moved or replaced under a server, and a start where there was one."""
+
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from plain_client import PlainClient, eventually
+from servers import running
+
+import latecomer as lc
+from latecomer.errors import FileError
+
+FRESH = 0.05
+"""More than the hundredth of a second for which a look at the files holds."""
+
+
+def remove(store: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{store}{suffix}").unlink()
+
+
+def replace(store: Path) -> None:
+    other = store.with_name("other.db")
+    lc.open(other, dim=2, window="7d").close()
+    other.replace(store)
+
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "removed": remove,
+    "moved": lambda store: store.rename(store.with_name("elsewhere.db")),
+    "replaced": replace,
+    "its folder removed": lambda store: shutil.rmtree(store.parent),
+    "its lock removed": lambda store: Path(f"{store}.owner").unlink(),
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data" / "a.db"
+
+
+@pytest.mark.parametrize("how", LOSSES)
+def test_nothing_is_acknowledged_into_a_store_that_is_gone(store: Path, how: str) -> None:
+    with running(store) as server:
+        client = PlainClient(server.port)
+        assert client.create("b") == 201
+        assert client.decide("b")[0] == 201
+        time.sleep(FRESH)
+        LOSSES[how](store)
+        assert client.ask("GET", "/readyz")[0] == 503
+        assert [client.decide("b")[0] for _ in range(20)] == [503] * 20
+        status, body = client.ask("GET", "/readyz")
+        assert status == 503
+        assert store.name in body["error"]["message"]
+        assert str(store.parent) not in body["error"]["message"]  # anybody may ask
+        assert client.ask("GET", "/v1/bandits/b/stats")[0] == 200  # reads go on
+        assert eventually(lambda: len(server.said("the store cannot be written")) == 1)
+        assert server.stop() == 1
+        assert len(server.said("the store cannot be written")) == 1
+        assert "the server ends" in server.output
+
+
+def test_under_load_what_is_asked_after_the_loss_is_refused(store: Path) -> None:
+    answered: list[tuple[float, int]] = []
+    with running(store) as server:
+        client, over = PlainClient(server.port), threading.Event()
+        assert client.create("b") == 201
+
+        def ask() -> None:
+            while not over.is_set():
+                began = time.monotonic()
+                answered.append((began, client.decide("b")[0]))
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        remove(store)
+        lost = time.monotonic()
+        time.sleep(0.5)
+        over.set()
+        for thread in threads:
+            thread.join()
+        server.kill()
+    before = [status for began, status in answered if began < lost - FRESH]
+    after = [status for began, status in answered if began > lost + FRESH]
+    assert before
+    assert after
+    assert set(before) == {201}
+    assert set(after) == {503}
+
+
+def test_an_idle_server_says_it_and_goes_on_when_the_store_is_back(store: Path) -> None:
+    with running(store) as server:
+        client = PlainClient(server.port)
+        assert client.create("b") == 201
+        first = client.decide("b", request_id="first")
+        elsewhere = store.rename(store.with_name("elsewhere.db"))
+        assert eventually(lambda: bool(server.said("the store cannot be written")))
+        assert client.decide("b", request_id="second")[0] == 503
+        elsewhere.rename(store)
+        assert eventually(lambda: client.decide("b", request_id="second")[0] == 201)
+        assert client.ask("GET", "/readyz")[0] == 200
+        second = client.decide("b", request_id="second")
+        assert server.stop() == 0
+        assert len(server.said("the store can be written again")) == 1
+    with running(store) as server:
+        client = PlainClient(server.port)
+        assert [client.decide("b", request_id=request) for request in ("first", "second")] == [first, second]
+
+
+def test_a_removed_write_ahead_log_is_saved_by_a_clean_stop(store: Path) -> None:
+    with running(store) as server:
+        client = PlainClient(server.port)
+        assert client.create("b") == 201
+        first = client.decide("b", request_id="first")
+        Path(f"{store}-wal").unlink()
+        time.sleep(FRESH)
+        assert client.decide("b")[0] == 503
+        assert server.stop() == 1
+    with running(store) as server:
+        assert PlainClient(server.port).decide("b", request_id="first") == first
+
+
+# ---- a start where there was a store ----
+
+
+def serve(store: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", "0", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+
+
+def test_a_store_that_was_there_is_not_begun_anew_unasked(store: Path) -> None:
+    lc.open(store, dim=2, window="7d").close()
+    store.unlink()
+    refused = serve(store)
+    assert refused.returncode == 1
+    assert "--create" in refused.stderr
+    assert str(store) in refused.stderr
+    for arguments in ({"dim": 2, "window": "7d"}, {}):
+        with pytest.raises(FileError, match=r"a\.db is missing, and was a log before.*create=True.*a\.db\.owner"):
+            lc.open(store, **arguments)  # type: ignore[arg-type]
+    assert not store.exists()
+    with running(store, "--create") as server:
+        assert PlainClient(server.port).create("b") == 201
+    with running(store, LATECOMER_CREATE="true") as server:  # it is there: nothing is begun anew
+        assert PlainClient(server.port).decide("b")[0] == 201
+    store.unlink()
+    lc.open(store, dim=2, window="7d", create=True).close()
+    store.unlink()
+    Path(f"{store}.owner").unlink()
+    lc.open(store, dim=2, window="7d").close()
+
+
+def test_what_was_written_ahead_of_a_missing_store_is_a_trace_too(store: Path) -> None:
+    """SQLite would remove it in silence; with the store itself put back, it holds what was acknowledged last."""
+    with running(store) as server:
+        PlainClient(server.port).create("b")
+        server.kill()
+    Path(f"{store}.owner").unlink()
+    elsewhere = store.rename(store.with_name("elsewhere.db"))
+    ahead = Path(f"{store}-wal").read_bytes()
+    assert ahead
+    with pytest.raises(FileError, match=r"is missing, and was a log before.*a\.db-wal"):
+        lc.open(store, dim=2, window="7d")
+    assert Path(f"{store}-wal").read_bytes() == ahead
+    elsewhere.rename(store)
+    with running(store) as server:
+        assert PlainClient(server.port).decide("b")[0] == 201

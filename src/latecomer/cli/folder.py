@@ -1,6 +1,7 @@
 """Where a verb leaves its files: a folder known to be writable before the work begins, and never half a file."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +25,9 @@ def writable(folder: Path) -> Path:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to; what was written takes the place of `path` once it is whole."""
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
+        part.open("xb").close()  # new: nothing is written through a link that somebody has planted
         yield part
         os.replace(part, path)
     except OSError as error:

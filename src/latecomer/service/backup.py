@@ -10,18 +10,19 @@ import apsw
 from latecomer.errors import FileError, InputError
 from latecomer.policies.storage import sync
 from latecomer.service.log import connect, unreadable
+from latecomer.service.private_files import SHARED, WAL, create_private, name_temporary
 from latecomer.service.verify import verify
 
 
 def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
     """Copy the log at `path` to `target`, which must not exist; what `verify` says of the copy."""
     destination = Path(target)
-    if destination.exists():
+    if os.path.lexists(destination):  # a link that leads nowhere is there too
         raise InputError(f"the copy needs a path of its own; {destination} is there already: choose another")
-    part = destination.with_name(f".{destination.name}.part")
+    part = name_temporary(destination)
     source = connect(path, write=False)
     try:
-        part.write_bytes(b"")  # where nothing can be written, it is this that fails
+        os.close(create_private(part))  # where nothing can be written, it is this that fails
         _copy(source, part)
         report = list(verify(part, name=path))
         os.replace(part, destination)
@@ -34,7 +35,7 @@ def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
         raise FileError(f"{destination} could not be written: {error.strerror or error}") from error
     finally:
         source.close()
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        for suffix in ("", WAL, SHARED, "-journal"):
             with suppress(OSError):  # where it could not be made, it need not be removed
                 Path(f"{part}{suffix}").unlink()
     return report
@@ -42,7 +43,7 @@ def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
 
 def _copy(source: apsw.Connection, part: Path) -> None:
     """All pages in one step: a reader's view of a WAL does not change under it, and holds no writer up."""
-    copy = apsw.Connection(os.fspath(part))
+    copy = apsw.Connection(os.fspath(part), flags=apsw.SQLITE_OPEN_READWRITE)
     with copy.backup("main", source, "main") as work:
         work.step(-1)
     copy.close()

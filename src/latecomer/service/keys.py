@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from latecomer.errors import DamagedFileError, FileError, InputError
+from latecomer.service.private_files import create_private, name_temporary
 
 Scope = Literal["decide", "convert", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("decide", "convert", "read", "admin")
@@ -140,9 +141,9 @@ class KeyFile:
 
     def _write(self, keys: list[Key]) -> None:
         """Atomically, and for the owner's eyes alone."""
-        part = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        part = name_temporary(self.path)
         try:
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with os.fdopen(create_private(part), "wb") as file:
                 file.write(msgspec.json.format(msgspec.json.encode(keys), indent=1) + b"\n")
                 file.flush()
                 os.fsync(file.fileno())

@@ -8,8 +8,10 @@ own: which bandits were created and deleted.
 """
 
 import hashlib
+import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import apsw
 from msgspec import Struct
 
 from latecomer.errors import DamagedFileError, FileError, NewerFileError, NoRoomError
+from latecomer.service.private_files import SHARED, WAL, create_private
 
 FORMAT = 4
 _APPLICATION = 0x4C617465  # "Late"
@@ -108,7 +111,9 @@ def sealed(
 
 def make(path: Path) -> None:
     """An empty log; whole, and in the file itself, before anything is written ahead of it."""
-    connection = apsw.Connection(fspath(path))
+    with suppress(FileExistsError):  # an empty file of somebody's own making
+        os.close(create_private(path))  # what SQLite puts beside it gets the same mode
+    connection = apsw.Connection(fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.pragma("page_size", _PAGE)
     connection.pragma("synchronous", "full")
     with connection:
@@ -124,14 +129,12 @@ def connect(path: str | PathLike[str], *, write: bool) -> apsw.Connection:
     if not Path(path).is_file():
         raise FileError(f"{fspath(path)} is not there")
     try:
-        connection = apsw.Connection(fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = _open(os.path.realpath(path), write=write)
         connection.set_busy_timeout(5000)
         connection.pragma("synchronous", "full")
         connection.pragma("journal_size_limit", 64 << 20)
         connection.pragma("query_only", not write)
         _check_format(connection, fspath(path))
-        if connection.pragma("journal_mode") != "wal":
-            raise DamagedFileError(f"{fspath(path)} is not kept with a write-ahead log: restore it from a copy")
     except apsw.Error as error:
         raise unreadable(path, error) from error
     return connection
@@ -142,16 +145,34 @@ def connect_unchanging(path: Path) -> apsw.Connection:
 
     It does not look at the write-ahead log: `NoRoomError` where there is one.
     """
-    ahead = Path(f"{path}-wal")
+    ahead = path.with_name(path.name + WAL)
     if ahead.exists() and ahead.stat().st_size:
         raise NoRoomError(f"{path} cannot be read with {ahead.name} on a disk that is full: make room on it")
     try:
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        connection = apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags)
+        connection = _open_immutable(path.absolute())
         _check_format(connection, fspath(path))
     except apsw.Error as error:
         raise unreadable(path, error) from error
     return connection
+
+
+def _open(name: str, *, write: bool) -> apsw.Connection:
+    """Open the file, also where nothing can be written beside it, and SQLite has no place for what readers share.
+
+    Nobody has a log open that has no such file (`-shm`) beside it. What is written ahead of it must still be read.
+    """
+    if write or os.access(Path(name).parent, os.W_OK) or Path(name + SHARED).exists():
+        return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READWRITE)
+    ahead = Path(name + WAL)
+    if ahead.exists() and ahead.stat().st_size:
+        connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY, vfs="unix-none")  # no locks to be had
+        connection.pragma("locking_mode", "exclusive")  # and so the index of what is ahead is in this process's memory
+        return connection
+    return _open_immutable(Path(name))
+
+
+def _open_immutable(path: Path) -> apsw.Connection:
+    return apsw.Connection(f"{path.as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 def _check_format(connection: apsw.Connection, name: str) -> None:
@@ -164,6 +185,9 @@ def _check_format(connection: apsw.Connection, name: str) -> None:
         raise FileError(
             f"{name} has format {version}, from before the first release, which nobody reads: begin a new one"
         )
+    is_immutable = bool(connection.open_flags & apsw.SQLITE_OPEN_URI)
+    if connection.pragma("journal_mode") != "wal" and not is_immutable:
+        raise DamagedFileError(f"{name} is not kept with a write-ahead log: restore it from a copy")
 
 
 def unreadable(path: str | PathLike[str], error: Exception) -> FileError:

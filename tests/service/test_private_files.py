@@ -1,0 +1,93 @@
+"""Files for their owner's eyes alone, whatever the umask; and planted links are not written through."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import latecomer as lc
+from latecomer.cli.folder import replacing
+from latecomer.errors import FileError, InputError
+from latecomer.service.backup import backup
+from latecomer.service.desk import Desk
+from latecomer.service.keys import KeyFile
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o377], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    path = tmp_path / "victim"
+    path.write_text("precious")
+    return path
+
+
+def test_every_file_of_a_store_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
+    store, copy = tmp_path / "a.db", tmp_path / "copy.db"
+    KeyFile(tmp_path / "a.db.keys").add(scopes=["read"])
+    with lc.open(store, dim=2, window="7d", policy="OTFLinTS") as bandit:
+        bandit.decide(np.eye(2))
+        backup(store, copy)
+        names = {"a.db", "a.db-wal", "a.db-shm", "a.db.owner", "a.db.keys", "copy.db"}
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(names, 0o600)
+
+
+def test_a_link_at_the_name_of_the_lock_is_refused(tmp_path: Path, victim: Path) -> None:
+    for target in (victim, tmp_path / "new"):
+        (tmp_path / "a.db.owner").symlink_to(target)
+        with pytest.raises(FileError, match=r"a\.db\.owner is a symbolic link, and is not followed: remove it"):
+            Desk.open(tmp_path / "a.db")
+        (tmp_path / "a.db.owner").unlink()
+    assert victim.read_text() == "precious"
+    assert not (tmp_path / "new").exists()
+    os.mkfifo(tmp_path / "a.db.owner")
+    with pytest.raises(FileError, match="is no regular file: remove it"):
+        Desk.open(tmp_path / "a.db")
+
+
+def test_a_link_in_the_place_of_a_copy_is_not_followed(tmp_path: Path, victim: Path) -> None:
+    Desk.open(tmp_path / "a.db").close()
+    for number, target in enumerate((victim, tmp_path / "new")):
+        link = tmp_path / f"copy{number}.db"
+        link.symlink_to(target)
+        with pytest.raises(InputError, match="is there already: choose another"):
+            backup(tmp_path / "a.db", link)
+    (tmp_path / ".copy.db.part").symlink_to(victim)  # the name that temporary files once had
+    backup(tmp_path / "a.db", tmp_path / "copy.db")
+    assert not (tmp_path / "copy.db").is_symlink()
+    assert victim.read_text() == "precious"
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_link_ahead_of_the_store_is_not_followed(tmp_path: Path, victim: Path) -> None:
+    Desk.open(tmp_path / "a.db").close()
+    (tmp_path / "a.db-wal").symlink_to(victim)
+    with pytest.raises(FileError):
+        Desk.open(tmp_path / "a.db")
+    assert victim.read_text() == "precious"
+
+
+def test_what_a_verb_leaves_is_not_written_through_a_link(tmp_path: Path, victim: Path) -> None:
+    (tmp_path / ".table.csv.part").symlink_to(victim)
+    with replacing(tmp_path / "table.csv") as part:
+        part.write_text("a,b")
+    assert (tmp_path / "table.csv").read_text() == "a,b"
+    assert victim.read_text() == "precious"
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".table.csv.part", "table.csv", "victim"]
+
+
+def test_a_store_may_itself_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "a.db").symlink_to(tmp_path / "data" / "b.db")
+    with lc.open(tmp_path / "a.db", dim=2, window="7d", policy="OTFLinTS") as bandit:
+        bandit.decide(np.eye(2))
+    assert sorted(file.name for file in (tmp_path / "data").iterdir()) == ["b.db", "b.db.owner"]

@@ -1,5 +1,6 @@
 """Who may come in: a key in the Authorization header, unless the server is for this machine alone and has no keys."""
 
+import asyncio
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from latecomer.service.desk import Desk
 
 _BEARER = "bearer "
+_NOW_AND_THEN = 0.5
+"""Seconds between two looks at the file of keys of a server that nobody asks."""
 _HERE = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 """What a client on this machine calls this machine."""
 
@@ -27,7 +30,7 @@ class Door:
     keys
         The file of keys. Once there was one, it is needed: where it is missing, every request is refused.
     always
-        Whether there was one before.
+        Whether there was one before, or has to be.
     on_first
         Called when there is one for the first time.
     on_change
@@ -57,9 +60,16 @@ class Door:
         if fault != self._fault:
             self._fault = fault
             self._on_change(fault)
-        if fault is not None:  # what is wrong is for the owner of the file
-            raise Refusal(503, "keys cannot be checked: the server's log says why")
+        if fault is not None:
+            raise _unchecked()
         return needed
+
+    async def watch(self) -> None:
+        """Look now and then, also where nobody asks: keys that come and go between two requests were there."""
+        while True:
+            with suppress(Refusal):
+                self.check()
+            await asyncio.sleep(_NOW_AND_THEN)
 
     def _look(self) -> bool:
         if self._keys.recent() is None:
@@ -81,7 +91,10 @@ class Door:
         if not self.check():
             _refuse_strangers(scope)
             return None
-        key = self._shown(scope)
+        try:
+            key = self._shown(scope)
+        except FileError:  # it was changed this very moment; the next look says why
+            raise _unchecked() from None
         if key is None:
             raise Refusal(401, "a valid key is needed: send it as `Authorization: Bearer KEY`")
         if not key.allows(wanted, key.bandits[0] if bandit is None else bandit):
@@ -96,22 +109,24 @@ class Door:
         return None
 
 
-def open_door(keys: KeyFile, desk: "Desk", log: Log, *, forget: bool) -> Door:
+def _unchecked() -> Refusal:
+    """Return the refusal that does not say what is wrong: that is for the owner of the file."""
+    return Refusal(503, "keys cannot be checked: the server's log says why")
+
+
+def open_door(keys: KeyFile, desk: "Desk", log: Log, *, required: bool, forget: bool) -> Door:
     """Check keys for a store: once it has been served with keys it is not served without, unless told to forget it."""
     expected = desk.recall_keys()
     if expected and forget and keys.keys() is None:
         desk.remember_keys(False)
         expected = False
         log.warning("keys are not needed any more: there is no file of keys, and require_keys is false")
-    door = Door(
+    return Door(
         keys,
-        always=expected,
+        always=expected or required,
         on_first=(lambda: None) if expected else partial(desk.remember_keys, True),
         on_change=partial(_say, log),
     )
-    with suppress(Refusal):  # the log has the reason now, and every request will be refused
-        door.check()
-    return door
 
 
 def _say(log: Log, fault: str | None) -> None:

@@ -42,7 +42,8 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
     """Open the store, answer until SIGTERM or SIGINT, answer what is under way, and close the store."""
     keys = KeyFile(settings.keys_file)
     alone = is_loopback(settings.host)
-    if (settings.require_keys or not alone) and not keys.keys():
+    required = settings.require_keys or not alone
+    if required and not keys.keys():
         rule = "host must be a loopback address" if not alone else "require_keys must be false"
         given = settings.host if not alone else settings.require_keys
         raise InputError(
@@ -64,7 +65,7 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
         reception = Reception(
             desk=desk,
             settings=settings,
-            door=open_door(keys, desk, log, forget=settings.require_keys is False),
+            door=open_door(keys, desk, log, required=required, forget=settings.require_keys is False),
             intake=Intake(limit=settings.max_body, seconds=settings.body_timeout),
             metrics=metrics,
             log=log,
@@ -83,7 +84,9 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
             retention=desk.retention,
             keys=keys.keys() is not None,
         )
+        watching = asyncio.create_task(reception.door.watch())
         await _until(told, server, gate, log, settings.drain_timeout)
+        watching.cancel()
     finally:
         fault = desk.fault
         desk.close()

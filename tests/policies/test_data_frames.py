@@ -1,5 +1,6 @@
 """The obvious loop over a data frame: rows without a conversion are refused, and times are read as they stand."""
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def test_the_obvious_loop_does_not_credit_rows_without_a_conversion(zone: str | 
     log = frame(1000, 23)
     if zone is None:
         log = log.assign(decided=log.decided.dt.tz_localize(None), bought=log.bought.dt.tz_localize(None))
-    policy = lc.OTFLinUCB(2, "7d")
+    policy = lc.OTFLinUCB(2, timedelta(days=7))
     decisions = [policy.decide(ACTIONS, at=at) for at in log.decided]
     verdicts: list[lc.Verdict] = []
     with pytest.raises(InputError, match=r"^at must be a .*; got NaT: .*leave out rows without a conversion"):

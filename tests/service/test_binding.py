@@ -228,7 +228,7 @@ def test_a_snapshot_without_decisions_may_stand_on_a_bound_row(path: Path) -> No
 
 def killed_while_binding(path: Path, steps: int) -> None:
     desk = Desk.open(path, clock=FakeMachine())
-    connection, bandit = desk._connection, desk._bandits["shop"]
+    connection, bandit = desk._connections.writing, desk._bandits["shop"]
     chore = binding(connection, bandit, until=desk._writer.heads[1][0])
     for _ in range(steps):
         next(chore)

@@ -16,6 +16,7 @@ Moment = datetime | date | str | np.datetime64 | float
 """A `datetime` (pandas.Timestamp is one), an ISO 8601 text, a numpy.datetime64, or seconds since 1970."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = EPOCH.replace(tzinfo=None)
 _MICROSECOND = timedelta(microseconds=1)
 _EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // _MICROSECOND
 _LATEST = (datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC) - EPOCH) // _MICROSECOND
@@ -54,8 +55,13 @@ def parse_timestamp(moment: Moment, *, name: str = "at") -> int:
     """
     if type(moment) is float and _EARLIEST_SECOND <= moment <= _LATEST_SECOND:  # most are; NaN is not
         return round(moment * 1e6)
-    if type(moment) is datetime and moment.tzinfo is UTC:  # a clock's answer
-        return (moment - EPOCH) // _MICROSECOND
+    if type(moment) is datetime:
+        if (zone := moment.tzinfo) is UTC:
+            return (moment - EPOCH) // _MICROSECOND
+        if zone is None:
+            return (moment - _NAIVE_EPOCH) // _MICROSECOND
+    if type(moment) is int and _EARLIEST_SECOND <= moment <= _LATEST_SECOND:
+        return round(moment * 1e6)
     if isinstance(moment, datetime):
         return _from_datetime(moment, name)
     if isinstance(moment, np.datetime64):

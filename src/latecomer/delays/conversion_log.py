@@ -1,4 +1,4 @@
-"""What a log of conversions says of their delays: Parquet or CSV, of any size, streamed.
+"""The delays that a log of conversions tells: a file of any size, streamed, or a table in memory.
 
 Delays are counted on a grid that is fine enough for any window. A decision is watched to the end of a bin or it is not:
 a delay in a bin that the log's end cuts in two is left out, and the decision does not count there. So nothing is
@@ -8,7 +8,6 @@ biased, and only a little is lost.
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,9 @@ import polars as pl
 
 from latecomer.delays.curve import DelayCurve
 from latecomer.delays.law import Delays, Floats
-from latecomer.delays.log_columns import times
+from latecomer.delays.log_columns import TIME_CHECKS, read_times
+from latecomer.delays.log_source import LogSource, name_source
+from latecomer.delays.row_checks import RowCounts, describe_skipped
 from latecomer.errors import FileError
 
 WATCHED = 30
@@ -33,15 +34,24 @@ class ConversionLog:
     curve: DelayCurve
     """F_M, with M the last of its `ends`."""
     decisions: int
-    """Rows up to `until`."""
+    """Clean rows up to `until`."""
     converted: int
     """Those of them that had converted by then."""
     first: float
-    """The first decision."""
+    """The first decision,"""
+    last: float
+    """the last one, and"""
     until: float
-    """When watching ended; both in the log's own seconds."""
+    """when watching ended; all in the log's own seconds."""
     watched: Delays
     """How many decisions were watched to the end of no bin, of the first, of the first two, …"""
+    counts: RowCounts
+    """Rows read, and skipped by reason."""
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Dirty rows that were left out, by reason."""
+        return self.counts.skipped
 
     @property
     def only_positives(self) -> bool:
@@ -66,20 +76,22 @@ def grid(longest: float, marks: npt.ArrayLike = ()) -> Floats:
 
 
 def read_conversions(
-    path: str | PathLike[str],
+    source: LogSource,
     *,
     until: float | None = None,
     longest: float | None = None,
     marks: npt.ArrayLike = (),
     prior: float = 1.0,
+    strict: bool = False,
 ) -> ConversionLog:
-    r"""The delays of a log with the columns `decided_at` and `converted_at`.
+    r"""Read the delays of a log with the columns `decided_at` and `converted_at`.
 
     Parameters
     ----------
-    path
-        Parquet, or CSV with a header. Times are seconds, or ISO 8601 (UTC where they have no zone); rows in any order.
-        A row without `converted_at` is a decision that has not converted.
+    source
+        The path of a Parquet file, or of a CSV with a header; or a table of polars, pandas or pyarrow. Times are
+        seconds, or ISO 8601 (UTC where they have no zone); rows in any order. A row without `converted_at` is a
+        decision that has not converted.
     until
         When watching ended, in seconds; by default the last moment that the log mentions. What came later is not seen.
     longest
@@ -88,6 +100,9 @@ def read_conversions(
         Ages at which F_M will be asked for: bins end there.
     prior
         As in `DelayEstimate`.
+    strict
+        Refuse a log with a dirty row. By default such rows are skipped and counted, in `skipped`: no decision time, a
+        time that cannot be read or is out of range (as milliseconds are), a conversion before its decision.
 
     Examples
     --------
@@ -102,14 +117,17 @@ def read_conversions(
     (1000, 666)
     >>> round(float(log.curve.cdf[log.curve.ends == 30][0]), 1)
     0.5
+    >>> log.skipped
+    {}
     """
-    with times(path) as every:
+    name = name_source(source)
+    with read_times(source, strict=strict) as (every, counts):
         rows = _seen(every, until).with_columns(delay=pl.col("converted") - pl.col("decided"))
-        facts = _facts(path, rows)
+        facts = _facts(name, rows, counts)
         until = facts["end"] if until is None else until
         longest = min(longest or math.inf, facts["longest"], until - facts["earliest"])
         if not longest > 0.0:
-            raise FileError(f"{path} must hold delays above 0: every conversion came at once, and any window will do")
+            raise FileError(f"{name} must hold delays above 0: every conversion came at once, and any window will do")
         ends = grid(longest, marks)
         cells = _cells(rows, ends, until)
     return ConversionLog(
@@ -117,8 +135,10 @@ def read_conversions(
         decisions=facts["decisions"],
         converted=facts["conversions"],
         first=facts["first"],
+        last=facts["last"],
         until=until,
         watched=np.bincount(cells["watched"], weights=cells["len"], minlength=len(ends) + 1).astype(np.int64),
+        counts=counts,
     )
 
 
@@ -130,28 +150,24 @@ def _seen(rows: pl.LazyFrame, until: float | None) -> pl.LazyFrame:
     return rows.filter(pl.col("decided") <= until).with_columns(early)
 
 
-def _facts(path: str | PathLike[str], rows: pl.LazyFrame) -> dict[str, Any]:
-    """How far the log reaches."""
+def _facts(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, Any]:
+    """Find how far the log reaches, and refuse one with too few conversions."""
     converted = pl.col("converted").is_not_null()
     query = rows.select(
         decisions=pl.len(),
         conversions=converted.sum(),
-        backwards=(pl.col("delay") < 0.0).sum(),
         first=pl.col("decided").min(),
+        last=pl.col("decided").max(),
         end=pl.max_horizontal(pl.col("decided").max(), pl.col("converted").max()),
         longest=pl.col("delay").max(),
         earliest=pl.col("decided").filter(converted).bottom_k(WATCHED).max(),
     )
     facts = query.collect(engine="streaming").row(0, named=True)
-    if facts["backwards"]:
-        raise FileError(
-            f"{path} must not have converted_at before decided_at; {facts['backwards']:,} rows do: "
-            "check that both columns have the same clock and zone"
-        )
     if facts["conversions"] < WATCHED:
+        dirt = describe_skipped(counts, TIME_CHECKS)
         raise FileError(
-            f"{path} must hold at least {WATCHED} conversions up to the end of watching; got {facts['conversions']} "
-            f"in {facts['decisions']:,} rows"
+            f"{name} must hold at least {WATCHED} conversions up to the end of watching; got {facts['conversions']} "
+            f"in {facts['decisions']:,} rows{'; ' if dirt else ''}{dirt}"
         )
     return facts
 

@@ -1,117 +1,93 @@
-"""The two columns of a log of conversions as seconds, streamed: Parquet or CSV, numbers or ISO 8601."""
+"""The two columns of a log of conversions as seconds, streamed: numbers or ISO 8601, from a file or a table."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from latecomer.errors import FileError, InputError
+from latecomer.delays.log_source import NO_TIME, LogSource, first_line, name_source, scan_source
+from latecomer.delays.row_checks import RowCheck, RowCounts, count_rows, label_rows
+from latecomer.errors import FileError
 
 NEEDED = ("decided_at", "converted_at")
 
-_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
-_NO_TIME = ("", "null", "NULL", "None", "nan", "NaN", "NaT")
 _FORMAT = "%Y-%m-%d %H:%M:%S%.f"
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
 _FAR = 1e11  # seconds; today is 1.8e9, and 1.8e12 in milliseconds
 
 
-@contextmanager
-def times(path: str | PathLike[str]) -> Iterator[pl.LazyFrame]:
-    """`decided` and `converted` in seconds, the latter null where there was no conversion, in the file's order.
+def _is_unreadable(name: str) -> pl.Expr:
+    time = pl.col(name[:-3])
+    return pl.col(name).is_not_null() & (time.is_null() | time.is_infinite() | time.is_nan())
 
-    Texts are read once, streamed, into a temporary Parquet file of a few bytes a row. A log with a cell that is not a
-    time is refused, before anything is concluded from it.
+
+def _is_far(name: str) -> pl.Expr:
+    return pl.col(name[:-3]).abs() > _FAR
+
+
+_READABLE = "write times as seconds or ISO 8601, such as 2026-01-05T12:00:00Z"
+_SECONDS = "write times in seconds: divide milliseconds by 1000, microseconds by a million"
+
+TIME_CHECKS = (
+    RowCheck("no decision time", pl.col("decided_at").is_null(), "give every row its decided_at"),
+    RowCheck("unreadable decision time", _is_unreadable("decided_at"), _READABLE),
+    RowCheck("unreadable conversion time", _is_unreadable("converted_at"), _READABLE),
+    RowCheck("decision time out of range", _is_far("decided_at"), _SECONDS),
+    RowCheck("conversion time out of range", _is_far("converted_at"), _SECONDS),
+    RowCheck(
+        "conversion before decision",
+        pl.col("converted") < pl.col("decided"),
+        "check that both columns have the same clock and zone",
+    ),
+)
+"""For a row with `decided_at` and `converted_at` as given, and `decided` and `converted` in seconds."""
+
+
+@contextmanager
+def read_times(source: LogSource, *, strict: bool) -> Iterator[tuple[pl.LazyFrame, RowCounts]]:
+    """Read `decided` and `converted` in seconds, the latter null where there was no conversion, in the log's order.
+
+    Texts are read once, streamed, into a temporary Parquet file of a few bytes a row. Dirty rows are left out and
+    counted; where strict, a log that has any is refused before anything is concluded from it.
     """
+    name = name_source(source)
     with TemporaryDirectory(prefix="latecomer-") as folder:
         read = Path(folder, "times.parquet")
-        strange = (pl.when(_bad(name)).then(pl.col(name).cast(pl.String)).alias(name) for name in NEEDED)
+        dirty = pl.col("skipped").is_not_null()
+        given = (pl.when(dirty).then(pl.col(column).cast(pl.String)).alias(column) for column in NEEDED)
+        labelled = _parse(source).with_columns(skipped=label_rows(TIME_CHECKS))
+        kept = labelled.select("decided", "converted", "skipped", pl.when(dirty).then("row").alias("row"), *given)
         try:
-            _scan(path).select("decided", "converted", *strange).sink_parquet(read, compression="lz4")
+            kept.sink_parquet(read, compression="lz4")
         except pl.exceptions.PolarsError as error:
-            raise FileError(f"{path} is damaged: {_first_line(error)}") from None
+            raise FileError(f"{name} is damaged: {first_line(error)}") from None
         rows = pl.scan_parquet(read)
-        _refuse(path, rows)
-        yield rows.select("decided", "converted")
+        counts = count_rows(rows, TIME_CHECKS, name=name, shown=NEEDED, strict=strict)
+        yield rows.filter(pl.col("skipped").is_null()).select("decided", "converted"), counts
 
 
-def _scan(path: str | PathLike[str]) -> pl.LazyFrame:
+def _parse(source: LogSource) -> pl.LazyFrame:
     """The two columns as they are, and in seconds, null where they cannot be read."""
-    path = Path(path)
-    try:
-        table = _table(path)
-        names = table.collect_schema()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}; check the path") from None
-    except pl.exceptions.PolarsError as error:
-        raise FileError(f"{path} is neither Parquet nor CSV with a header: {_first_line(error)}") from None
-    missing = [name for name in NEEDED if name not in names]
-    if missing:
-        raise FileError(
-            f"{path} must have the columns {', '.join(NEEDED)}; missing: {', '.join(missing)}; "
-            f"it has {', '.join(names)[:200]}"
-        )
-    given = table.select(pl.col(name).pipe(_given, names[name]).alias(name) for name in NEEDED)
-    seconds = [pl.col(name).pipe(_seconds, path, name, names[name]).alias(name[:-3]) for name in NEEDED]
-    return given.with_columns(seconds)
-
-
-def _refuse(path: str | PathLike[str], rows: pl.LazyFrame) -> None:
-    facts = (
-        rows.select(
-            pl.len().alias("rows"),
-            (pl.col("decided").is_null() & pl.col("decided_at").is_null()).sum().alias("missing"),
-            *(pl.col(name).count().alias(f"{name}_bad") for name in NEEDED),
-            *(pl.col(name).drop_nulls().first().alias(f"{name}_first") for name in NEEDED),
-            *(pl.col(name[:-3]).abs().max().alias(f"{name}_far") for name in NEEDED),
-        )
-        .collect(engine="streaming")
-        .row(0, named=True)
-    )
-    if not facts["rows"]:
-        raise FileError(f"{path} must hold decisions; it has no row")
-    if facts["missing"]:
-        raise FileError(f"{path} must have decided_at in every row; {facts['missing']:,} have none")
-    for name in NEEDED:
-        if facts[f"{name}_bad"]:
-            raise FileError(
-                f"{path} must have {name} in seconds or ISO 8601, such as 2026-01-05T12:00:00Z; "
-                f"{facts[f'{name}_bad']:,} rows have other, the first of them {facts[f'{name}_first']!r:.60}"
-            )
-        if (facts[f"{name}_far"] or 0.0) > _FAR:
-            raise FileError(
-                f"{path} must have {name} in seconds; got {facts[f'{name}_far']:.6g}, which would be in the year 5000: "
-                "divide milliseconds by 1000, microseconds by a million"
-            )
-
-
-def _table(path: Path) -> pl.LazyFrame:
-    with path.open("rb") as file:
-        head = file.readline(1 << 16)
-    if not head:
-        raise FileError(f"{path} is empty: it must have the columns {', '.join(NEEDED)}")
-    if head.startswith(_PARQUET):
-        return pl.scan_parquet(path, glob=False)
-    if head.startswith(_GZIP):
-        raise FileError(f"{path} is gzipped, and cannot be streamed: unpack it first, or write it as Parquet")
-    separator = max(",\t;", key=head.decode("utf-8", errors="replace").count)
-    return pl.scan_csv(
-        path, separator=separator, infer_schema=False, encoding="utf8-lossy", null_values=list(_NO_TIME), glob=False
+    table = scan_source(source, NEEDED)
+    types = table.collect_schema()
+    given = table.with_columns(pl.col(name).pipe(_given, types[name]).alias(name) for name in NEEDED)
+    return given.with_columns(
+        pl.col(name).pipe(_seconds, types[name], f"{name_source(source)} must have {name}").alias(name[:-3])
+        for name in NEEDED
     )
 
 
 def _given(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """What a cell holds, or null: an empty text and NaN are no times."""
+    """Null where a cell is empty: a text of nothing, and NaN, are no times."""
     if dtype == pl.String:
         text = column.str.strip_chars()
-        return pl.when(text.is_in(_NO_TIME)).then(None).otherwise(text)
+        return pl.when(text.is_in(NO_TIME)).then(None).otherwise(text)
     return column.fill_nan(None) if dtype.is_float() else column
 
 
-def _seconds(column: pl.Expr, path: Path, name: str, dtype: pl.DataType) -> pl.Expr:
+def _seconds(column: pl.Expr, dtype: pl.DataType, rule: str) -> pl.Expr:
     """Null where it cannot be read."""
     if dtype == pl.String:
         return pl.coalesce(column.cast(pl.Float64, strict=False), _iso(column))
@@ -121,7 +97,7 @@ def _seconds(column: pl.Expr, path: Path, name: str, dtype: pl.DataType) -> pl.E
         return column.cast(pl.Datetime("us", getattr(dtype, "time_zone", None))).dt.timestamp("us") / 1e6
     if dtype == pl.Null:  # no row has it
         return column.cast(pl.Float64)
-    raise FileError(f"{path} must have {name} as numbers (seconds), times, or ISO 8601 texts; got {dtype}")
+    raise FileError(f"{rule} as numbers (seconds), times, or ISO 8601 texts; got {dtype}")
 
 
 def _iso(text: pl.Expr) -> pl.Expr:
@@ -135,12 +111,3 @@ def _iso(text: pl.Expr) -> pl.Expr:
     hours, minutes = zone.str.slice(1, 2).cast(pl.Float64), zone.str.slice(3, 2).cast(pl.Float64)
     ahead = pl.when(zone.str.starts_with("-")).then(-1.0).otherwise(1.0) * (hours * 3600.0 + minutes * 60.0)
     return time.dt.timestamp("us") / 1e6 - ahead.fill_null(0.0)
-
-
-def _bad(name: str) -> pl.Expr:
-    time = pl.col(name[:-3])
-    return pl.col(name).is_not_null() & (time.is_null() | time.is_infinite() | time.is_nan())
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,114 @@
+"""A log where it is: a Parquet or CSV file, or a table in memory (polars, pandas, or anything that speaks Arrow)."""
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeGuard
+
+import polars as pl
+
+from latecomer.errors import FileError, InputError
+
+NO_TIME = ("", "null", "NULL", "None", "nan", "NaN", "NaT", "<NA>")
+"""Texts that stand for an empty cell."""
+
+_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
+
+
+class ArrowTable(Protocol):
+    """A table that another library can read through Arrow's PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand out the table as a stream of record batches."""
+
+
+Table: TypeAlias = pl.DataFrame | pl.LazyFrame | ArrowTable
+"""A frame of polars or pandas, a table of pyarrow, DuckDB, …"""
+LogSource: TypeAlias = str | PathLike[str] | Table
+
+
+def is_table(source: object) -> TypeGuard[Table]:
+    """Tell a table from a path or a delay law."""
+    return isinstance(source, pl.LazyFrame) or (
+        not isinstance(source, type) and (_is_pandas(source) or hasattr(source, "__arrow_c_stream__"))
+    )
+
+
+def name_source(source: LogSource) -> str:
+    """The log's name in messages."""
+    return str(source) if isinstance(source, str | PathLike) else "the table"
+
+
+def scan_source(source: LogSource, needed: Sequence[str]) -> pl.LazyFrame:
+    """The columns that are needed, as they are, with the row's number from 1 in `row`."""
+    name = name_source(source)
+    try:
+        table = _scan(source, needed)
+        columns = table.collect_schema()
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror or error}; check the path") from None
+    except pl.exceptions.PolarsError as error:
+        raise FileError(f"{name} is neither Parquet nor CSV with a header: {first_line(error)}") from None
+    missing = [column for column in needed if column not in columns]
+    if missing:
+        raise FileError(
+            f"{name} must have the columns {', '.join(needed)}; missing: {', '.join(missing)}; "
+            f"it has {', '.join(columns)[:200]}"
+        )
+    return table.select(needed).with_row_index("row", offset=1)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of a message that may have many."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _scan(source: LogSource, needed: Sequence[str]) -> pl.LazyFrame:
+    if isinstance(source, str | PathLike):
+        return _scan_file(Path(source), needed)
+    if isinstance(source, pl.LazyFrame):
+        return source
+    if _is_pandas(source):
+        return _scan_pandas(source, needed)
+    return pl.DataFrame(source).lazy()
+
+
+def _scan_file(path: Path, needed: Sequence[str]) -> pl.LazyFrame:
+    with path.open("rb") as file:
+        head = file.readline(1 << 16)
+    if not head:
+        raise FileError(f"{path} is empty: it must have the columns {', '.join(needed)}")
+    if head.startswith(_PARQUET):
+        return pl.scan_parquet(path, glob=False)
+    if head.startswith(_GZIP):
+        raise FileError(f"{path} is gzipped, and cannot be streamed: unpack it first, or write it as Parquet")
+    separator = max(",\t;", key=head.decode("utf-8", errors="replace").count)
+    return pl.scan_csv(
+        path, separator=separator, infer_schema=False, encoding="utf8-lossy", null_values=list(NO_TIME), glob=False
+    )
+
+
+def _is_pandas(source: object) -> bool:
+    return hasattr(source, "iloc") and hasattr(source, "columns")
+
+
+def _scan_pandas(frame: Any, needed: Sequence[str]) -> pl.LazyFrame:
+    """Column by column, so that neither pandas nor pyarrow is needed here; missing columns stay missing."""
+    columns = {str(name): frame[name] for name in frame.columns if str(name) in needed}
+    if len(columns) < len(needed):
+        return pl.LazyFrame(schema=[str(name) for name in frame.columns])
+    return pl.LazyFrame([_series(name, column) for name, column in columns.items()])
+
+
+def _series(name: str, column: Any) -> pl.Series:
+    """Times and numbers by their type, all else as text."""
+    kind = column.dtype.kind
+    if kind == "M":
+        return pl.Series(name, column.to_numpy(dtype="datetime64[us]"))  # in UTC where it has a zone
+    if kind in "iuf":
+        return pl.Series(name, column.to_numpy(dtype="float64", na_value=float("nan")))
+    return pl.Series(name, list(_texts(column)), dtype=pl.String)
+
+
+def _texts(cells: Iterable[Any]) -> Iterable[str]:
+    return (cell.isoformat() if hasattr(cell, "isoformat") else str(cell) for cell in cells)

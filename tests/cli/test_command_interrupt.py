@@ -1,5 +1,6 @@
 """Ctrl-C, as it comes in life: a signal to a process that has a terminal."""
 
+import json
 import os
 import pty
 import re
@@ -36,12 +37,12 @@ def read_on(terminal: int) -> bytes:
         return b""
 
 
-def test_an_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
-    (tmp_path / "long.toml").write_text(LONG)
+def interrupt(arguments: list[str], folder: Path) -> str:
+    """What a command says on its terminal when Ctrl-C comes after some runs and before most."""
     terminal, theirs = pty.openpty()
-    command = [sys.executable, "-m", "latecomer", "simulate", "long.toml"]
+    command = [sys.executable, "-m", "latecomer", *arguments]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    with subprocess.Popen(command, cwd=tmp_path, stdout=theirs, stderr=theirs, env=environment) as process:  # noqa: S603
+    with subprocess.Popen(command, cwd=folder, stdout=theirs, stderr=theirs, env=environment) as process:  # noqa: S603
         os.close(theirs)
         seen = b""
         while not re.search(rb"\b[1-9]\d?%", seen):  # the progress bar: some runs are done, and most are not
@@ -54,9 +55,15 @@ def test_an_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
         assert process.wait(60) == 130
     os.close(terminal)
     text = seen.decode()
+    assert "Traceback" not in text
+    return text
+
+
+def test_an_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
+    (tmp_path / "long.toml").write_text(LONG)
+    text = interrupt(["simulate", "long.toml"], tmp_path)
     told = re.search(rf"interrupted: (\d+) of {RUNS} runs were done, and are written", text)
     assert told, text
-    assert "Traceback" not in text
     frame = pl.read_parquet(tmp_path / "long-result" / "regret.parquet")
     assert 0 < int(told[1]) < RUNS
     assert frame.height == int(told[1]) * 100
@@ -66,6 +73,21 @@ def test_an_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
         "summary.csv",
     ]
     assert f"runs = {told[1]}, seed = 0" in text
+
+
+def test_an_interrupted_window_leaves_the_advice_so_far(tmp_path: Path) -> None:
+    """A thousand rounds at a time are so noisy that the choice is not clear before many hundred runs."""
+    law = 'law = "lognormal", median = 1800, sigma = 1.0'
+    command = ["window", "--law", law, "--rate", "100", "--dim", "2", "--rounds", "1000", "--runs", "5000"]
+    text = interrupt(command, tmp_path)
+    told = re.search(r"interrupted: (\d+) runs were done, and their advice is written", text)
+    assert told, text
+    folder = tmp_path / "window-result"
+    advice = json.loads((folder / "advice.json").read_text())
+    assert advice["facts"]["runs"] == int(told[1]) < 5000
+    assert advice["facts"]["is_interrupted"]
+    assert f"Interrupted after {int(told[1]):,} of at most 5,000 runs" in " ".join(advice["notes"])
+    assert len(list(folder.iterdir())) == 5
 
 
 def test_interrupted_before_the_first_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,7 @@ def test_a_log_in_a_real_process(log: Path, tmp_path: Path) -> None:
     assert json.loads((folder / "advice.json").read_text()) == json.loads(json.dumps(direct.to_dict()))
     shown = " ".join(ended.stdout.split())
     assert f"Recommended: {direct.to_dict()['recommended']} " in shown
+    assert direct.finding in shown
     assert direct.reason in shown
     assert all(note in shown for note in direct.notes)
 
@@ -60,10 +61,29 @@ def test_a_log_in_a_real_process(log: Path, tmp_path: Path) -> None:
 def test_the_table_has_a_row_a_window(log: Path) -> None:
     ended = window(log, *QUICK, "--out", "advice")
     rows = [re.split(r"\s*[│┃]\s*", line)[1:-1] for line in ended.stdout.splitlines() if line[:1] in "│┃"]
-    assert rows[0] == ["window", "keeps", "90 % band", "regret", "± s.e.", "bound", "memory"]
+    assert rows[0] == ["window", "keeps", "90 % band", "regret", "excess", "cost", "memory"]
     table = pl.read_csv("advice/windows.csv")
     assert [row[0] for row in rows[1:]] == table["window"].to_list()
     assert [row[1] for row in rows[1:]] == [f"{share:.1%}" for share in table["share"]]
+    assert [row[5] for row in rows[1:]] == table["cost"].to_list()
+    assert max(map(len, ended.stdout.split("wrote")[0].splitlines())) <= 80
+    assert "…" not in ended.stdout
+
+
+def test_dirty_rows_are_counted_and_skipped(log: Path) -> None:
+    clean = log.read_text().splitlines()
+    log.write_text("\n".join([*clean[:40], "2018-03-08,2018-03-06T19:38:00", *clean[40:], "soon,"]))
+    ended = window(log, *QUICK)
+    assert ended.exit_code == 0, ended.output
+    told = "2 of 5,002 rows skipped: 1 × unreadable decision time, 1 × conversion before decision;"
+    assert told in " ".join(ended.stdout.split())
+    advice = json.loads(Path("window-result/advice.json").read_text())
+    assert advice["skipped"] == {"unreadable decision time": 1, "conversion before decision": 1}
+    assert advice["facts"]["rows"] == 5002
+    strict = window(log, *QUICK, "--strict", "--out", "strict")
+    assert strict.exit_code == 1
+    assert "row 40 (decided_at '2018-03-08', converted_at '2018-03-06T19:38:00'); row 5,002 (" in strict.stderr
+    assert not list(Path("strict").iterdir())
 
 
 def test_a_law_and_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,5 +129,5 @@ def test_what_is_refused(log: Path, arguments: list[str], message: str, code: in
 def test_every_option_and_column_is_documented() -> None:
     pages = "".join((ROOT / "docs" / name).read_text() for name in ("command-line.md", "window.md"))
     options = set(re.findall(r"--[a-z-]+", window("--help").stdout)) - {"--help"}
-    columns = {"seconds", "decisions", "share", "low", "high", "bound", "regret", "standard_error", "memory_bytes"}
+    columns = set(lc.advise_window(lc.delays.Fixed(60), rate=60, dim=2, rounds=100, runs=2).table.columns)
     assert {word for word in {*options, *(f"`{column}`" for column in columns)} if word not in pages} == set()

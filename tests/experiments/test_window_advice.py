@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,11 +14,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import latecomer as lc
-from latecomer.errors import InputError
-from latecomer.experiments.window_advice import WindowAdvice, advise_window, shortest_of_the_best
-from latecomer.experiments.window_cost import Setting, advised_policy, scale, simulated, world_of
+from latecomer.errors import FileError, InputError
+from latecomer.experiments.window_advice import WindowAdvice, advise_window
+from latecomer.experiments.window_cost import Setting, advised_policy, scale, world_of
 from latecomer.experiments.window_grid import LADDER, spoken, windows
+from latecomer.experiments.window_runs import PairedRuns
 from latecomer.experiments.window_source import from_law
+from latecomer.simulation.simulate import Played, Threads
 from latecomer.theory import upper_bound
 
 DAY = 86_400.0
@@ -64,7 +67,7 @@ def test_memory_is_what_a_pending_decision_takes(advice: WindowAdvice) -> None:
 
 
 def test_regret_is_that_of_simulate(advice: WindowAdvice) -> None:
-    """The same world and policies through the public interface.
+    """The same world, policies and draws through the public interface.
 
     A round stands for four decisions, of which one in five converts: a quarter is the most, 1.25 times as often.
     """
@@ -74,9 +77,13 @@ def test_regret_is_that_of_simulate(advice: WindowAdvice) -> None:
     assert advice.facts["pooled"] == 1.25
     spans = {f"{seconds}": math.floor(100 / 4 * seconds / 3600) for seconds in advice.table["seconds"]}
     policies = {name: advised_policy(2, span) for name, span in spans.items()}
-    result = lc.simulate(world_of(known, setting), policies, horizon=3000, runs=4, seed=0)
+    result = lc.simulate(world_of(known, setting), policies, horizon=3000, runs=4, seed=0, common_draws=True)
     expected = [4.0 / 1.25 * result.final(name).mean() for name in policies]
     np.testing.assert_allclose(advice.table["regret"], expected, rtol=1e-12)
+    finals = 4.0 / 1.25 * np.stack([result.final(name) for name in policies])
+    excess = finals - finals[np.argmin(expected)]
+    np.testing.assert_allclose(advice.table["excess"], excess.mean(axis=1), atol=1e-9)
+    np.testing.assert_allclose(advice.table["excess_error"], excess.std(axis=1, ddof=1) / 2.0, atol=1e-9)
 
 
 def test_the_simulated_world_has_the_delays_and_the_conversion_rate() -> None:
@@ -134,14 +141,14 @@ def test_longest_cuts_the_windows(log: Path) -> None:
 def test_the_scale() -> None:
     setting = Setting(horizon=DAY, dim=2, arms=10, rounds=100_000, runs=None, seed=0)
     for rate, rounds, runs, each, pooled in [
-        (10, 240, 100, 1.0, 1.0),
-        (2000, 48_000, 20, 1.0, 1.0),
-        (10_000, 100_000, 10, 2.4, 2.4),
-        (40_000, 100_000, 10, 9.6, 5.0),
+        (10, 240, 1000, 1.0, 1.0),
+        (2000, 48_000, 83, 1.0, 1.0),
+        (10_000, 100_000, 40, 2.4, 2.4),
+        (40_000, 100_000, 40, 9.6, 5.0),
     ]:
         known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=rate, conversion_rate=0.05)
         found = scale(known, setting)
-        assert (found.rounds, found.runs, found.each) == (rounds, runs, each)
+        assert (found.rounds, found.most_runs, found.each) == (rounds, runs, each)
         assert found.pooled == pytest.approx(pooled)
         assert found.conversion_rate == pytest.approx(0.05 * pooled)
 
@@ -151,20 +158,50 @@ def test_pooled_rounds_are_close_to_every_decision_by_itself() -> None:
     known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=500, conversion_rate=0.05)
     compared = [900.0, 7200.0, 4 * 3600.0]
     full = Setting(horizon=5 * DAY, dim=2, arms=10, rounds=60_000, runs=20, seed=0)
-    every, _ = simulated(known, full, compared)
-    pooled, _ = simulated(known, replace(full, rounds=12_000, runs=50), compared)
-    np.testing.assert_allclose(pooled.mean(axis=1), every.mean(axis=1), rtol=0.33)
+    every = PairedRuns(known, full, compared, engine=Threads())
+    pooled = PairedRuns(known, replace(full, rounds=12_000), compared, engine=Threads())
+    every.extend(20)
+    pooled.extend(50)
+    np.testing.assert_allclose(pooled.costs.mean(axis=1), every.costs.mean(axis=1), rtol=0.33)
+
+
+def test_runs_that_are_added_are_the_runs_of_a_longer_simulation() -> None:
+    known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=100, conversion_rate=0.2)
+    setting = Setting(horizon=DAY, dim=2, arms=10, rounds=500, runs=None, seed=3)
+    once, twice = (PairedRuns(known, setting, [900.0, 7200.0], engine=Threads(jobs)) for jobs in (1, 2))
+    once.extend(6)
+    twice.extend(2)
+    twice.extend(6)
+    np.testing.assert_array_equal(once.costs, twice.costs)
+    np.testing.assert_array_equal(once.uniform, twice.uniform)
+
+
+class Interrupted:
+    """An engine with Ctrl-C after so many runs."""
+
+    def __init__(self, runs: int) -> None:
+        self.runs = runs
+
+    def map(self, play: Callable[[int], dict[str, Any]], runs: int) -> Played:
+        for run in range(runs):
+            if not self.runs:
+                raise KeyboardInterrupt
+            self.runs -= 1
+            yield run, play(run)
+
+
+def test_ctrl_c_leaves_the_advice_of_the_runs_that_are_done(advice: WindowAdvice) -> None:
+    setting = {**SMALL, "runs": 40}
+    found = advise_window(LAW, rate=100, conversion_rate=0.2, engine=Interrupted(4), **setting)
+    assert (found.facts["runs"], found.facts["is_interrupted"]) == (4, True)
+    assert_frame_equal(found.table.drop("cost"), advice.table.drop("cost"))
+    assert any(note.startswith("Interrupted after 4 of at most 40 runs") for note in found.notes)
+    assert not advice.facts["is_interrupted"]
+    with pytest.raises(KeyboardInterrupt):  # one run has no error
+        advise_window(LAW, rate=100, conversion_rate=0.2, engine=Interrupted(1), **setting)
 
 
 # ---- the choice ----
-
-
-def test_the_shortest_that_is_as_good_as_the_best() -> None:
-    rng = np.random.default_rng(0)
-    luck = rng.normal(0.0, 50.0, 20)  # the same in every window, so that it does not matter
-    means = np.array([500.0, 300.0, 201.0, 200.0, 250.0])
-    assert shortest_of_the_best(means[:, None] + luck + rng.normal(0.0, 1e-3, (5, 20))) == 2
-    assert shortest_of_the_best(np.array([[1.0, 2.0], [0.5, 0.6]])) == 1
 
 
 def test_what_is_recommended_is_worth_it(advice: WindowAdvice) -> None:
@@ -181,9 +218,44 @@ def test_the_reason_has_the_numbers_of_the_table(advice: WindowAdvice) -> None:
     assert any("stands for 4 decisions" in note for note in advice.notes)
 
 
+def test_the_sentence_has_the_windows_of_the_table(advice: WindowAdvice) -> None:
+    name = dict(advice.table.select("seconds", "window").iter_rows())
+    low, high = name[advice.facts["same_from_seconds"]], name[advice.facts["same_to_seconds"]]
+    taken = name[advice.recommended.total_seconds()]
+    assert advice.finding.startswith(f"Anything from {low} to {high} costs about the same; take {taken}, the shortest")
+    alike = advice.table.filter(
+        pl.col("seconds").is_between(*(advice.facts[f"same_{end}_seconds"] for end in ("from", "to")))
+    )
+    assert (alike["excess"] <= 0.05 * advice.facts["regret_of_uniform_play"]).all()
+
+
+def test_dirty_rows_are_in_the_advice(log: Path) -> None:
+    clean = pl.read_parquet(log)
+    dirty = pl.DataFrame({"decided_at": [5.0, None], "converted_at": [4.0, 7.0]})
+    found = advise_window(pl.concat([clean, dirty]), **SMALL)
+    assert found.skipped == {"no decision time": 1, "conversion before decision": 1}
+    assert found.facts["rows"] == 20_002
+    assert found.notes[0].startswith("2 of 20,002 rows skipped: 1 × no decision time, 1 × conversion before decision;")
+    assert_frame_equal(found.table, advise_window(log, **SMALL).table)
+    with pytest.raises(FileError, match="must have no dirty row where reading is strict; 2 of 20,002 are"):
+        advise_window(pl.concat([clean, dirty]), strict=True, **SMALL)
+    assert advise_window(log, **SMALL).skipped == {}
+
+
+def test_the_rate_is_that_of_the_time_when_decisions_were_made(tmp_path: Path) -> None:
+    """Watching goes on for nine days after the last decision: there are ten times as many decisions an hour."""
+    rows = pl.DataFrame({"decided_at": np.linspace(0.0, DAY, 2401)}).with_columns(
+        converted_at=pl.when(pl.int_range(2401) % 10 == 0).then(pl.col("decided_at") + 3600.0)
+    )
+    found = advise_window(rows, until=datetime.fromtimestamp(10 * DAY, UTC), **SMALL)
+    assert found.facts["decisions_an_hour"] == pytest.approx(100, rel=0.001)
+    assert "over 1 d, watched for 10 d" in found.facts["delays"]
+
+
 def test_plain_data(advice: WindowAdvice) -> None:
     data = json.loads(json.dumps(advice.to_dict()))
     assert data["recommended_seconds"] == advice.recommended.total_seconds()
+    assert (data["finding"], data["skipped"]) == (advice.finding, {})
     assert len(data["windows"]) == advice.table.height
 
 
@@ -212,8 +284,8 @@ def test_windows_are_named_ones_and_the_longest() -> None:
         (LAW, {"rate": 1, "runs": 1}, "runs must be at least 2"),
         (lc.delays.Never(), {"rate": 1}, r"Never\(\) must let some conversions come within 365 d"),
         (lc.delays.Fixed(100), {"rate": 1, "longest": timedelta(seconds=9)}, "longest must let some conversions come"),
-        (lc.delays.Fixed, {"rate": 1}, "source must be the path of a log, or a delay law"),
-        (7, {"rate": 1}, "source must be the path of a log, or a delay law"),
+        (lc.delays.Fixed, {"rate": 1}, "source must be the path of a log, a table, or a delay law"),
+        (7, {"rate": 1}, "source must be the path of a log, a table, or a delay law"),
         ("no/such/log.csv", {}, "no/such/log.csv cannot be read: No such file or directory; check the path"),
     ],
 )

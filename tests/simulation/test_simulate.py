@@ -105,6 +105,15 @@ def test_every_policy_meets_the_same_world() -> None:
     np.testing.assert_array_equal(result.regret("a"), result.regret("b"))
 
 
+def test_common_draws_make_like_policies_alike() -> None:
+    policies = {"a": lc.OTFLinTS(2, 20), "b": lc.OTFLinTS(2, 20)}
+    own = lc.simulate(WORLD, policies, horizon=200, runs=3, seed=1, progress=False)
+    common = lc.simulate(WORLD, policies, horizon=200, runs=3, seed=1, progress=False, common_draws=True)
+    np.testing.assert_array_equal(common.regret("a"), common.regret("b"))
+    assert (own.final("a") != own.final("b")).all()
+    assert len(set(common.final("a"))) == 3, "runs have draws of their own"
+
+
 def test_the_result_in_its_forms(tmp_path: Path) -> None:
     policies = {"greedy": lc.Greedy(2, 20), "uniform": lc.Uniform(2, 20)}
     result = lc.simulate(WORLD, policies, horizon=50, runs=4, seed=1, progress=False)

@@ -1,4 +1,4 @@
-"""`latecomer window LOG`: windows compared, and one recommended."""
+"""`latecomer window LOG`: compare windows, and recommend one."""
 
 import json
 from collections.abc import Callable
@@ -37,17 +37,23 @@ def window(
     arms: Annotated[int, typer.Option(metavar="N", min=2, help="Actions to choose from.")] = 10,
     rounds: Annotated[int, typer.Option(metavar="N", min=1, help="Rounds to simulate a run, at most.")] = 100_000,
     runs: Annotated[
-        int | None, typer.Option(metavar="N", min=2, help="Independent runs; 10 to 100, as rounds allow, by default.")
+        int | None, typer.Option(metavar="N", min=2, help="Runs, at most; 20 to 1000, as rounds allow, by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed gives the same advice.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed gives the same numbers.")] = 0,
     jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; all cores by default.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a log with dirty rows.")] = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path("window-result"),
 ) -> None:
     """Compare windows on your own delays, and recommend one.
 
     From a log of conversions, or from a delay law and a rate: what each window keeps, what it costs in regret by theory
-    and by simulation at that rate, and the memory for what is pending. A row of the log without converted_at is a
-    decision that has not converted; where every row has, --rate must say how many decisions there are.
+    and by simulation at that rate, and the memory for what is pending. Of the windows that cost about the same, the
+    shortest that keeps 80 % of the conversions is recommended. Runs are added until that choice is clear; Ctrl-C keeps
+    those that are done.
+
+    A row of the log without converted_at is a decision that has not converted; where every row has, --rate must say how
+    many decisions there are. Rows that cannot be right, such as a conversion before its decision, are counted and left
+    out; --strict refuses them.
 
     OUT receives windows.csv and windows.parquet (the table), curve.csv (the delay curve), advice.json and window.png.
 
@@ -66,6 +72,7 @@ def window(
     folder = writable(out)
     advice = advise_window(
         source,
+        strict=strict,
         rate=rate,
         until=_moment(until),
         unit=_span("--unit", unit),
@@ -82,6 +89,9 @@ def window(
     paths = _write(advice, folder)
     _show(advice)
     typer.echo(f"wrote {', '.join(map(str, paths))}")
+    if advice.facts["is_interrupted"]:
+        typer.echo(f"interrupted: {advice.facts['runs']} runs were done, and their advice is written", err=True)
+        raise typer.Exit(130)
 
 
 def _source(log: Path | None, law: str | None) -> "Path | DelayLaw":
@@ -140,25 +150,26 @@ def _show(advice: "WindowAdvice") -> None:
     from rich.table import Table  # noqa: PLC0415
 
     from latecomer.experiments.window_grid import spoken  # noqa: PLC0415
-    from latecomer.experiments.window_words import amount, bytes_of  # noqa: PLC0415
+    from latecomer.experiments.window_words import amount, bytes_of, plus_minus  # noqa: PLC0415
 
     chosen = advice.recommended.total_seconds()
     table = Table(title=advice.facts["delays"], title_justify="left")
-    for heading in ("window", "keeps", "90 % band", "regret", "± s.e.", "bound", "memory"):
+    for heading in ("window", "keeps", "90 % band", "regret", "excess", "cost", "memory"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in advice.table.iter_rows(named=True):
         table.add_row(
             row["window"],
             f"{row['share']:.1%}",
-            "-" if row["low"] == row["high"] else f"{row['low']:.1%} to {row['high']:.1%}",
+            "-" if row["low"] == row["high"] else f"{100 * row['low']:.1f} to {100 * row['high']:.1f}",
             amount(row["regret"]),
-            amount(row["standard_error"]),
-            f"{row['bound']:.2g}",
+            plus_minus(row["excess"], row["excess_error"]),
+            row["cost"],
             bytes_of(row["memory_bytes"]),
             style="bold" if row["seconds"] == chosen else None,
         )
     console = Console()
     console.print(table)
     console.print(f"Recommended: {spoken(chosen)}", style="bold", highlight=False)
+    console.print(advice.finding, style="bold", highlight=False, markup=False)
     for sentence in (advice.reason, *advice.notes):
         console.print(sentence, highlight=False, markup=False)

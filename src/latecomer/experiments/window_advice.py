@@ -1,4 +1,4 @@
-"""Which window? What each keeps and costs, and one recommended, with the reason."""
+"""Advice on the window: the share that each keeps, its cost, and one recommended, with the reason."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,14 +9,15 @@ import numpy as np
 import polars as pl
 
 from latecomer.arguments import positive, share, whole
-from latecomer.core.state import Array
 from latecomer.delays import DelayLaw
+from latecomer.delays.log_source import LogSource, is_table
 from latecomer.durations import Duration, parse_duration
 from latecomer.errors import InputError
-from latecomer.experiments.window_cost import Setting, bound, pending_bytes, scale, simulated
+from latecomer.experiments.window_cost import Setting, bound, pending_bytes, scale
 from latecomer.experiments.window_grid import HOUR, spoken, windows
+from latecomer.experiments.window_runs import Simulated, simulate_windows
 from latecomer.experiments.window_source import KnownDelays, from_law, from_log
-from latecomer.experiments.window_words import notes, reason
+from latecomer.experiments.window_words import MORE, SAME, UNCLEAR, finding, notes, reason
 from latecomer.simulation.simulate import Engine, Threads
 from latecomer.timestamps import Moment, parse_timestamp
 
@@ -28,15 +29,21 @@ class WindowAdvice:
     recommended: timedelta
     by_theory: timedelta
     """Where Theorem 2's bound is smallest."""
+    finding: str
+    """The advice in a sentence: which windows cost about the same, and which of them to take."""
     reason: str
+    """The numbers behind it."""
     notes: list[str]
-    """What must be known to read the numbers."""
+    """The limits of the numbers: dirty rows, runs, what cannot be known."""
     table: pl.DataFrame
-    """A row a window: window, seconds, decisions, share, low, high, bound, regret, standard_error, memory_bytes"""
+    """A row a window: window, seconds, decisions, share, low, high, bound, regret, standard_error, excess,
+    excess_error, cost, memory_bytes"""
     curve: pl.DataFrame
     """seconds, share, low, high: F_M and its 90 % band"""
     facts: dict[str, Any]
     """Where the delays are from, decisions an hour, conversion rate, horizon, regret of playing at random, …"""
+    skipped: dict[str, int]
+    """Dirty rows of the log that were left out, by reason."""
 
     def to_dict(self) -> dict[str, Any]:
         """All but the curve, as plain data."""
@@ -44,15 +51,17 @@ class WindowAdvice:
             "recommended": spoken(self.recommended.total_seconds()),
             "recommended_seconds": self.recommended.total_seconds(),
             "by_theory_seconds": self.by_theory.total_seconds(),
+            "finding": self.finding,
             "reason": self.reason,
             "notes": self.notes,
             "facts": self.facts,
+            "skipped": self.skipped,
             "windows": self.table.to_dicts(),
         }
 
 
 def advise_window(
-    source: str | PathLike[str] | DelayLaw,
+    source: LogSource | DelayLaw,
     *,
     rate: float | None = None,
     until: Moment | None = None,
@@ -68,13 +77,18 @@ def advise_window(
     jobs: int | None = None,
     engine: Engine | None = None,
     progress: bool | None = None,
+    strict: bool = False,
 ) -> WindowAdvice:
     """Compare windows on a log of conversions, or on a delay law, and recommend one.
+
+    Of the windows that cost about the same, the shortest that keeps 80 % of the conversions (docs/window.md has the
+    rule). Ctrl-C leaves the advice of the runs that are done; `facts["is_interrupted"]` says so.
 
     Parameters
     ----------
     source
-        A log (Parquet or CSV, with `decided_at` and `converted_at`; see `delays.read_conversions`), or a delay law.
+        A log (a Parquet or CSV file, or a table of polars, pandas or pyarrow, with `decided_at` and `converted_at`; see
+        `delays.read_conversions`), or a delay law.
     rate
         Decisions an hour; by default, what the log has. A law, or a log of conversions alone, does not tell it.
     until
@@ -91,12 +105,15 @@ def advise_window(
     dim, arms
         Features of an action, and actions to choose from.
     rounds, runs
-        How much to simulate. Where `rate` × `horizon` is more than `rounds`, a round stands for several decisions.
-        By default as many runs as a million rounds hold, 10 at least and 100 at most.
+        How much to simulate, at most. Where `rate` × `horizon` is more than `rounds`, a round stands for several
+        decisions. Runs are added until the choice is clear; by default, at most as many as four million rounds hold,
+        and 20 to 1,000.
     seed
         The same seed gives the same advice.
     jobs, engine, progress
         As in `simulate`.
+    strict
+        Refuse a log with a dirty row, in place of skipping and counting it.
 
     Examples
     --------
@@ -123,10 +140,10 @@ def advise_window(
         if conversion_rate is None
         else share("conversion_rate", positive("conversion_rate", conversion_rate)),
     }
-    known = _known(source, until=until, unit=_span("unit", unit), given=given)
-    compared = windows(known.ends, known.share)
-    regrets, uniform = simulated(known, setting, compared.tolist(), engine=engine or Threads(jobs), progress=progress)
-    return _advice(known, setting, compared, regrets, uniform)
+    known = _known(source, until=until, unit=_span("unit", unit), given=given, strict=strict)
+    compared = windows(known.ends, known.share).tolist()
+    simulated = simulate_windows(known, setting, compared, engine=engine or Threads(jobs), progress=progress)
+    return _advice(known, setting, compared, simulated)
 
 
 def _span(name: str, value: Duration) -> timedelta:
@@ -137,42 +154,65 @@ def _span(name: str, value: Duration) -> timedelta:
     raise InputError(f"{name} must be a timedelta above 0, or a text such as '30d'; got {value!r}")
 
 
-def _known(source: object, *, until: Moment | None, unit: timedelta, given: dict[str, Any]) -> KnownDelays:
-    if isinstance(source, str | PathLike):
+def _known(
+    source: object, *, until: Moment | None, unit: timedelta, given: dict[str, Any], strict: bool
+) -> KnownDelays:
+    if isinstance(source, str | PathLike) or is_table(source):
         end = None if until is None else parse_timestamp(until, name="until") / 1e6
-        return from_log(source, until=end, **given)
+        return from_log(source, until=end, strict=strict, **given)
     if isinstance(source, type) or not isinstance(source, DelayLaw):
         raise InputError(
-            f"source must be the path of a log, or a delay law such as LogNormal(3600, 1.5); got {source!r}"
+            "source must be the path of a log, a table, or a delay law such as LogNormal(3600, 1.5); "
+            f"got {source!r:.200}"
         )
     if until is not None:
         raise InputError(f"until is for logs, and a law has no end of watching; got {until!r}")
     return from_law(source, unit=unit, **given)
 
 
-def _advice(known: KnownDelays, setting: Setting, compared: Array, regrets: Array, uniform: Array) -> WindowAdvice:
-    rows = []
-    for window, lost in zip(compared.tolist(), regrets, strict=True):
-        kept, low, high = known.at(window)
-        rows.append(
-            {
-                "window": spoken(window),
-                "seconds": window,
-                "decisions": int(known.rate * window / HOUR),
-                "share": kept,
-                "low": low,
-                "high": high,
-                "bound": bound(known, setting, window),
-                "regret": float(lost.mean()),
-                "standard_error": float(lost.std(ddof=1) / np.sqrt(len(lost))),
-                "memory_bytes": round(pending_bytes(known, setting, window)),
-            }
-        )
-    table = pl.DataFrame(rows)
-    scaled = scale(known, setting)
-    chosen, theory = shortest_of_the_best(regrets), int(np.argmin(table["bound"].to_numpy()))
-    facts = {
+def _advice(known: KnownDelays, setting: Setting, compared: list[float], simulated: Simulated) -> WindowAdvice:
+    rows = [_row(known, setting, window, simulated, at) for at, window in enumerate(compared)]
+    comparison, theory = simulated.comparison, int(np.argmin([row["bound"] for row in rows]))
+    facts = _facts(known, setting, compared, simulated)
+    return WindowAdvice(
+        recommended=timedelta(seconds=compared[comparison.chosen]),
+        by_theory=timedelta(seconds=compared[theory]),
+        finding=finding(rows, comparison),
+        reason=reason(rows, comparison, theory=theory, facts=facts),
+        notes=notes(rows, comparison, dirt=known.dirt, facts=facts),
+        table=pl.DataFrame(rows),
+        curve=pl.DataFrame({"seconds": known.ends, "share": known.share, "low": known.low, "high": known.high}),
+        facts=facts,
+        skipped=known.skipped,
+    )
+
+
+def _row(known: KnownDelays, setting: Setting, window: float, simulated: Simulated, at: int) -> dict[str, Any]:
+    kept, low, high = known.at(window)
+    found = simulated.comparison
+    return {
+        "window": spoken(window),
+        "seconds": window,
+        "decisions": int(known.rate * window / HOUR),
+        "share": kept,
+        "low": low,
+        "high": high,
+        "bound": bound(known, setting, window),
+        "regret": float(simulated.regret[at]),
+        "standard_error": float(simulated.standard_error[at]),
+        "excess": float(found.excess[at]),
+        "excess_error": float(found.excess_error[at]),
+        "cost": SAME if found.is_same[at] else MORE if found.is_dearer[at] else UNCLEAR,
+        "memory_bytes": round(pending_bytes(known, setting, window)),
+    }
+
+
+def _facts(known: KnownDelays, setting: Setting, compared: list[float], simulated: Simulated) -> dict[str, Any]:
+    scaled, found = scale(known, setting), simulated.comparison
+    low, high = found.alike
+    return {
         "delays": known.told,
+        "rows": known.rows,
         "decisions_an_hour": known.rate,
         "conversion_rate": known.conversion_rate,
         "longest_seconds": known.longest,
@@ -180,30 +220,15 @@ def _advice(known: KnownDelays, setting: Setting, compared: Array, regrets: Arra
         "decisions": setting.decisions(known.rate),
         "decisions_per_round": scaled.each,
         "pooled": scaled.pooled,
-        "regret_of_uniform_play": float(uniform.mean()),
+        "regret_of_uniform_play": simulated.uniform,
+        "tolerance": found.tolerance,
+        "same_from_seconds": compared[low],
+        "same_to_seconds": compared[high],
+        "is_clear": found.is_clear,
+        "is_interrupted": simulated.is_interrupted,
         "dim": setting.dim,
         "arms": setting.arms,
-        "runs": len(uniform),
+        "runs": simulated.runs,
+        "most_runs": simulated.most_runs,
         "seed": setting.seed,
     }
-    return WindowAdvice(
-        recommended=timedelta(seconds=compared[chosen]),
-        by_theory=timedelta(seconds=compared[theory]),
-        reason=reason(rows, chosen=chosen, theory=theory, facts=facts),
-        notes=notes(rows, chosen=chosen, facts=facts),
-        table=table,
-        curve=pl.DataFrame({"seconds": known.ends, "share": known.share, "low": known.low, "high": known.high}),
-        facts=facts,
-    )
-
-
-def shortest_of_the_best(regrets: Array) -> int:
-    """Of the windows within a standard error of the best, or one per cent, the shortest: it takes the least memory.
-
-    The error is that of the difference, run by run, as every window meets the same chance in a run.
-    """
-    means = regrets.mean(axis=1)
-    best = int(np.argmin(means))
-    more = regrets - regrets[best]
-    error = more.std(axis=1, ddof=1) / np.sqrt(regrets.shape[1])
-    return int(np.argmax(more.mean(axis=1) <= np.maximum(error, 0.01 * means[best])))

@@ -1,24 +1,21 @@
-"""What a window costs: by theory, by simulation at the rate of the traffic, and in memory."""
+"""The cost of a window: by theory, in memory, and the world to simulate it in, at the rate of the traffic."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from latecomer.core.state import LANES, Array, block_dtype
+from latecomer.core.state import LANES, block_dtype
 from latecomer.experiments.window_grid import HOUR
 from latecomer.experiments.window_source import KnownDelays
 from latecomer.policies.learner import Learner
 from latecomer.policies.recommended import recommended
-from latecomer.policies.uniform import Uniform
 from latecomer.simulation import actions
-from latecomer.simulation.simulate import Engine, simulate
 from latecomer.simulation.world import World
 from latecomer.theory.bounds import upper_bound
 
-UNIFORM = "uniform play"
-_ROUNDS_IN_ALL = 1_000_000
+_ROUNDS_IN_ALL = 4_000_000
 _MOST = 0.25
 
 
@@ -37,7 +34,7 @@ class Setting:
     rounds: int
     """At most so many rounds a run."""
     runs: int | None
-    """None for as many as a million rounds hold, 10 at least and 100 at most."""
+    """At most so many; None for as many as four million rounds hold, 20 at least and 1,000 at most."""
     seed: int
 
     def decisions(self, rate: float) -> int:
@@ -55,7 +52,7 @@ class Scale:
 
     rounds: int
     """Of a run."""
-    runs: int
+    most_runs: int
     each: float
     """How many decisions a round stands for, and"""
     pooled: float
@@ -72,7 +69,7 @@ def scale(known: KnownDelays, setting: Setting) -> Scale:
     pooled = max(1.0, min(each, _MOST / known.conversion_rate))
     return Scale(
         rounds=rounds,
-        runs=setting.runs or max(10, min(100, _ROUNDS_IN_ALL // rounds)),
+        most_runs=setting.runs or max(20, min(1000, _ROUNDS_IN_ALL // rounds)),
         each=each,
         pooled=pooled,
         rounds_an_hour=known.rate / each,
@@ -101,36 +98,3 @@ def world_of(known: KnownDelays, setting: Setting) -> World:
     average = float(offer.sample(np.random.default_rng(0), 1024, slope).mean(axis=(0, 1)) @ slope)
     theta = slope * min(scaled.conversion_rate / average, 1.0 / float(np.linalg.norm(slope)))
     return World(theta=theta, actions=offer, delays=known.in_rounds(scaled.rounds_an_hour))
-
-
-def simulated(
-    known: KnownDelays,
-    setting: Setting,
-    windows: Sequence[float],
-    *,
-    engine: Engine | None = None,
-    progress: bool | None = None,
-) -> tuple[Array, Array]:
-    """(windows, runs) and (runs,): conversions lost over the horizon with each window, and by playing at random.
-
-    Every window meets the same actions, rewards and delays in run i.
-    """
-    scaled = scale(known, setting)
-    policies: dict[str, Learner] = {UNIFORM: Uniform(setting.dim, 0)}
-    for window in windows:
-        span = math.floor(scaled.rounds_an_hour * window / HOUR)
-        policies[f"{window}"] = advised_policy(setting.dim, span)
-    result = simulate(
-        world_of(known, setting),
-        policies,
-        horizon=scaled.rounds,
-        runs=scaled.runs,
-        seed=setting.seed,
-        engine=engine,
-        progress=progress,
-    )
-    if not result.is_complete:
-        raise KeyboardInterrupt
-    finals = np.stack([result.final(f"{window}") for window in windows])
-    lost = scaled.each / scaled.pooled  # conversions that one of the simulated ones stands for
-    return finals * lost, result.final(UNIFORM) * lost

@@ -1,4 +1,4 @@
-"""The advice as a picture: what each window keeps, what it costs in simulation, and what theory fears."""
+"""The advice as a picture: the share that each window keeps, its cost in simulation, and its bound in theory."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,12 +27,8 @@ def window_figure(advice: WindowAdvice) -> Figure:
     longest = spoken(advice.facts["longest_seconds"])
     kept.set(title="What a window keeps", ylabel=f"share of conversions within {longest}", ylim=(0, 1.03))
 
-    regret, error = table["regret"].to_numpy(), table["standard_error"].to_numpy()
-    lost.errorbar(
-        seconds, regret, yerr=2 * error, marker="o", markersize=4, capsize=2, label="± 2 standard errors", **style(1)
-    )
-    lost.axhline(advice.facts["regret_of_uniform_play"], color="#888888", linewidth=0.9, label="playing at random")
     period = spoken(advice.facts["horizon_seconds"])
+    _plot_cost(lost, advice)
     lost.set(title="What it costs, simulated", ylabel=f"conversions lost in {period}")
     lost.set_ylim(bottom=0)
 
@@ -41,6 +37,27 @@ def window_figure(advice: WindowAdvice) -> Figure:
     for axes in (kept, lost, feared):
         _over_windows(axes, advice, float(min(ages[0], seconds[0])), float(max(ages[-1], seconds[-1])))
     return made
+
+
+def _plot_cost(axes: Axes, advice: WindowAdvice) -> None:
+    """The regret by window, each with the error of its difference from the cheapest, and where it is about the same."""
+    table, facts = advice.table, advice.facts
+    regret, error = table["regret"].to_numpy(), table["excess_error"].to_numpy()
+    axes.errorbar(
+        table["seconds"],
+        regret,
+        yerr=2 * error,
+        marker="o",
+        markersize=4,
+        capsize=2,
+        label="± 2 s.e. of excess",
+        **style(1),
+    )
+    axes.axhline(facts["regret_of_uniform_play"], color="#888888", linewidth=0.9, label="playing at random")
+    least, alike = float(regret.min()), (facts["same_from_seconds"], facts["same_to_seconds"])
+    axes.fill_between(
+        alike, least, least + facts["tolerance"], color=COLOURS[2], alpha=0.3, linewidth=0, label="about the same"
+    )
 
 
 def _over_windows(axes: Axes, advice: WindowAdvice, first: float, last: float) -> None:

@@ -1,8 +1,7 @@
-"""What is known of the delays: from a log of conversions, or from a law."""
+"""The delays and the traffic, as a log of conversions or a law tells them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from os import PathLike
 
 import numpy as np
 
@@ -10,6 +9,9 @@ from latecomer.arguments import positive
 from latecomer.delays import DelayLaw, Empirical
 from latecomer.delays.conversion_log import ConversionLog, grid, read_conversions
 from latecomer.delays.law import NEVER, Floats
+from latecomer.delays.log_columns import TIME_CHECKS
+from latecomer.delays.log_source import LogSource
+from latecomer.delays.row_checks import describe_skipped
 from latecomer.errors import InputError
 from latecomer.experiments.window_grid import HOUR, LADDER, spoken
 
@@ -35,6 +37,12 @@ class KnownDelays:
     """The share of decisions that convert within M."""
     told: str
     """Where this is from, in words."""
+    rows: int = 0
+    """Of the log, and"""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """those that were dirty, by reason;"""
+    dirt: str = ""
+    """the same in words."""
 
     @property
     def longest(self) -> float:
@@ -54,27 +62,43 @@ class KnownDelays:
 
 
 def from_log(
-    path: str | PathLike[str],
+    source: LogSource,
     *,
     until: float | None,
     longest: timedelta | None,
     rate: float | None,
     conversion_rate: float | None,
+    strict: bool = False,
 ) -> KnownDelays:
     """Read a log; what it does not tell must be given."""
-    log = read_conversions(
-        path, until=until, longest=longest.total_seconds() if longest is not None else None, marks=LADDER
-    )
+    last = longest.total_seconds() if longest is not None else None
+    log = read_conversions(source, until=until, longest=last, marks=LADDER, strict=strict)
     low, high = log.curve.band(0.9)
     rate = _rate(log) if rate is None else rate
     if conversion_rate is None:
         conversion_rate = USUAL_CONVERSION_RATE if log.only_positives else log.conversion_rate
-    told = (
-        f"{log.converted:,} conversions of {log.decisions:,} decisions over {spoken(log.until - log.first)}"
-        if not log.only_positives
-        else f"{log.converted:,} conversions over {spoken(log.until - log.first)}"
+    return KnownDelays(
+        ends=log.curve.ends,
+        share=log.curve.cdf,
+        low=low,
+        high=high,
+        rate=rate,
+        conversion_rate=conversion_rate,
+        told=_told(log),
+        rows=log.counts.rows,
+        skipped=log.skipped,
+        dirt=describe_skipped(log.counts, TIME_CHECKS),
     )
-    return KnownDelays(log.curve.ends, log.curve.cdf, low, high, rate, conversion_rate, told)
+
+
+def _told(log: ConversionLog) -> str:
+    made, watched = spoken(log.last - log.first), spoken(log.until - log.first)
+    rows = (
+        f"{log.converted:,} conversions"
+        if log.only_positives
+        else (f"{log.converted:,} conversions of {log.decisions:,} decisions")
+    )
+    return f"{rows} over {made}" + (f", watched for {watched}" if watched != made else "")
 
 
 def _rate(log: ConversionLog) -> float:
@@ -83,7 +107,8 @@ def _rate(log: ConversionLog) -> float:
             "rate must be given, in decisions an hour, where every row of the log has converted: conversions do not "
             "tell how many decisions had none"
         )
-    return log.decisions / (log.until - log.first) * HOUR
+    made = log.last - log.first  # watching may go on for months after the last decision
+    return log.decisions / (made if made > 0.0 else log.until - log.first) * HOUR
 
 
 def from_law(

@@ -42,11 +42,22 @@ class Episode:
         return Block(block.sets[:rest], block.means[:rest], block.best[:rest])
 
 
-def play_run(world: World, policies: Mapping[str, Learner], *, horizon: int, seed: int, run: int) -> dict[str, Array]:
-    """The cumulative pseudo-regret of every policy in one run."""
+def play_run(
+    world: World,
+    policies: Mapping[str, Learner],
+    *,
+    horizon: int,
+    seed: int,
+    run: int,
+    common_draws: bool = False,
+) -> dict[str, Array]:
+    """The cumulative pseudo-regret of every policy in one run, all with the same draws of their own if asked for."""
     episode = Episode(world, horizon, seed=seed, run=run)
     starts, order = arrivals(episode.delays)
-    players = {name: policy.fresh(policy_seed(seed, run, name)) for name, policy in policies.items()}
+    players = {
+        name: policy.fresh(stream(seed, run, POLICY) if common_draws else policy_seed(seed, run, name))
+        for name, policy in policies.items()
+    }
     regrets = {name: np.empty(horizon) for name in policies}
     converts = {name: np.zeros(horizon, np.bool_) for name in policies}
     for player in players.values():

@@ -1,10 +1,9 @@
 """Many runs, on all cores or many machines, with the same result to the last bit."""
 
 import os
-import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import Protocol
 
@@ -15,6 +14,7 @@ from latecomer.core.blas import one_thread
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.policies.learner import Learner
+from latecomer.simulation.progress import show_progress
 from latecomer.simulation.result import Result
 from latecomer.simulation.run import play_run
 from latecomer.simulation.world import World
@@ -66,12 +66,14 @@ def simulate(
     jobs: int | None = None,
     engine: Engine | None = None,
     progress: bool | None = None,
+    common_draws: bool = False,
 ) -> Result:
     """Play every policy in the same world, `runs` times.
 
     Common random numbers: in run i every policy meets the same action sets, rewards and delays, and a policy's own
-    draws depend on the seed, the run and its name alone. The result does not depend on `jobs` or on the engine. Ctrl-C
-    leaves what is done: a result with fewer runs, whose `is_complete` is False.
+    draws depend on the seed, the run and its name alone (with `common_draws`, not on its name either). The result does
+    not depend on `jobs` or on the engine. Ctrl-C leaves what is done: a result with fewer runs, whose `is_complete` is
+    False.
 
     Parameters
     ----------
@@ -91,6 +93,9 @@ def simulate(
         In place of threads, e.g. `latecomer.simulation.cluster.Cluster`.
     progress
         A bar on standard error; by default where that is a terminal.
+    common_draws
+        Give every policy the same draws of its own, too: for policies of one kind that differ in a parameter, such as
+        the window, their differences are then less noisy.
 
     Examples
     --------
@@ -113,11 +118,11 @@ def simulate(
     if not templates:
         raise InputError("policies must hold at least one policy; got none")
     _check_memory(len(templates) * runs * horizon * 8)
-    play = partial(_play, world, templates, horizon, seed)
+    play = partial(_play, world, templates, horizon, seed, common_draws)
     engine = engine or Threads(jobs)
     done: dict[int, Regrets] = {}
     collect = one_thread(_collect)
-    collect(engine.map(play, runs), runs, done, progress=sys.stderr.isatty() if progress is None else progress)
+    collect(engine.map(play, runs), runs, done, progress=progress)
     finished = sorted(done)
     if not finished:
         raise KeyboardInterrupt
@@ -134,31 +139,19 @@ def _check_memory(needed: int) -> None:
         )
 
 
-def _play(world: World, templates: Mapping[str, Learner], horizon: int, seed: int, run: int) -> Regrets:
+def _play(
+    world: World, templates: Mapping[str, Learner], horizon: int, seed: int, common_draws: bool, run: int
+) -> Regrets:
     """For engines: a function of the run alone, which pickles."""
-    return play_run(world, templates, horizon=horizon, seed=seed, run=run)
+    return play_run(world, templates, horizon=horizon, seed=seed, run=run, common_draws=common_draws)
 
 
-def _collect(source: Played, runs: int, done: dict[int, Regrets], *, progress: bool) -> None:
+def _collect(source: Played, runs: int, done: dict[int, Regrets], *, progress: bool | None) -> None:
     """Take what comes, until all is there or Ctrl-C."""
-    with suppress(KeyboardInterrupt), closing(source), _bar(runs) if progress else nullcontext(_quiet) as advance:
+    with suppress(KeyboardInterrupt), closing(source), show_progress("runs", runs, progress=progress) as advance:
         for run, regrets in source:
             done[run] = regrets
             advance()
-
-
-def _quiet() -> None:
-    """No bar: making one that nobody sees takes as long as some hundred rounds."""
-
-
-@contextmanager
-def _bar(runs: int) -> Iterator[Callable[[], None]]:
-    from rich.console import Console  # noqa: PLC0415 - only where it is used
-    from rich.progress import Progress  # noqa: PLC0415
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("runs", total=runs)
-        yield lambda: bar.advance(task)
 
 
 def _template(name: str, policy: Learner, world: World) -> Learner:

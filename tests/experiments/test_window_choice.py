@@ -1,0 +1,91 @@
+"""The rule that chooses a window, on costs whose truth is known."""
+
+import numpy as np
+import pytest
+
+from latecomer.core.state import Array
+from latecomer.experiments.window_choice import Comparison, choose, compare
+from latecomer.experiments.window_runs import look_after
+
+SHARES = np.array([0.1, 0.4, 0.7, 0.85, 0.95, 1.0])
+UNIFORM = 1000.0  # so that costs up to 50 apart are about the same
+
+
+def compare_noisy(means: list[float], *, runs: int, seed: int, noise: float = 100.0) -> Comparison:
+    """Every window has its mean, the luck of the run, which all share, and some noise of its own."""
+    rng = np.random.default_rng(seed)
+    luck = rng.normal(0.0, 500.0, runs)
+    costs = np.array(means)[:, None] + luck + rng.normal(0.0, noise, (len(means), runs))
+    return compare(costs, np.full(runs, UNIFORM), SHARES, looks=8)
+
+
+@pytest.mark.parametrize(
+    ("means", "chosen"),
+    [
+        ([500, 350, 230, 220, 205, 200], 3),  # the shortest that keeps 80 %
+        ([210, 205, 200, 205, 210, 215], 3),  # shorter ones cost as little, and keep less
+        ([500, 450, 400, 350, 210, 200], 4),  # it costs more than it may: the next that keeps as much
+        ([200, 210, 220, 320, 340, 360], 2),  # all that keep so much cost more: the longest of the others
+        ([200, 300, 400, 500, 600, 700], 0),
+    ],
+)
+def test_the_shortest_that_keeps_most_of_those_that_cost_about_the_same(means: list[float], chosen: int) -> None:
+    for seed in range(50):
+        found = compare_noisy(means, runs=640, seed=seed, noise=50.0)
+        assert found.chosen == chosen
+        assert found.is_clear
+        assert found.keeps_most == (chosen >= 3)
+
+
+def test_chance_moves_nothing_with_few_runs() -> None:
+    """The differences are noise: without proof the preferred window stands, and no one calls it clear."""
+    for seed in range(200):
+        found = compare_noisy([240, 230, 220, 210, 200, 200], runs=10, seed=seed, noise=300.0)
+        assert found.chosen == 3
+        assert not found.is_clear
+
+
+def test_what_is_said_is_seldom_wrong() -> None:
+    """At the tolerance itself, where it is hardest, over every window and look of 200 simulations: 5 % at most."""
+    means = np.array([250.0, 250.0, 250.0, 250.0, 200.0, 200.0])
+    wrong = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        costs = means[:, None] + rng.normal(0.0, 100.0, (6, 160))
+        looks = look_after(160)
+        dearer = [compare(costs[:, :n], np.full(n, UNIFORM), SHARES, looks=len(looks)).is_dearer for n in looks]
+        wrong += bool(np.any(dearer))
+    assert wrong <= 10
+
+
+def test_the_range_is_of_windows_about_the_chosen_one() -> None:
+    found = compare_noisy([400, 230, 220, 210, 200, 300], runs=640, seed=0)
+    assert found.alike == (1, 4)
+    assert found.cheapest == 4
+    assert found.tolerance == 50.0
+    assert found.is_dearer.tolist() == [True, False, False, False, False, True]
+    assert found.is_same.tolist() == [False, True, True, True, True, False]
+
+
+def test_common_luck_does_not_count() -> None:
+    luck = np.random.default_rng(0).normal(0.0, 1e6, 4)
+    costs: Array = np.array([[300.0], [200.0]]) + luck
+    found = compare(costs, np.full(4, UNIFORM), np.array([0.5, 1.0]), looks=1)
+    np.testing.assert_allclose(found.excess, [100.0, 0.0])
+    np.testing.assert_allclose(found.excess_error, 0.0, atol=1e-9)
+    assert (found.chosen, found.is_clear) == (1, True)
+
+
+def test_one_window_alone_is_chosen() -> None:
+    found = compare(np.array([[1.0, 2.0]]), np.array([9.0, 9.0]), np.array([1.0]), looks=1)
+    assert (found.chosen, found.is_clear, found.alike) == (0, True, (0, 0))
+
+
+def test_no_veto_leaves_the_preferred() -> None:
+    assert choose(SHARES, np.zeros(6, np.bool_)) == 3
+    assert choose(np.array([0.9, 1.0]), np.zeros(2, np.bool_)) == 0
+
+
+@pytest.mark.parametrize(("most", "looks"), [(2, [2]), (10, [10]), (25, [10, 20, 25]), (80, [10, 20, 40, 80])])
+def test_looks_double(most: int, looks: list[int]) -> None:
+    assert look_after(most) == looks

@@ -13,7 +13,7 @@ from plain_client import PlainClient, eventually
 from servers import running
 
 import latecomer as lc
-from latecomer.errors import FileError
+from latecomer.errors import FileError, StoreError
 
 FRESH = 0.05
 """More than the hundredth of a second for which a look at the files holds."""
@@ -44,7 +44,7 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "data" / "a.db"
 
 
-@pytest.mark.parametrize("how", LOSSES)
+@pytest.mark.parametrize("how", ["removed", "replaced"])
 def test_nothing_is_acknowledged_into_a_store_that_is_gone(store: Path, how: str) -> None:
     with running(store) as server:
         client = PlainClient(server.port)
@@ -63,6 +63,18 @@ def test_nothing_is_acknowledged_into_a_store_that_is_gone(store: Path, how: str
         assert server.stop() == 1
         assert len(server.said("the store cannot be written")) == 1
         assert "the server ends" in server.output
+
+
+@pytest.mark.parametrize("how", LOSSES)
+def test_a_loss_is_noticed_in_this_process_too(store: Path, how: str) -> None:
+    with lc.open(store, dim=2, window="7d") as bandit:
+        bandit.decide([[1.0, 0.0]])
+        time.sleep(FRESH)
+        LOSSES[how](store)
+        for _ in range(20):
+            with pytest.raises(StoreError, match=r"a\.db\S* (has been removed|is not the file that was opened)"):
+                bandit.decide([[1.0, 0.0]])
+        assert bandit.stats().rounds >= 1  # reads go on
 
 
 def test_under_load_what_is_asked_after_the_loss_is_refused(store: Path) -> None:

@@ -49,7 +49,7 @@ def test_ten_seeds_agree_on_a_small_budget(name: str, tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("name", LOGS)
 def test_ten_seeds_agree_and_are_clear(name: str, tmp_path: Path) -> None:
-    found = advise(name, tmp_path, rounds=4000, runs=640)
+    found = advise(name, tmp_path, rounds=4000, runs=1280)
     assert {one.recommended for one in found} == {found[0].recommended}
     assert all(one.facts["is_clear"] for one in found)
     assert all(one.finding.startswith("Anything from ") for one in found)

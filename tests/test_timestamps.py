@@ -20,6 +20,9 @@ STAMP = 1_767_614_400_000_000
 class NoZone(tzinfo):
     """A zone that does not know its offset."""
 
+    def __repr__(self) -> str:
+        return "NoZone()"  # without its address: every worker calls the test the same
+
     def utcoffset(self, at: datetime | None) -> timedelta | None:
         return None
 

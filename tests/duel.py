@@ -19,10 +19,12 @@ def duel(
     normals: np.random.Generator | None = None,
     normals_a_round: int | None = None,
     check_every: int = 1,
+    backdated: float = 0.0,
 ) -> dict[lc.Verdict, int]:
     """Every choice, score, estimate and width agree; returns how often each verdict fell.
 
-    Conversions come late, twice, for unknown rounds, and are taken back. `normals` is a twin of the policy's generator.
+    Conversions come late, twice, for unknown rounds, and are taken back. `normals` is a twin of the policy's generator,
+    `backdated` the share of conversions whose time lies up to a window back, before their own decision or after it.
     """
     dim, span, in_time = oracle.dim, oracle.span, not isinstance(policy.window, int)
     rng = np.random.default_rng([seed, dim, span])
@@ -52,6 +54,8 @@ def duel(
         for round in arrivals:
             value = float(rng.choice([1.0, rng.random()]))
             arrival = now + int(rng.integers(0, 2)) if in_time else now
+            if backdated and rng.random() < backdated:
+                arrival = now - int(rng.integers(0, span + 1))
             at = {"at": arrival * 1e-6} if in_time else {}
             if rng.random() < 0.1:
                 assert policy.revoke(round, **at) is oracle.revoke(round, arrival)

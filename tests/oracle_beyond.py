@@ -43,7 +43,7 @@ class Beyond(Oracle):
 
     def convert(self, round: int, value: float, now: int) -> lc.Verdict:
         verdict = super().convert(round, value, now)
-        if verdict is lc.Verdict.ACCEPTED:
+        if verdict is lc.Verdict.ACCEPTED and now >= self.stamps[round - 1]:  # else the delay is anybody's guess
             self.delays[round] = int(max(now, self.stamps[-1]) - self.stamps[round - 1])
         return verdict
 
@@ -85,10 +85,16 @@ class Beyond(Oracle):
         return (below & (delays >= bounds[:-1])).sum(axis=0), below.sum(axis=0)
 
     def curve(self, now: int) -> Array:
-        """F_m(e_k) = Π_{j ≥ k} (1 − q_j), with the prior mean of a uniform delay."""
+        """F_m(e_k)/F_m(g) = Π_{j ≥ k} (1 − q_j) over bins within g, with the prior mean of a uniform delay.
+
+        g is the largest age that more than a sixteenth of the rounds, and more than one, have.
+        """
         bounds, (within, below) = edges(self.span), self.counts(now)
+        ages = np.sort(now - self.stamps)[::-1]
+        older = int(np.ceil(len(ages) / 16))
+        g = ages[older] if older < len(ages) else 0
         uniform = np.diff(bounds) / bounds[1:]
-        q = (PRIOR * uniform + within) / (PRIOR + below)
+        q = np.where(bounds[1:] <= g, (PRIOR * uniform + within) / (PRIOR + below), 0.0)
         return np.append(np.cumprod((1 - q)[::-1])[::-1], 1.0)
 
     def maturity(self, now: int) -> Array:

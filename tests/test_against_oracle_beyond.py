@@ -21,7 +21,16 @@ POLICY_OF: dict[BeyondKind, str] = {
 
 
 def play_both(
-    dim: int, span: int, kind: BeyondKind, *, ridge: float, rounds: int, seed: int, in_time: bool = False, **more: Any
+    dim: int,
+    span: int,
+    kind: BeyondKind,
+    *,
+    ridge: float,
+    rounds: int,
+    seed: int,
+    in_time: bool = False,
+    backdated: float = 0.0,
+    **more: Any,
 ) -> dict[lc.Verdict, int]:
     """Play one random trace through the policy and the oracle; returns how often each verdict fell."""
     name = {**POLICY_OF, "imputed": "ImputedLinTS"}[kind]
@@ -31,7 +40,9 @@ def play_both(
     oracle = Beyond(dim, span, kind=kind, ridge=ridge, **more)
     twin = np.random.default_rng(seed) if seeded else None
     per_round = dim + 1 if kind == "imputed" else dim
-    verdicts = duel(policy, oracle, rounds=rounds, seed=seed, normals=twin, normals_a_round=per_round)
+    verdicts = duel(
+        policy, oracle, rounds=rounds, seed=seed, normals=twin, normals_a_round=per_round, backdated=backdated
+    )
     matrix, total, _, _ = oracle.statistics(int(oracle.stamps[-1]))
     if kind.startswith("waiting"):  # V and B are those of the latest decision
         np.testing.assert_allclose(policy.V, matrix, rtol=1e-9, atol=1e-9)
@@ -68,6 +79,24 @@ def test_windows_in_time(span: int, kind: BeyondKind) -> None:
     """Stamps that repeat and jump: several rounds close, or none, and a conversion may lie ahead of a decision."""
     verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True)
     assert verdicts[lc.Verdict.LATE] > 0
+
+
+@pytest.mark.parametrize("kind", ["matured UCB", "matured TS"])
+@pytest.mark.parametrize("span", [3, 40, 100])
+def test_times_before_their_own_decision_are_no_delays(span: int, kind: BeyondKind) -> None:
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=6, in_time=True, backdated=0.5)
+    assert verdicts[lc.Verdict.ACCEPTED] > 50
+
+
+@pytest.mark.parametrize("kind", ["matured UCB", "matured TS"])
+@pytest.mark.parametrize("span", [4_000, 10**6, 10**9])
+def test_windows_far_longer_than_the_trace(span: int, kind: BeyondKind) -> None:
+    """Bins of one round, of 30, and of more than all: some, few and none are ever covered.
+
+    No bin ends at a multiple of 32, where uniform delays would meet a level (l + ½)/16 exactly, and rounding decide.
+    """
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=250, seed=7)
+    assert verdicts[lc.Verdict.ACCEPTED] > 50
 
 
 @pytest.mark.parametrize("kind", POLICY_OF)

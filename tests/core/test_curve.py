@@ -1,5 +1,6 @@
 """The delay curve: right-truncated counts, the prior, and the pointers that follow them."""
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,24 @@ def test_bins_tile_the_window(window: int) -> None:
         assert steps[0] <= steps[-1]
 
 
-def test_before_anything_is_seen_delays_are_uniform() -> None:
+def test_before_a_bin_is_covered_every_round_is_mature() -> None:
     state = lc.MaturedLinUCB(2, 100)._memory.state
-    for age in range(101):
-        assert maturity(state[0], age) == pytest.approx(age / 101, abs=1e-12)
+    assert [maturity(state[0], age) for age in range(101)] == [1.0] * 101
+
+
+@pytest.mark.parametrize(("window", "rounds"), [(100, 15), (100, 16), (100, 17), (100, 50), (5000, 300), (10**6, 300)])
+def test_before_anything_is_seen_delays_are_uniform_over_what_can_have_been(window: int, rounds: int) -> None:
+    """The fifth of fifty rounds stands for the oldest: older than it are four, a sixteenth."""
+    policy = lc.MaturedLinUCB(2, window)
+    for _ in range(rounds + 1):
+        policy.decide([[0.6, 0.6]])
+    edges = bin_edges(window)
+    oldest = rounds - -(-rounds // 16)
+    reach = edges[edges <= oldest].max()
+    assert oldest < window
+    ages, shares = policy.delay_curve  # type: ignore[misc]
+    np.testing.assert_array_equal(ages, edges)
+    np.testing.assert_allclose(shares, np.minimum(1.0, edges / reach), atol=1e-12)
 
 
 def played(mean: float, window: int, rounds: int) -> Any:
@@ -55,12 +70,25 @@ def test_the_curve_finds_the_law_inside_the_window(mean: float) -> None:
 
 
 def test_it_does_not_take_a_young_world_for_a_fast_one() -> None:
-    """After less than a window, fast conversions are all that can have been seen: that is not all there is.
+    """After less than a window, fast conversions are most of what has been seen: that is not most of what will be.
 
-    The naive share of what was seen by half the window is 1.
+    Of the delays below 169, which more than a sixteenth of the rounds are old enough for, 76 % are below 97; of those
+    seen it is 88 %.
     """
     state = played(100.0, 400, 200)._memory.state
-    assert maturity(state[0], 200) < 0.75
+    stay = 100 / 101
+    assert maturity(state[0], 97) == pytest.approx((1 - stay**97) / (1 - stay**169), abs=0.08)
+
+
+def test_a_trial_long_before_the_traffic_does_not_stretch_it() -> None:
+    """One decision, and four days later a hundred: nothing but the trial is older than minutes."""
+    policy = lc.MaturedLinUCB(2, timedelta(days=7))
+    policy.decide([[0.6, 0.6]], at=0.0)
+    for i in range(100):
+        policy.decide([[0.6, 0.6]], at=4 * 86_400.0 + i)
+    ages, shares = policy.delay_curve  # type: ignore[misc]
+    assert shares[np.searchsorted(ages, 100.0)] == 1.0
+    assert policy._memory.number("matured") > 50
 
 
 def test_the_curve_rises_from_0_to_1_whatever_comes() -> None:
@@ -70,7 +98,7 @@ def test_the_curve_rises_from_0_to_1_whatever_comes() -> None:
         for _ in range(int(rng.integers(0, 4))):
             policy.convert(t - int(rng.integers(0, 45)))
         curve = policy._memory.state["curve"][0]
-        assert curve[0] == 0.0
+        assert curve[0] == (t <= 2)
         assert curve[-1] == 1.0
         assert (np.diff(curve) >= 0).all()
 

@@ -68,24 +68,34 @@ def test_rounds_convert_independently(policy: Any) -> None:
     assert abs(np.corrcoef(chosen[:, 2], chosen[:, 6])[0, 1]) < 4.5 / np.sqrt(SWEEPS)
 
 
-def test_the_law_is_dirichlet(policy: Any) -> None:
-    state = policy._memory.state
+@pytest.mark.parametrize(("now", "covered"), [(7, 5), (13, WINDOW + 1)])
+def test_the_law_is_dirichlet_over_what_can_have_been_seen(policy: Any, now: int, covered: int) -> None:
+    """By round 2, the oldest but one: five rounds, or all of the window."""
+    state, ring = policy._memory.state, policy._memory.ring
     seen = np.zeros(BINS)
     seen[[0, 1, 5, 10]] = 7, 3, 1, 12
-    state["delays"] = seen
+    state["delays"], state["moment"] = seen, now
     laws = np.empty((SWEEPS, BINS))
     for i in range(SWEEPS):
-        redraw_law(state[0])
+        redraw_law(state[0], ring)
         laws[i] = np.diff(state["curve"][0])
     assert state["curve"][0, 0] == 0.0
     assert state["curve"][0, -1] == 1.0
     assert (laws >= 0).all()
-    alpha = seen + PRIOR_DELAYS * np.diff(bin_edges(WINDOW)) / (WINDOW + 1)
+    alpha = (seen + PRIOR_DELAYS * np.diff(bin_edges(WINDOW)) / covered)[:covered]
     total = alpha.sum()
     mean, variance = alpha / total, alpha * (total - alpha) / (total**2 * (total + 1))
-    np.testing.assert_allclose(laws.mean(axis=0), mean, atol=4.5 * np.sqrt(variance.max() / SWEEPS))
-    np.testing.assert_allclose(laws.var(axis=0), variance, rtol=0.1, atol=1e-6)
-    np.testing.assert_array_equal(laws[:, WINDOW + 1 :], 0.0)
+    np.testing.assert_allclose(laws[:, :covered].mean(axis=0), mean, atol=4.5 * np.sqrt(variance.max() / SWEEPS))
+    np.testing.assert_allclose(laws[:, :covered].var(axis=0), variance, rtol=0.1, atol=1e-6)
+    np.testing.assert_array_equal(laws[:, covered:], 0.0)
+
+
+def test_where_nothing_can_have_been_seen_no_more_is_to_come() -> None:
+    policy = lc.ImputedLinTS(2, 10**9, seed=0)
+    for _ in range(50):
+        policy.convert(policy.decide(np.eye(2)))
+        assert policy._memory.number("imputed_count") == 0.0
+    np.testing.assert_array_equal(policy._memory.array("curve"), 1.0)
 
 
 @pytest.mark.parametrize("window", [0, 1, 10, 31, 32, 1000])

@@ -8,6 +8,7 @@ import pytest
 from traces import EVERY_POLICY, make, unit_actions
 
 from latecomer.core.state import UNSTAMPED
+from latecomer.core.window import ACCEPTED
 from latecomer.errors import InputError
 from latecomer.policies import recorded
 from latecomer.policies.hollow import Hollow
@@ -17,7 +18,7 @@ SPANS = {"rounds": 7, "time": timedelta(minutes=7)}
 
 
 def history(policy: Any, *, in_time: bool) -> list[tuple[Any, ...]]:
-    """Decisions and conversions, with what a log would say of each."""
+    """Decisions and conversions, with what a log would say of each; in time, some are said to have come too early."""
     rng = np.random.default_rng(3)
     told: list[tuple[Any, ...]] = []
     now = 0
@@ -27,8 +28,9 @@ def history(policy: Any, *, in_time: bool) -> list[tuple[Any, ...]]:
         decision = policy.decide(actions, at=now / 1e6) if in_time else policy.decide(actions)
         told.append(("decision", decision.action, recorded.offer(policy, actions), now if in_time else UNSTAMPED))
         for round in rng.integers(1, t + 1, rng.integers(0, 3)).tolist():
-            policy.convert(round, 0.75, at=now / 1e6) if in_time else policy.convert(round, 0.75)
-            told.append(("conversion", round, now if in_time else UNSTAMPED))
+            came = now - int(rng.integers(0, 7)) * MINUTE
+            policy.convert(round, 0.75, at=came / 1e6) if in_time else policy.convert(round, 0.75)
+            told.append(("conversion", round, came if in_time else UNSTAMPED))
     return told
 
 
@@ -63,18 +65,34 @@ def test_a_replay_is_the_policy_that_decided(name: str, unit: str) -> None:
     assert (one.index, one.score) == (two.index, two.score)
 
 
+@pytest.mark.parametrize("unit", SPANS)
 @pytest.mark.parametrize("name", EVERY_POLICY)
-def test_a_policy_without_its_actions_is_whole_once_it_has_them(name: str) -> None:
-    live = make(name, 2, 7)
-    told = history(live, in_time=False)
-    actions = np.array([event[0] for kind, *event in told if kind == "decision"])
+def test_a_policy_without_its_actions_is_whole_once_it_has_them(name: str, unit: str) -> None:
+    live, in_time = make(name, 2, SPANS[unit]), unit == "time"
+    decisions = [event for kind, *event in history(live, in_time=in_time) if kind == "decision"]
+    actions, stamps = np.array([event[0] for event in decisions]), np.array([event[2] for event in decisions])
     hollow = Hollow.from_bytes(Hollow.of(live).to_bytes(), name="it")
     held = slice(hollow.oldest - 1, hollow.rounds)
-    again = hollow.filled(actions[held], np.arange(1, len(actions) + 1)[held])
+    again = hollow.filled(actions[held], (stamps if in_time else np.arange(1, len(actions) + 1))[held])
     sets = unit_actions(np.random.default_rng(5), 4, 2)
-    for _ in range(20):
-        one, two = live.decide(sets), again.decide(sets)
+    for i in range(20):
+        at = {"at": (stamps[-1] + i * MINUTE) / 1e6} if in_time else {}
+        one, two = live.decide(sets, **at), again.decide(sets, **at)
         assert (one.index, one.score) == (two.index, two.score)
+
+
+@pytest.mark.parametrize("name", ["MaturedLinTS", "ImputedLinTS"])
+def test_a_conversion_before_its_own_decision_counts_and_has_no_delay(name: str) -> None:
+    live, action, came = make(name, 2, SPANS["time"]), np.array([[0.6, 0.0]]), np.array([0, 4, 6]) * MINUTE
+    for at in (60, 300, 360):
+        live.decide(action, at=at)
+    verdicts, delays = recorded.credit(live, np.array([1, 2, 3]), np.ones(3), came)
+    assert verdicts.tolist() == [ACCEPTED] * 3
+    assert delays.tolist() == [-1, -1, 0]
+    np.testing.assert_allclose(live.B, [1.8, 0.0], rtol=1e-15)
+    live.decide(action, at=3600)  # all have closed
+    counts = live._memory.array("closed_delays" if name == "ImputedLinTS" else "within")
+    assert counts.tolist() == [1.0] + [0.0] * 31
 
 
 def test_offers_must_fit() -> None:

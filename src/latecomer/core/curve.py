@@ -6,6 +6,11 @@ reverse hazard q_j = P(D in bin j | D in bin j or below) is estimated by (prior 
 F_m(start of bin k) = Π_{j ≥ k} (1 − q_j) (Lynden-Bell; docs/notation.md). The prior is a uniform delay. F_m(m) = 1:
 what the window loses altogether cannot be known from inside it.
 
+Nor can what comes later than the bandit is old. Where a window is far longer than that, a prior over the whole of it
+would take every round for immature, and θ̂ would grow without bound. So maturity is measured against what can have
+been seen, F_m(k)/F_m(g): g is the age of the oldest round, but for a sixteenth of them (rounded up), lest a trial a
+day before the traffic decide. A bin that ends beyond g has neither data nor prior, q_j = 0.
+
 Every round passes the end of every bin once, so the counts follow by moving one pointer per bin through the ring.
 """
 
@@ -13,11 +18,13 @@ import numpy as np
 
 from latecomer.core.compile import kernel, outlined
 from latecomer.core.state import LANES, Extras, Ring, State
-from latecomer.core.window import slot_of
+from latecomer.core.window import is_delay_known, slot_of
 
 BINS = 32
 PRIOR = 4.0
 """What the prior of a bin weighs, in conversions."""
+OLDEST_SHARE = 16
+"""One round in so many may be older than the age that maturity is measured against."""
 
 
 def bin_edges(span: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
@@ -37,42 +44,51 @@ def curve_extras(span: int) -> Extras:
         "bin_heads": np.ones(BINS, np.int64),  # the oldest round that has not passed the end of bin j
         "below": np.zeros(BINS),  # n_j
         "within": np.zeros(BINS),  # d_j
-        "curve": edges / (span + 1.0),  # F̂_m before e_j
+        "curve": np.ones(BINS + 1),  # F̂_m before e_j
     }
 
 
 @kernel
+def reference_round(rounds: int) -> int:
+    """The round, of so many, against whose age maturity is measured; of one, the next."""
+    return (rounds + OLDEST_SHARE - 1) // OLDEST_SHARE + 1
+
+
+@kernel
 def _count_passing(state: State, ring: Ring, now: int) -> bool:
-    """Rounds whose age has come to cover a bin enter its counts; whether any did that converted."""
+    """Count the rounds whose age has come to cover a bin; return whether the curve is another for it."""
     moved = False
+    reference, last_reference = reference_round(state.rounds), reference_round(state.rounds - 1)
     for j in range(BINS):
         end = state.edges[j + 1]
-        head = state.bin_heads[j]
+        head = first = state.bin_heads[j]
         while head <= state.rounds:
             slot = slot_of(state, ring, head)
             block, lane = ring[slot // LANES], slot % LANES
             if now - block.stamp[lane] < end:
                 break
-            if block.credit[lane] >= 0.0 and block.arrival[lane] - block.stamp[lane] < end:
+            if is_delay_known(block, lane) and block.arrival[lane] - block.stamp[lane] < end:
                 moved = True
                 state.below[j] += 1.0
                 if block.arrival[lane] - block.stamp[lane] >= state.edges[j]:
                     state.within[j] += 1.0
             head += 1
         state.bin_heads[j] = head
+        moved = moved or (head > reference) != (first > last_reference)
     return moved
 
 
 @kernel
 def _redraw_curve(state: State) -> None:
-    """F̂_m at every edge, from the counts."""
+    """Compute F̂_m at every edge from the counts of the bins whose end the reference round has reached."""
     share = 1.0
     state.curve[BINS] = 1.0
     for step in range(BINS):
         j = BINS - 1 - step
-        start, end = state.edges[j], state.edges[j + 1]
-        uniform = (end - start) / end
-        share *= 1.0 - (PRIOR * uniform + state.within[j]) / (PRIOR + state.below[j])
+        if state.bin_heads[j] > reference_round(state.rounds):
+            start, end = state.edges[j], state.edges[j + 1]
+            uniform = (end - start) / end
+            share *= 1.0 - (PRIOR * uniform + state.within[j]) / (PRIOR + state.below[j])
         state.curve[j] = share
 
 
@@ -93,6 +109,6 @@ def bin_from(state: State, j: int, age: int) -> int:
 
 @kernel
 def maturity_in(state: State, j: int, age: int) -> float:
-    """F̂_m(age), the share of in-window conversions with a delay below an age of bin j; linear inside the bin."""
+    """F̂_m(age), of the conversions that can have been seen the share below an age of bin j; linear inside the bin."""
     part = (age - state.edges[j]) / (state.edges[j + 1] - state.edges[j])
     return float(state.curve[j] + part * (state.curve[j + 1] - state.curve[j]))

@@ -2,7 +2,8 @@
 
 Only open rounds that have not converted are latent. Given θ̃ and the law f of in-window delays, such a round of age g
 converts later with probability p(1 − F(g))/(1 − pF(g)), p = ⟨A_s, θ̃⟩; where it does, its delay has the law f beyond g;
-and given all delays, f is Dirichlet. Delays live in the bins of `core.curve`.
+and given all delays, f is Dirichlet. Delays live in the bins of `core.curve`, and f, as there, in those that the
+reference round's age covers.
 """
 
 import math
@@ -11,12 +12,12 @@ import numpy as np
 
 from latecomer.core.bits import gamma, uniform
 from latecomer.core.compile import kernel
-from latecomer.core.curve import BINS, bin_edges
+from latecomer.core.curve import BINS, bin_edges, reference_round
 from latecomer.core.state import LANES, Extras, Ring, State
-from latecomer.core.window import is_closed, slot_of
+from latecomer.core.window import is_closed, is_delay_known, slot_of
 
 PRIOR_DELAYS = 2.0
-"""Conversions that the prior of f weighs, spread evenly over the window."""
+"""Conversions that the prior of f weighs, spread evenly over the bins that f lives in."""
 
 
 def imputation_extras(dim: int, span: int, ridge: float) -> Extras:
@@ -24,7 +25,7 @@ def imputation_extras(dim: int, span: int, ridge: float) -> Extras:
     edges = bin_edges(span)
     return {
         "edges": edges,
-        "curve": edges / (span + 1.0),  # F before e_j, as sampled last
+        "curve": np.ones(BINS + 1),  # F before e_j, as sampled last
         "closed_delays": np.zeros(BINS),  # how many delays of closed rounds lay in each bin
         "delays": np.zeros(BINS),  # the same with open rounds', seen and imputed
         "imputed": np.zeros(dim),  # Σ A_s of the rounds that will convert, as imputed last
@@ -57,7 +58,7 @@ def keep_closing_delays(state: State, ring: Ring, now: int) -> None:
         block, lane = ring[slot // LANES], slot % LANES
         if not is_closed(state, block.stamp[lane], now):
             break
-        if block.credit[lane] >= 0.0:
+        if is_delay_known(block, lane):
             state.closed_delays[bin_of(state, block.arrival[lane] - block.stamp[lane])] += 1.0
 
 
@@ -75,7 +76,7 @@ def impute(state: State, ring: Ring) -> None:
         block, lane = ring[slot // LANES], slot % LANES
         if is_closed(state, block.stamp[lane], state.moment):
             continue
-        if block.credit[lane] >= 0.0:
+        if is_delay_known(block, lane):
             state.delays[bin_of(state, block.arrival[lane] - block.stamp[lane])] += 1.0
         elif math.isnan(block.credit[lane]):
             chance = 0.0
@@ -97,13 +98,30 @@ def impute(state: State, ring: Ring) -> None:
 
 
 @kernel
-def redraw_law(state: State) -> None:
-    """F ~ Dirichlet, given all delays."""
+def _covered_bins(state: State, ring: Ring) -> int:
+    """How many bins the reference round's age covers: all, once it has closed."""
+    reference = reference_round(state.rounds)
+    if reference < state.oldest:
+        return BINS
+    covered = 0
+    if reference <= state.rounds:
+        slot = slot_of(state, ring, reference)
+        age = state.moment - ring[slot // LANES].stamp[slot % LANES]
+        while covered < BINS and state.edges[covered + 1] <= age:
+            covered += 1
+    return covered
+
+
+@kernel
+def redraw_law(state: State, ring: Ring) -> None:
+    """F ~ Dirichlet, given all delays in the bins that it lives in; 1 beyond them."""
+    covered = _covered_bins(state, ring)
     total = 0.0
-    state.curve[0] = 0.0
-    for j in range(BINS):
-        share = (state.edges[j + 1] - state.edges[j]) / state.edges[BINS]
+    for j in range(covered):
+        state.curve[j] = total
+        share = (state.edges[j + 1] - state.edges[j]) / state.edges[covered]
         total += gamma(state, PRIOR_DELAYS * share + state.delays[j]) if share > 0.0 else 0.0
-        state.curve[j + 1] = total
-    for j in range(BINS + 1):
-        state.curve[j] = state.curve[j] / total if j < BINS else 1.0
+    for j in range(covered):
+        state.curve[j] /= total
+    for j in range(covered, BINS + 1):
+        state.curve[j] = 1.0

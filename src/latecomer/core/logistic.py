@@ -19,6 +19,9 @@ from latecomer.core.window import held, is_closed, slot_of
 LONGEST_STEP = 2.0
 """A step of Fisher scoring that is longer is cut: far from the optimum the quadratic misleads."""
 
+TINY = 1e-300
+"""No probability of silence is taken to be smaller: logits of hundreds make it 0, and 0/0 is no number."""
+
 
 def logistic_extras(dim: int, span: int, ridge: float) -> Extras:
     """What a policy keeps for it."""
@@ -90,11 +93,13 @@ def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
 def _add_open_round(state: State, ring: Ring, slot: int, matured: float) -> None:
     """The gradient (μ − Y − (1−Y)w)A with w = μ(1−F)/(1−Fμ), and Fisher's Fμ(1−μ)²/(1−Fμ)·AAᵀ."""
     block, lane = ring[slot // LANES], slot % LANES
-    chance = _mean(_logit(state, ring, slot))
-    expected = chance * (1.0 - matured) / (1.0 - matured * chance)
+    logit = _logit(state, ring, slot)
+    chance, refusal = _mean(logit), _mean(-logit)  # of both: 1 − μ would round to 0, and F may be 1
+    silence = max(refusal + chance * (1.0 - matured), TINY)  # 1 − Fμ
+    expected = chance * (1.0 - matured) / silence
     if not math.isnan(block.credit[lane]):
         expected = max(block.credit[lane], 0.0)  # a revoked conversion is none
-    information = matured * chance * (1.0 - chance) * (1.0 - chance) / (1.0 - matured * chance)
+    information = matured * chance * refusal * refusal / silence
     _add(state, ring, slot, expected - chance, state.descent)
     _add_square(state, ring, slot, information, state.gram)
 

@@ -37,8 +37,10 @@ def _move_levels(state: State, ring: Ring, now: int) -> None:
         wanted = (level + 0.5) / LEVELS
         while state.curve[j + 1] < wanted:
             j += 1
-        part = (wanted - state.curve[j]) / (state.curve[j + 1] - state.curve[j])
-        age = state.edges[j] + math.ceil(part * (state.edges[j + 1] - state.edges[j]))
+        age = 0  # before the first bin is covered everything is mature
+        if state.curve[j] < wanted:
+            part = (wanted - state.curve[j]) / (state.curve[j + 1] - state.curve[j])
+            age = state.edges[j] + math.ceil(part * (state.edges[j + 1] - state.edges[j]))
         head = state.level_heads[level]
         while head <= state.rounds:
             slot = slot_of(state, ring, head)

@@ -14,6 +14,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Ring = npt.NDArray[Any]
+Block = Any
+"""One record of a ring, as a compiled kernel sees it; `block_dtype` has its fields."""
 Cell = npt.NDArray[Any]
 """An array of one state record."""
 Extras = Mapping[str, npt.NDArray[Any]]
@@ -128,7 +130,7 @@ def block_dtype(dim: int) -> np.dtype[np.void]:
             ("norm", np.float64, (LANES,)),  # ‖A_s‖² in V_t⁻¹ (exact) or V_s⁻¹ (buffered)
             ("credit", np.float64, (LANES,)),  # the value credited, NaN while open, −1 once revoked
             ("stamp", np.int64, (LANES,)),  # of the decision
-            ("arrival", np.int64, (LANES,)),  # of the conversion, where there is one
+            ("arrival", np.int64, (LANES,)),  # of the conversion, where there is one and its time is known
         ],
         align=True,
     )

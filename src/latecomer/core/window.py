@@ -10,10 +10,13 @@ import math
 import numpy as np
 
 from latecomer.core.compile import brief, kernel
-from latecomer.core.state import LANES, Array, Cell, Integers, Ring, State, new_ring
+from latecomer.core.state import LANES, UNSTAMPED, Array, Block, Cell, Integers, Ring, State, new_ring
 
 OPEN = np.nan
 REVOKED = -1.0
+
+UNKNOWN_ARRIVAL = np.iinfo(np.int64).min
+"""The arrival of a conversion whose time lies before its own decision: it counts, and its delay is unknown."""
 
 ACCEPTED, DUPLICATE, LATE, UNKNOWN = 0, 1, 2, 3
 
@@ -124,8 +127,10 @@ def credit(cell: Cell, ring: Ring, round: int, value: float, now: int) -> int:
         slot = slot_of(state, ring, round)
         if not state.deferred:
             move_B(state, ring, slot, value)
-        ring[slot // LANES].credit[slot % LANES] = value
-        ring[slot // LANES].arrival[slot % LANES] = max(now, state.now)
+        block, lane = ring[slot // LANES], slot % LANES
+        block.credit[lane] = value
+        before_decision = now != UNSTAMPED and now < block.stamp[lane]
+        block.arrival[lane] = UNKNOWN_ARRIVAL if before_decision else max(now, state.now)
         state.pending -= 1
         state.credited += value
     return answer
@@ -154,21 +159,28 @@ def revoke(cell: Cell, ring: Ring, round: int, now: int) -> int:
 
 
 @kernel
-def delay_of(state: State, ring: Ring, round: int, now: int) -> int:
-    """How long after its decision a conversion of a held round comes."""
+def is_delay_known(block: Block, lane: int) -> bool:
+    """Whether a round has a conversion that stands, and came at a known time."""
+    return bool(block.credit[lane] >= 0.0 and block.arrival[lane] != UNKNOWN_ARRIVAL)
+
+
+@kernel
+def delay_of(state: State, ring: Ring, round: int) -> int:
+    """The delay of a conversion that a held round has, −1 where it is unknown."""
     slot = slot_of(state, ring, round)
-    return int(max(now, state.now) - ring[slot // LANES].stamp[slot % LANES])
+    block, lane = ring[slot // LANES], slot % LANES
+    return int(block.arrival[lane] - block.stamp[lane]) if is_delay_known(block, lane) else -1
 
 
 @kernel
 def credit_each(
     cell: Cell, ring: Ring, rounds: Integers, values: Array, stamps: Integers, answers: Integers, delays: Integers
 ) -> None:
-    """Conversion after conversion, each as `credit` would take it; delays of the accepted ones."""
+    """Conversion after conversion, each as `credit` would take it; delays of the accepted ones, −1 where unknown."""
     for i in range(rounds.shape[0]):
         answers[i] = credit(cell, ring, rounds[i], values[i], stamps[i])
         if answers[i] == ACCEPTED:
-            delays[i] = delay_of(cell[0], ring, rounds[i], stamps[i])
+            delays[i] = delay_of(cell[0], ring, rounds[i])
 
 
 @kernel

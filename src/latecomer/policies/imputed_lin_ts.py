@@ -27,7 +27,7 @@ def prepare(state: State, ring: Ring, draws: Array) -> None:
     dim = state.B.shape[0]
     reseed(state, float(draws[dim]))
     impute(state, ring)
-    redraw_law(state)
+    redraw_law(state, ring)
     for i in range(dim):
         state.imputed[i] += state.B[i]
     multiply(state.V_inv, state.imputed, state.theta_hat)

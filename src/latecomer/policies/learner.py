@@ -183,7 +183,8 @@ class Learner(Knowledge):
             What the conversion is worth, in [0, 1].
         at
             The time of arrival, where the window is a time, as in `decide`; NaT and NaN are refused. A time before the
-            latest decision's counts as that one's.
+            latest decision's counts as that one's. Of a time before the conversion's own decision the delay is
+            unknown, and the delay curve leaves it out.
         """
         if type(value) is not float or not 0.0 <= value <= 1.0:
             value = conversion_value("value", value)
@@ -207,9 +208,11 @@ class Learner(Knowledge):
         if self._in_rounds:
             self._refuse_time(at)
         stamp, now = self._clock_stamp() if at is None else parse_timestamp(at), self._now
-        if now - stamp > self._span and self._memory.verdict(round_, now) != ACCEPTED:
+        if now - stamp <= self._span:
+            return stamp  # as it is: the kernel tells a time before its own decision from one before the latest
+        if self._memory.verdict(round_, now) != ACCEPTED:
             return now  # an old message for a decision that is closed or converted: the verdict says so
-        return not_before(stamp, now, self._span)
+        return not_before(stamp, now, self._span)  # raises
 
     def _refuse_time(self, at: object) -> NoReturn:
         raise InputError(f"at is for windows in time, and this window is {self._span} rounds; got {at!r}: leave it out")

@@ -232,14 +232,14 @@ class Memory:
         self.state, self.ring, self.played = state, ring, state["played"][0]
 
     def _check_extras(self, state: npt.NDArray[Any]) -> None:
-        """What kernels walk by must lead nowhere else: pointers into the ring, edges, and a curve from 0 to 1."""
+        """Refuse what would lead kernels astray: pointers out of the ring, other edges, a curve not from 0 to 1."""
         for name in self._arguments["extras"]:
             values = state[name][0]
             if name.endswith("_heads") and not ((state["oldest"] <= values) & (values <= state["rounds"] + 1)).all():
                 raise ValueError(f"{name} points outside of its window")
             if name == "edges" and not np.array_equal(values, self.state[name][0]):
                 raise ValueError("its bins are not those of its window")
-            if name == "curve" and not (values[0] == 0 and values[-1] == 1 and (np.diff(values) >= 0).all()):
+            if name == "curve" and not (values[0] in (0, 1) and values[-1] == 1 and (np.diff(values) >= 0).all()):
                 raise ValueError("its delay curve does not rise from 0 to 1")
 
     def _fields(self) -> list[str]:

@@ -89,9 +89,9 @@ def record(learner: Learner, actions: Array, offers: Shorts, stamps: Integers) -
 
 
 def credit(learner: Learner, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
-    """Conversions, one after the other: verdicts by their numbers, and the delays of the accepted ones.
+    """Credit conversions, one after the other: verdicts by their numbers, and the delays of the accepted ones.
 
-    A stamp before the latest decision counts as that one's.
+    A stamp before the latest decision counts as that one's; the delay of one before its own decision is −1, unknown.
     """
     stamps = np.full(len(rounds), UNSTAMPED) if learner._in_rounds else stamps
     return learner._memory.credit_many(rounds, values, stamps)

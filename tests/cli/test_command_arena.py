@@ -1,15 +1,18 @@
 """`latecomer arena`: files that grow world by world, and what Ctrl-C leaves."""
 
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
 import latecomer as lc
+from latecomer.cli.arena import _show
 from latecomer.cli.main import app
 from latecomer.experiments import arena
 from latecomer.experiments.arena import UNDELAYED, Row
@@ -59,6 +62,35 @@ def test_every_world_and_the_same_seed_the_same_bytes(worlds: list[str], tmp_pat
         assert ended.stdout.endswith(f"wrote {out}/arena.csv, {out}/arena.png\n")
     assert pl.read_csv(tmp_path / "one" / "arena.csv")["world"].unique(maintain_order=True).to_list() == worlds
     assert (tmp_path / "one" / "arena.csv").read_bytes() == (tmp_path / "two" / "arena.csv").read_bytes()
+
+
+def test_the_table_is_readable_at_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every policy on one line, its name and figures whole, though the largest regrets have five digits."""
+    monkeypatch.setenv("COLUMNS", "80")
+    finals = {name: np.array([12345.0, 23457.0]) for name in (*arena.ENTRANTS, UNDELAYED)}
+    _show([arena.judged(small("heavy tail, m = 10000"), finals)])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    for name in finals:
+        (line,) = (line for line in lines if line.strip().startswith(f"{name} ") and "17901.0" in line)
+        assert line.split()[-7:] == ["17901.0", "5556.0", "22901.4", "1.00", "1.00", "1.00", "1.00"]
+
+
+def test_ratios_to_what_was_not_played_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    _show([arena.judged(small("first"), {"Greedy": np.array([1.0, 2.0]), UNDELAYED: np.array([2.0, 2.0])})])
+    shown = capsys.readouterr().out
+    assert "nan" not in shown
+    assert "of best" not in shown
+    assert "0.75" in shown
+
+
+def test_help_lists_the_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run("--help").stdout
+    assert re.findall(r'^ +"(.+?)"', shown, re.MULTILINE) == list(arena.rows())
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
@@ -124,8 +156,6 @@ def test_ctrl_c_keeps_the_worlds_that_are_done(tmp_path: Path) -> None:
 
 
 def test_every_option_is_documented() -> None:
-    import re
-
     page = (ROOT / "docs" / "command-line.md").read_text()
     section = page.split("## latecomer arena")[1].split("\n## ")[0] if "## latecomer arena" in page else ""
     options = set(re.findall(r"--[a-z]+", run("--help").stdout)) - {"--help"}

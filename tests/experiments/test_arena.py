@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import latecomer as lc
@@ -103,11 +104,35 @@ def test_without_a_reference_there_is_no_ratio() -> None:
     assert np.isnan(none["to_best_published"].to_numpy()).all()
 
 
-def test_a_picture_has_a_cell_for_each_pair() -> None:
-    made = arena_figure(judged(ROW, FINALS), runs=4)
+def test_a_picture_of_worlds_has_a_cell_for_each_pair() -> None:
+    other = Row("other", "contexts", WORLD, horizon=60, window=8)
+    made = arena_figure(pl.concat([judged(ROW, FINALS), judged(other, FINALS)]), runs=4)
     texts = [text.get_text() for text in made.axes[0].texts]
-    assert texts == ["0.50", "1.50", "1.00", "2.00", "0.25"]
-    assert "4 runs" in made.axes[0].get_title()
+    assert texts == ["0.50", "0.50", "1.50", "1.50", "1.00", "1.00", "2.00", "2.00", "0.25", "0.25"]
+    assert "the best published policy, 4 runs" in made.get_suptitle()
+
+
+def test_a_picture_without_published_policies_compares_with_no_delay() -> None:
+    other = Row("other", "contexts", WORLD, horizon=60, window=8)
+    finals = {name: FINALS[name] for name in (RECOMMENDED, UNDELAYED)}
+    made = arena_figure(pl.concat([judged(ROW, finals), judged(other, finals)]), runs=4)
+    assert [text.get_text() for text in made.axes[0].texts] == ["2.00", "2.00", "1.00", "1.00"]
+    assert "a learner without delay" in made.get_suptitle()
+
+
+def test_a_picture_of_one_world_has_a_bar_for_each_policy() -> None:
+    """The longest name is not cut off, nor is the title: everything lies inside of the picture."""
+    made = arena_figure(judged(ROW, FINALS), runs=4)
+    axes = made.axes[0]
+    assert len(axes.patches) == len(FINALS)
+    assert [label.get_text().split("   ")[0] for label in axes.get_yticklabels()][-1] == UNDELAYED  # least, on top
+    assert axes.get_title() == "small, 4 runs"
+    made.draw_without_rendering()
+    inside = made.bbox
+    for text in (axes.title, *axes.get_yticklabels()):
+        box = text.get_window_extent()
+        assert inside.x0 <= box.x0 <= box.x1 <= inside.x1
+        assert inside.y0 <= box.y0 <= box.y1 <= inside.y1
 
 
 @pytest.mark.parametrize(

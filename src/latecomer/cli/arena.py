@@ -1,5 +1,6 @@
 """`latecomer arena`: every policy in every world."""
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,15 +28,34 @@ def arena(
 ) -> None:
     """Play every policy in every world of the arena, and compare.
 
-    The worlds are the paper's six geometric panels, its heavy tail, fixed arms, low rates, many dimensions, a delay law
-    that drifts, arms that come and go, and rewards that are not linear. Regret is compared with the best published
-    policy's (OTFLinUCB and OTFLinTS, as stated and as released) and with a learner's without delay. --out receives
-    arena.csv (mean, standard error, 95th percentile and ratios of every policy in every world) and arena.png; both
-    grow world by world, and Ctrl-C keeps what is done.
+    Regret is compared with the best published policy's (OTFLinUCB and OTFLinTS, as stated and as released) and with a
+    learner's without delay. --out receives arena.csv (mean, standard error, 95th percentile and ratios of every policy
+    in every world) and arena.png; both grow world by world, and Ctrl-C keeps what is done.
+
+    \b
+    The worlds, for --world:
+      "B (100, 100)"             the paper's panels: (window, mean delay)
+      "B (500, 100)"
+      "B (100, 500)"
+      "U (100, 100)"
+      "U (500, 100)"
+      "U (100, 500)"
+      "heavy tail, m = 2000"     delays like Criteo's
+      "heavy tail, m = 10000"
+      "basis arms, .2 and .4"    the same arms in every round
+      "basis arms, .03 and .06"
+      "20 fixed random arms"
+      "low rates, 1 to 10 %"
+      "d = 30, K = 100"          many dimensions and actions
+      "delays that drift"
+      "arms that come and go"
+      "logistic rewards"         rewards that are not linear
+      "2 to 5 %, m = 500000"     windows far longer than the run
+      "U, m = 100000"
 
     \b
     Example:
-      latecomer arena --runs 20 --world "B (100, 100)" --world "basis arms, .2 and .4" --out arena
+      latecomer arena --runs 20 --world "B (100, 100)" --world "U (100, 100)"
     """  # noqa: D301 - \b keeps the lines below it as they are
     from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
     from latecomer.cli.folder import writable  # noqa: PLC0415
@@ -74,27 +94,44 @@ def _write(done: "list[pl.DataFrame]", folder: Path, *, runs: int) -> list[Path]
     return [folder / "arena.csv", folder / "arena.png"]
 
 
+_HEADINGS = {
+    "mean": "mean",
+    "standard_error": "± s.e.",
+    "p95": "95 %",
+    "to_best_published": "of best",
+    "p95_to_best_published": "95 %",
+    "to_uniform": "of\nuniform",
+    "to_undelayed": "of no\ndelay",
+}
+
+
 def _show(done: "list[pl.DataFrame]") -> None:
-    """A table for each world."""
+    """Print a table for each world that fits 80 columns; ratios to what was not played are left out."""
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
+    console = Console()
     for judged in done:
-        table = Table(title=judged["world"][0], title_justify="left")
-        table.add_column("policy", overflow="fold")
-        for heading in ("mean", "± s.e.", "95 %", "of best published", "95 %, of its", "of uniform", "of no delay"):
-            table.add_column(heading, justify="right")
-        columns = (
-            "mean",
-            "standard_error",
-            "p95",
-            "to_best_published",
-            "p95_to_best_published",
-            "to_uniform",
-            "to_undelayed",
-        )
-        for name, mean, error, tail, *ratios in judged.sort("mean").select("policy", *columns).iter_rows():
-            cells = (f"{mean:.1f}", f"{error:.1f}", f"{tail:.1f}", *(f"{ratio:.2f}" for ratio in ratios))
+        columns = [column for column in _HEADINGS if not judged[column].is_nan().all()]
+        best = judged["best_published"][0]
+        title = Text(judged["world"][0] + (f" (best published: {best})" if best else ""))
+        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0, show_edge=False)
+        table.add_column("policy", overflow="fold", vertical="bottom")
+        for column in columns:
+            table.add_column(_HEADINGS[column], justify="right", no_wrap=True, vertical="bottom")
+        for name, *numbers in judged.sort("mean").select("policy", *columns).iter_rows():
+            cells = (_figure(column, number) for column, number in zip(columns, numbers, strict=True))
             table.add_row(Text(name), *cells)
-        Console().print(table)
+        console.print(table)
+    if any(judged["best_published"][0] for judged in done):
+        console.print(
+            "of best: the mean over that of the best published policy; 95 % beside it: the same of 95th percentiles"
+        )
+
+
+def _figure(column: str, number: float) -> str:
+    if not isfinite(number):
+        return "–"
+    return f"{number:.2f}" if column.removeprefix("p95_").startswith("to_") else f"{number:.1f}"

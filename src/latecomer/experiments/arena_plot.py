@@ -1,31 +1,60 @@
-"""The arena as one picture: policies by worlds, the regret relative to the best published policy."""
+"""The arena as one picture: policies by worlds; or, of a single world, the regret of each policy."""
 
 import numpy as np
 import polars as pl
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
-from latecomer.experiments.plots import figure
+from latecomer.experiments.plots import COLOURS, figure
 
 
 def arena_figure(table: pl.DataFrame, *, runs: int) -> Figure:
-    """A cell is mean regret over that of the world's best published policy: below 1 is better, on a log scale."""
+    """Draw a table of judged worlds: bars for one world, a grid of ratios for several."""
+    return _bars(table, runs=runs) if table["world"].n_unique() == 1 else _grid(table, runs=runs)
+
+
+def _bars(table: pl.DataFrame, *, runs: int) -> Figure:
+    """Mean regret with its standard error, the least on top, and the 95th percentile as a tick."""
+    table = table.sort("mean", descending=True)
+    places = range(len(table))
+    means, tails = table["mean"].to_list(), table["p95"].to_list()
+    made, (axes,) = figure(width=7.0, height=1.5 + 0.27 * len(table))
+    axes.barh(places, means, xerr=table["standard_error"].to_list(), color=COLOURS[0], ecolor="black", height=0.7)
+    axes.plot(tails, places, "|", color=COLOURS[1], markersize=11, markeredgewidth=2, label="95th percentile")
+    named = zip(table["policy"].to_list(), means, strict=True)
+    axes.set_yticks(places, [f"{policy}   {mean:.1f}" for policy, mean in named], fontsize=8)
+    axes.set_axisbelow(True)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("regret at the horizon: mean ± standard error", fontsize=8)
+    axes.set_title(f"{table['world'][0]}, {runs} runs", fontsize=10)
+    axes.legend(fontsize=8, loc="upper right")
+    return made
+
+
+def _grid(table: pl.DataFrame, *, runs: int) -> Figure:
+    """A cell is mean regret over that of the world's best published policy: below 1 is better, on a log scale.
+
+    Where no published policy was played it is over that of the learner without delay.
+    """
+    column, reference = "to_best_published", "the best published policy"
+    if table[column].is_nan().all():
+        column, reference = "to_undelayed", "a learner without delay"
     worlds, policies = (table[name].unique(maintain_order=True).to_list() for name in ("world", "policy"))
     ratios = np.full((len(policies), len(worlds)), np.nan)
-    for world, policy, ratio in table.select("world", "policy", "to_best_published").iter_rows():
+    for world, policy, ratio in table.select("world", "policy", column).iter_rows():
         ratios[policies.index(policy), worlds.index(world)] = ratio
-    made, (axes,) = figure(width=2.6 + 0.72 * len(worlds), height=1.9 + 0.31 * len(policies))
+    width = max(7.0, 3.2 + 0.72 * len(worlds))
+    made, (axes,) = figure(width=width, height=2.2 + 0.31 * len(policies))
     axes.grid(visible=False)
     shown = np.log2(np.clip(ratios, 1 / 16, 16))
     image = axes.imshow(shown, cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -4.0, 4.0), aspect="auto")
     for (i, j), ratio in np.ndenumerate(ratios):
-        ink = "white" if abs(shown[i, j]) > 2.6 else "black"
-        axes.text(
-            j, i, f"{ratio:.2f}" if ratio < 9.95 else f"{ratio:.0f}", ha="center", va="center", fontsize=7, color=ink
-        )
+        if np.isfinite(ratio):
+            ink = "white" if abs(shown[i, j]) > 2.6 else "black"
+            axes.text(j, i, f"{ratio:.{2 if ratio < 9.95 else 0}f}", ha="center", va="center", fontsize=7, color=ink)
     axes.set_xticks(range(len(worlds)), worlds, rotation=38, ha="right", rotation_mode="anchor", fontsize=8)
     axes.set_yticks(range(len(policies)), policies, fontsize=8)
-    axes.set_title(f"Mean regret relative to the best published policy, {runs} runs", fontsize=10)
-    bar = made.colorbar(image, ax=axes, fraction=0.02, pad=0.01)
-    bar.set_ticks([-4, -2, 0, 2, 4], labels=["1/16", "1/4", "1", "4", "16"])
+    made.suptitle(f"Mean regret relative to {reference}, {runs} runs", fontsize=10)
+    bar = made.colorbar(image, ax=axes, fraction=0.35 / width, pad=0.1 / width)
+    bar.set_ticks([-4, -2, 0, 2, 4], labels=["1/16", "1/4", "1", "4", "16"], fontsize=8)
     return made

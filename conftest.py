@@ -43,10 +43,11 @@ def _leave_it(namespace: dict[str, Any]) -> None:
 
 @pytest.fixture
 def signals_that_arrive() -> Iterator[None]:
-    """A shell's background job ignores SIGINT, and so would its children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """A shell's background job ignores SIGINT, one under `nohup` SIGHUP, and so would their children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, before[0])
+    signal.signal(signal.SIGHUP, before[1])
 
 
 # Every Python snippet of README and docs is executed.

@@ -55,8 +55,9 @@ def test_probes_and_numbers(tmp_path: Path) -> None:
         assert seen["latecomer_commit_events_sum", ""] >= 16
         assert seen["latecomer_commit_bytes_total", ""] > 10 * 2 * 8
         route = "method=POST,route=/v1/bandits/{name}/decisions"
-        assert seen["latecomer_request_seconds_count", route] == 11
-        assert 0 < seen["latecomer_request_seconds_sum", route] < 60
+        assert seen["latecomer_request_seconds_count", f"{route},status=201"] == 10
+        assert seen["latecomer_request_seconds_count", f"{route},status=400"] == 1
+        assert 0 < seen["latecomer_request_seconds_sum", f"{route},status=201"] < 60
         assert seen["latecomer_refused_requests_total", "code=invalid"] == 1
         assert seen["latecomer_store_failing", ""] == 0
 
@@ -82,6 +83,7 @@ def test_routes_that_nobody_has_do_not_fill_the_numbers(tmp_path: Path) -> None:
             server.http.request(f"MADE{i}", "/v1/bandits")
         routes = {labels for name, labels in numbers(server) if name == "latecomer_request_seconds_count"}
         assert len(routes) < 5
+        assert "method=other,route=other,status=404" in routes
 
 
 def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
@@ -219,10 +221,10 @@ def test_a_host_is_an_address(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert ended.returncode == 2
-    assert ended.stderr == "host must be an IP address, such as 127.0.0.1; got 'localhost'\n"
+    assert json.loads(ended.stderr)["error"] == "host must be an IP address, such as 127.0.0.1; got 'localhost'"
 
 
-@pytest.mark.parametrize("package", ["granian", "litestar", "structlog", "prometheus_client", "apsw", "uvloop"])
+@pytest.mark.parametrize("package", ["httptools", "litestar", "structlog", "prometheus_client", "apsw", "uvloop"])
 def test_a_missing_package_is_named_with_its_remedy(package: str, tmp_path: Path) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; from latecomer.cli.main import app; app()"
     ended = subprocess.run(  # noqa: S603

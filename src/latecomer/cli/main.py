@@ -8,16 +8,14 @@ from typer.core import TyperGroup
 from latecomer import __version__
 from latecomer.cli.arena import arena
 from latecomer.cli.backup import backup
+from latecomer.cli.codes import INTERRUPTED, code_of
 from latecomer.cli.keys import app as keys
 from latecomer.cli.log import app as log
 from latecomer.cli.reproduce import reproduce
 from latecomer.cli.serve import serve
 from latecomer.cli.simulate import simulate
 from latecomer.cli.window import window
-from latecomer.errors import InputError, LatecomerError
-
-USAGE, FAILURE, INTERRUPTED = 2, 1, 130
-"""Exit codes, as shells have them."""
+from latecomer.errors import LatecomerError
 
 
 class Verbs(TyperGroup):
@@ -29,7 +27,7 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
         except LatecomerError as error:
             typer.echo(str(error), err=True)
-            raise typer.Exit(USAGE if isinstance(error, InputError) else FAILURE) from None
+            raise typer.Exit(code_of(error)) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None

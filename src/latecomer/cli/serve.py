@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.cli.codes import code_of
 from latecomer.errors import LatecomerError
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP, every answer durable before it leaves.
 
-    One process, one file. SIGTERM and Ctrl-C stop it cleanly. Every setting can also stand in the file of --config or
-    in the environment, as LATECOMER_PORT and so on; docs/service.md has the table.
+    One process, one file. SIGTERM, SIGHUP and Ctrl-C stop it cleanly. Every setting can also stand in the file of
+    --config or in the environment, as LATECOMER_PORT and so on; docs/service.md has the table.
 
     \b
     Example:
@@ -58,13 +59,18 @@ def serve(
 
     given = {"store": store, "host": host, "port": port, "keys": keys, "log_level": log_level}
     given |= {"require_keys": require_keys, "create": create}
-    chosen = settings(config, given=given)
-    log = start_log(chosen.log_level)
-    for variable, value in injected().items():
-        remedy = "set it to a port, give --port, or set enableServiceLinks: false"
-        log.warning("a variable that Kubernetes has set is ignored", variable=variable, value=value, remedy=remedy)
-    with asyncio.Runner(loop_factory=loop) as runner:
-        runner.run(run(chosen, log))
+    log = start_log("info")
+    try:
+        chosen = settings(config, given=given)
+        log = start_log(chosen.log_level)
+        for variable, value in injected().items():
+            remedy = "set it to a port, give --port, or set enableServiceLinks: false"
+            log.warning("a variable that Kubernetes has set is ignored", variable=variable, value=value, remedy=remedy)
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(run(chosen, log))
+    except LatecomerError as error:  # where logs are JSON, so is the last word
+        log.critical("failed", error=str(error))
+        raise typer.Exit(code_of(error)) from None
 
 
 def _loop() -> "Callable[[], asyncio.AbstractEventLoop] | None":

@@ -34,8 +34,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_dim: Count = 1024
     max_bandits: Count = 100
     max_connections: Count = 1024
+    max_connections_per_address: Count = 512
     header_timeout: Seconds = 10.0
     body_timeout: Seconds = 10.0
+    write_timeout: Seconds = 10.0
     drain_timeout: Seconds = 6.0
     snapshot_every: Count = 100_000
     retention: str = ""

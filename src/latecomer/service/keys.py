@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import math
 import os
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from latecomer.service.private_files import create_private, name_temporary
 Scope = Literal["decide", "convert", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("decide", "convert", "read", "admin")
 EVERY_BANDIT = "*"
+KEY = re.compile(r"lc_(?P<id>[0-9a-f]{12})_")
+"""The beginning of what looks like a key of ours."""
 FRESH = 0.01
 """Seconds for which a look at the file holds."""
 

@@ -31,7 +31,7 @@ class Metrics:
         self._seconds = Histogram(
             "latecomer_request_seconds",
             "Time from a request's headers to its answer.",
-            ["method", "route"],
+            ["method", "route", "status"],
             buckets=_SECONDS,
             registry=self._registry,
         )
@@ -51,7 +51,7 @@ class Metrics:
             "latecomer_commit_events", "Events in a commit.", buckets=_EVENTS, registry=self._registry
         )
         self._commit_bytes = Counter("latecomer_commit_bytes", "Bytes committed.", registry=self._registry)
-        self._routes: dict[tuple[str, str], Histogram] = {}
+        self._routes: dict[tuple[str, str, int], Histogram] = {}
         self._registry.register(_DeskNumbers(desk))
 
     def committed(self, events: int, size: int, seconds: float) -> None:
@@ -60,16 +60,14 @@ class Metrics:
         self._commit_events.observe(events)
         self._commit_bytes.inc(size)
 
-    def answered(self, method: str, route: str, seconds: float) -> None:
-        """A request has been answered."""
-        found = self._routes.get((method, route))
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """A request has been answered. Methods and routes that are made up share one name: they may be endless."""
+        found = self._routes.get((method, route, status))
         if found is None:
-            labels = (
-                (method, route) if route and method in _METHODS else ("other", "other")
-            )  # not as many as are made up
-            found = self._seconds.labels(*labels)
-            if labels == (method, route):
-                self._routes[labels] = found
+            if route and method in _METHODS:
+                found = self._routes[method, route, status] = self._seconds.labels(method, route, status)
+            else:
+                found = self._seconds.labels("other", "other", status)
         found.observe(seconds)
 
     def refused(self, code: str) -> None:

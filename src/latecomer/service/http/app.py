@@ -15,6 +15,7 @@ from latecomer.service.http import bandits, conversions, decisions, probes
 from latecomer.service.http.contract import OPERATIONS
 from latecomer.service.http.direct import Respond, Shortcuts, send_answer
 from latecomer.service.http.errors import CODES, Refusal, encoded, field_of
+from latecomer.service.http.limited_log import LimitedLog
 from latecomer.service.http.reception import Reception
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -50,38 +51,57 @@ class Gate:
         metrics.in_flight += 1
         self._under_way.add(task)
         if scope["method"] == "HEAD":
-            scope["method"] = "GET"  # what Granian leaves out is the body alone
-        start = perf_counter()
+            scope["method"] = "GET"  # the connection leaves the body out
+        start, status = perf_counter(), 500
         try:
             shortcut = self._shortcuts.find(scope)
             if shortcut is None:
-                await self._app(scope, receive, send)
+                status = await self._answer_framed(scope, receive, send)
             else:
-                await self._answer(shortcut, scope, receive, send)
+                status = await self._answer(shortcut, scope, receive, send)
         except CancelledError:  # by `cut_off`
-            await self._refuse(scope, send, Refusal(503, "the server is stopping: ask again, with the same request id"))
+            refusal = Refusal(503, "the server is stopping: ask again, with the same request id")
+            status = await self._refuse(scope, send, refusal)
         finally:
             metrics.in_flight -= 1
             self._under_way.discard(task)
-            metrics.answered(scope["method"], scope.get("path_template", ""), perf_counter() - start)
+            metrics.answered(scope["method"], scope.get("path_template", ""), status, perf_counter() - start)
 
     def cut_off(self) -> None:
         """Whoever is still waiting for an answer is told to ask again."""
         for task in self._under_way:
             task.cancel()
 
-    async def _answer(self, shortcut: tuple[str, str, Respond], scope: Any, receive: Any, send: Any) -> None:
+    def close(self) -> None:
+        """Say in the log what it has kept to itself."""
+        self._explainer.audit.sum_up()
+
+    async def _answer_framed(self, scope: Any, receive: Any, send: Any) -> int:
+        """Leave it to the framework; the status is what it sends."""
+        status = 500
+
+        async def noting(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        await self._app(scope, receive, noting)
+        return status
+
+    async def _answer(self, shortcut: tuple[str, str, Respond], scope: Any, receive: Any, send: Any) -> int:
         scope["path_template"], name, respond = shortcut
         try:
             status, body = await respond(scope, receive, name)
         except Exception as error:  # noqa: BLE001 - what went wrong is an answer too
-            await self._refuse(scope, send, error)
-        else:
-            await send_answer(send, status, body)
+            return await self._refuse(scope, send, error)
+        await send_answer(send, status, body)
+        return status
 
-    async def _refuse(self, scope: Any, send: Any, error: Exception) -> None:
+    async def _refuse(self, scope: Any, send: Any, error: Exception) -> int:
         status, body, headers = self._explainer.explained(scope, error)
         await send_answer(send, status, body, headers)
+        return status
 
 
 def _options(path: str) -> HTTPRouteHandler:
@@ -109,6 +129,7 @@ class _Explainer:
 
     def __init__(self, reception: Reception) -> None:
         self._reception = reception
+        self.audit = LimitedLog(reception.log)
 
     def __call__(self, request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
         """For the framework."""
@@ -119,6 +140,15 @@ class _Explainer:
         """The status, the body and the headers."""
         refusal, headers = self._refusal(scope, error)
         self._reception.metrics.refused(CODES[refusal.status])
+        if refusal.status in (401, 403):
+            self.audit.warn(
+                "request refused",
+                status=refusal.status,
+                key=refusal.key,
+                method=scope["method"],
+                route=scope.get("path_template"),
+                address=scope["client"][0],
+            )
         if refusal.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         elif refusal.status == 503:

@@ -14,6 +14,7 @@ from latecomer.service.http.aside import aside
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.query import asked
 from latecomer.service.http.reception import Reception, answer
+from latecomer.service.keys import Key
 from latecomer.service.messages import Info, Spec
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
     @put("/v1/bandits/{name:str}")
     async def create(request: Request[Any, Any, Any]) -> ASGIResponse:
         name = request.path_params["name"]
-        door.admit(request.scope, "admin", name)
+        key = door.admit(request.scope, "admin", name)
         spec = await reception.json(request.scope, request.receive, specs)
         if spec.dim > limits.max_dim:
             raise invalid(f"dim must be at most {limits.max_dim} (the setting max_dim); got {spec.dim}", "dim")
@@ -47,7 +48,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
                     raise invalid(f"there may be at most {limits.max_bandits} bandits (the setting max_bandits)")
                 info, created = await aside(desk.create, name, spec)  # it compiles, and others go on meanwhile
         if created:
-            reception.log.info("bandit created", bandit=name, dim=spec.dim, policy=spec.policy)
+            reception.log.info("bandit created", bandit=name, dim=spec.dim, policy=spec.policy, key=_id(key))
         return answer(info, 201 if created else 200)
 
     @get("/v1/bandits")
@@ -71,7 +72,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
     @delete("/v1/bandits/{name:str}", status_code=200)
     async def remove(request: Request[Any, Any, Any]) -> ASGIResponse:
         name = request.path_params["name"]
-        door.admit(request.scope, "admin", name)
+        key = door.admit(request.scope, "admin", name)
         try:
             info = desk.describe(name)
         except UnknownBanditError:
@@ -80,7 +81,7 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
         if asked(request.scope, "confirm") != name:
             raise invalid("confirm must repeat the bandit's name: all that it has learnt is deleted with it", "confirm")
         await asyncio.to_thread(desk.delete, name)
-        reception.log.info("bandit deleted", bandit=name)
+        reception.log.info("bandit deleted", bandit=name, key=_id(key))
         return answer(info)
 
     return [create, every, one, stats, remove]
@@ -88,3 +89,8 @@ def routes(reception: Reception) -> list[HTTPRouteHandler]:
 
 def _names(desk: "Desk") -> set[str]:
     return {info.name for info in desk.bandits()}
+
+
+def _id(key: Key | None) -> str | None:
+    """Whose doing it is, for the log."""
+    return None if key is None else key.id

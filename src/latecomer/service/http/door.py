@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from latecomer.errors import FileError, StoreError
 from latecomer.service.http.errors import Refusal
-from latecomer.service.keys import EVERY_BANDIT, Key, KeyFile, Scope
+from latecomer.service.keys import EVERY_BANDIT, KEY, Key, KeyFile, Scope
 from latecomer.service.logs import Log
 
 if TYPE_CHECKING:
@@ -92,21 +92,30 @@ class Door:
             _refuse_strangers(scope)
             return None
         try:
-            key = self._shown(scope)
+            shown = _shown(scope)
+            key = self._keys.find(shown)
         except FileError:  # it was changed this very moment; the next look says why
             raise _unchecked() from None
         if key is None:
-            raise Refusal(401, "a valid key is needed: send it as `Authorization: Bearer KEY`")
+            claimed = KEY.match(shown)
+            raise Refusal(
+                401,
+                "a valid key is needed: send it as `Authorization: Bearer KEY`",
+                key=claimed["id"] if claimed else None,
+            )
         if not key.allows(wanted, key.bandits[0] if bandit is None else bandit):
-            raise Refusal(403, f"this key may not do that: it takes the scope {wanted!r} for this bandit")
+            message = f"this key may not do that: it takes the scope {wanted!r} for this bandit"
+            raise Refusal(403, message, key=key.id)
         return key
 
-    def _shown(self, scope: Any) -> Key | None:
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                text: str = value.decode("latin-1")
-                return self._keys.find(text[len(_BEARER) :].strip()) if text[:7].lower() == _BEARER else None
-        return None
+
+def _shown(scope: Any) -> str:
+    """The key of the Authorization header, or nothing."""
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            text: str = value.decode("latin-1")
+            return text[len(_BEARER) :].strip() if text[:7].lower() == _BEARER else ""
+    return ""
 
 
 def _unchecked() -> Refusal:

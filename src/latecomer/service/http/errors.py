@@ -17,6 +17,7 @@ CODES = {
     409: "conflict",
     413: "too_large",
     415: "unsupported_media_type",
+    431: "headers_too_large",
     500: "internal",
     503: "unavailable",
 }
@@ -40,11 +41,11 @@ class ErrorBody(Struct, frozen=True):
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
-    """A request that is answered with an error."""
+    """A request that is answered with an error. `key` is the id of the key that was shown, for the log alone."""
 
-    def __init__(self, status: int, message: str, *, field: str | None = None) -> None:
+    def __init__(self, status: int, message: str, *, field: str | None = None, key: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.message, self.field = status, message, field
+        self.status, self.message, self.field, self.key = status, message, field, key
 
 
 def invalid(message: str, field: str | None = None) -> Refusal:

@@ -21,6 +21,7 @@ _WHY = {
     409: "The name or the request id is taken by something else.",
     413: "The body is too large.",
     415: "Not a kind of body that is taken here.",
+    431: "The head of the request is too large.",
     500: "A fault of the server.",
     503: "The store cannot be written just now; nothing acknowledged is lost.",
 }

@@ -1,24 +1,21 @@
-"""From settings to a running server, and back: Granian on this process's own loop, which alone owns the desk."""
+"""From settings to a running server, and back, on this process's own loop, which alone owns the desk."""
 
 import asyncio
 import ipaddress
+import resource
 import signal
-import socket
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from granian.constants import HTTPModes, Interfaces
-from granian.http import HTTP1Settings
-from granian.server.embed import Server
-
-from latecomer.errors import InputError, LatecomerError, StoreError
+from latecomer.errors import InputError, StoreError
 from latecomer.service.config import Settings
 from latecomer.service.desk import Desk
 from latecomer.service.http.app import Gate
 from latecomer.service.http.bodies import Intake
 from latecomer.service.http.direct import Respond
 from latecomer.service.http.door import open_door
+from latecomer.service.http.listener import Listener, bind_listener
 from latecomer.service.http.reception import Reception
 from latecomer.service.keys import KeyFile
 from latecomer.service.logs import Log
@@ -29,6 +26,8 @@ _FAREWELL = 1.0
 """Seconds for the answers of those who are cut off."""
 _CLOCK_TOLERANCE = 60.0
 """Seconds that the store's time may differ from the machine's without a word."""
+_OTHER_FILES = 64
+"""Files beside the connections: the store, its copies, the loop's own."""
 Extra = Callable[[Reception], Mapping[str, Respond]]
 """Responders that only a benchmark adds."""
 
@@ -39,7 +38,7 @@ def no_extra(reception: Reception) -> Mapping[str, Respond]:
 
 
 async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> None:
-    """Open the store, answer until SIGTERM or SIGINT, answer what is under way, and close the store."""
+    """Open the store, answer until SIGTERM, SIGINT or SIGHUP, answer what is under way, and close the store."""
     keys = KeyFile(settings.keys_file)
     alone = is_loopback(settings.host)
     required = settings.require_keys or not alone
@@ -50,14 +49,15 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
             f"{rule} as long as there are no keys; got {given!r}: "
             f"make one with `latecomer keys add --scope admin --keys {settings.keys_file}`"
         )
-    port = free_port(settings.host, settings.port)
-    desk = Desk.open(
-        settings.store,
-        snapshot_every=settings.snapshot_every,
-        retention=settings.retention or None,
-        create=settings.create,
-    )
-    try:
+    with (
+        bind_listener(settings.host, settings.port) as bound,  # before the store: a second server leaves that alone
+        Desk.open(
+            settings.store,
+            snapshot_every=settings.snapshot_every,
+            retention=settings.retention or None,
+            create=settings.create,
+        ) as desk,
+    ):
         metrics, told = Metrics(desk), asyncio.Event()
         end = partial(asyncio.get_running_loop().call_soon_threadsafe, told.set)
         desk.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log), on_death=end)
@@ -73,23 +73,27 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
         for path in filter(is_open_to_others, (Path(settings.store), settings.keys_file)):
             log.warning("a file can be read by others than its owner: chmod 600", path=str(path))
         gate = Gate(reception, more=extra(reception))
-        server = _granian(gate, settings, port)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        _raise_file_limit(settings.max_connections + _OTHER_FILES)
+        listener = Listener(bound, settings, gate, log, refused=metrics.refused)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` means it
+                asyncio.get_running_loop().add_signal_handler(number, told.set)
+        listener.start()
         log.info(
             "serving",
             host=settings.host,
-            port=port,
+            port=listener.address[1],
             store=settings.store,
             retention=desk.retention,
             keys=keys.keys() is not None,
         )
         watching = asyncio.create_task(reception.door.watch())
-        await _until(told, server, gate, log, settings.drain_timeout)
+        await told.wait()
+        log.info("draining")
+        await _drain(listener, gate, log, settings.drain_timeout)
         watching.cancel()
-    finally:
+        gate.close()
         fault = desk.fault
-        desk.close()
     log.info("stopped")
     if fault:
         raise StoreError(f"the server ends, and should be started again: {fault}")
@@ -114,36 +118,25 @@ def _say_trouble(log: Log, failure: str | None) -> None:
         log.error("the store cannot be written", why=failure)
 
 
-async def _until(told: asyncio.Event, server: Server, gate: Gate, log: Log, patience: float) -> None:
-    """Answer until told to stop; then take nothing new, and wait for the answers under way, but not for ever."""
-    serving, stopping = asyncio.create_task(server.serve()), asyncio.create_task(told.wait())
-    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    if serving.done():
-        serving.result()
-        raise LatecomerError("the HTTP server ended by itself: look at what it said on standard error")
-    log.info("draining")
-    server.stop()  # type: ignore[no-untyped-call]
-    _, unanswered = await asyncio.wait({serving}, timeout=patience)
+async def _drain(listener: Listener, gate: Gate, log: Log, patience: float) -> None:
+    """Take nothing new, and wait for the answers under way, but not for ever."""
+    closing = asyncio.create_task(listener.close())
+    _, unanswered = await asyncio.wait({closing}, timeout=patience)
     if unanswered:
         log.warning("some requests did not end in time", seconds=patience)
         gate.cut_off()
-        await asyncio.wait({serving}, timeout=_FAREWELL)
-    await asyncio.sleep(0.1)  # Granian's own thread still takes its leave, and needs the interpreter for it
+        _, unsent = await asyncio.wait({closing}, timeout=_FAREWELL)
+        if unsent:
+            listener.abort()
+            await closing
 
 
-def _granian(app: Gate, settings: Settings, port: int) -> Server:
-    return Server(
-        app,
-        address=settings.host,
-        port=port,
-        interface=Interfaces.ASGINL,
-        http=HTTPModes.http1,
-        websockets=False,
-        backlog=settings.max_connections,
-        backpressure=settings.max_connections,
-        http1_settings=HTTP1Settings(header_read_timeout=round(settings.header_timeout * 1000), max_buffer_size=65536),
-        log_enabled=False,  # ours says what it would
-    )
+def _raise_file_limit(wanted: int) -> None:
+    """Let the process have as many files open as there may be connections, as far as that is its own to say."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def is_loopback(host: str) -> bool:
@@ -152,15 +145,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         raise InputError(f"host must be an IP address, such as 127.0.0.1; got {host!r}") from None
-
-
-def free_port(host: str, port: int) -> int:
-    """The port, once it is known that nobody has it; 0 finds one. Granian itself would share a port silently."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-            return int(probe.getsockname()[1])
-    except OSError as error:
-        raise InputError(f"{host} port {port} cannot be bound: {error.strerror}; choose another") from None

@@ -1,0 +1,280 @@
+"""A connection: bytes to requests by llhttp, one answer after the other, and an end to whoever does not read it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from latecomer.service.http.errors import Refusal, encoded
+from latecomer.service.http.exchange import Exchange, Headers
+
+if TYPE_CHECKING:
+    from latecomer.service.http.listener import Listener
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+_LONGEST_HEAD = 1 << 16
+_PIECE = 1 << 13
+"""Bytes that are parsed at once. Requests that were sent without waiting for answers are parsed so much ahead."""
+_JSON: Headers = [(b"content-type", b"application/json")]
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection, from when it is accepted until it is closed."""
+
+    def __init__(self, listener: "Listener", app: App, client: tuple[str, int]) -> None:
+        self._listener, self._app = listener, app
+        self.client, self.here = client, listener.address
+        self._loop = asyncio.get_running_loop()
+        self._parser = HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._exchange: Exchange | None = None
+        """The one that is being answered."""
+        self._parsed: Exchange | None = None
+        """The one whose body is arriving."""
+        self._ahead: deque[Exchange] = deque()
+        self._unparsed = b""
+        self._target, self._headers = b"", Headers()
+        self._unsettled = 0
+        """Bytes since the last thing that was whole: a head, a part of a body, a request."""
+        self._deaf = False
+        """What else arrives is not looked at."""
+        self._eof = False
+        """Nothing else arrives."""
+        self._refusal: Refusal | None = None
+        self._writable, self._ended = True, False
+        self._task: asyncio.Task[None] | None = None
+        self._paused = False
+
+    # ---- the transport ----
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=0)  # so that `pause_writing` says that something is not sent
+        self._listener.add(self)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """End: whoever waits for a body is told."""
+        self._ended = self._deaf = True
+        self._transport = None
+        del self._parser  # which holds this connection
+        self._listener.remove(self)
+        for exchange in (self._exchange, self._parsed):
+            if exchange is not None:
+                exchange.broken = True
+                exchange.wake()
+
+    def eof_received(self) -> bool:
+        """Answer what has arrived whole, though nothing else will come."""
+        self._eof = True
+        if self._parsed is not None:
+            self._parsed.broken = True
+            self._parsed.wake()
+        return not self._ended and (self._exchange is not None or bool(self._ahead) or bool(self._unparsed))
+
+    def pause_writing(self) -> None:
+        """The client does not read: what could not be sent waits, though not for long."""
+        self._writable = False
+        self._listener.await_close(self)
+
+    def resume_writing(self) -> None:
+        """Everything is sent."""
+        self._writable = True
+        if not self._ended:
+            self._listener.forgive(self)
+            if self._exchange is None:
+                self._go_on()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse it, unless an earlier request is yet to be answered."""
+        if self._deaf:
+            return
+        if self._unparsed or self._is_ahead:
+            self._unparsed += data
+            self.pause_reading()
+        elif len(data) <= _PIECE:
+            self._parse(data)
+        else:
+            self._feed(data)
+
+    @property
+    def _is_ahead(self) -> bool:
+        """What comes now belongs to a request whose turn has not come: the one before is yet to be answered or sent."""
+        return self._parsed is None if self._exchange is not None else not self._writable
+
+    def _feed(self, data: bytes) -> None:
+        for start in range(0, len(data), _PIECE):
+            if self._is_ahead:
+                self._unparsed = data[start:]
+                self.pause_reading()
+                return
+            self._parse(data[start : start + _PIECE])
+            if self._deaf:
+                return
+
+    def _parse(self, piece: bytes) -> None:
+        self._unsettled += len(piece)
+        try:
+            self._parser.feed_data(piece)
+        except HttpParserUpgrade:  # to what we do not speak: that request is answered as it is, and is the last
+            self._deaf = True
+        except HttpParserError as error:
+            self._refuse(Refusal(400, f"the request must be HTTP/1.1: {error}"))
+        else:
+            if self._unsettled > _LONGEST_HEAD:
+                self._refuse(Refusal(431, f"the head of a request must have at most {_LONGEST_HEAD} bytes"))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer what came before, then this; nothing else is read."""
+        self._deaf, self._refusal = True, refusal
+        if self._parsed is not None:
+            self._parsed.broken = True
+            self._parsed.wake()
+        elif self._exchange is None:
+            self._go_on()
+
+    # ---- the parser ----
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._target, self._headers = b"", []
+
+    def on_url(self, part: bytes) -> None:
+        """A part of its target."""
+        self._target = self._target + part if self._target else part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; what comes after a body is none."""
+        if self._parsed is None:
+            self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Its head is whole: it can be begun with."""
+        version = self._parser.get_http_version()
+        self._unsettled = 0
+        self._parsed = exchange = Exchange(
+            self,
+            method=self._parser.get_method().decode("ascii"),
+            version=version,
+            target=self._target,
+            headers=self._headers,
+            keep_alive=version == "1.1" and self._parser.should_keep_alive() and not self._parser.should_upgrade(),
+        )
+        if self._exchange is None and self._writable:
+            self._begin(exchange)
+        else:
+            self._ahead.append(exchange)
+
+    def on_body(self, part: bytes) -> None:
+        """A part of its body."""
+        self._unsettled = 0
+        if self._parsed is not None:
+            self._parsed.feed(part)
+
+    def on_message_complete(self) -> None:
+        """It is whole."""
+        self._unsettled = 0
+        if self._parsed is not None:
+            self._parsed.whole = True
+            self._parsed.wake()
+            self._parsed = None
+
+    # ---- answers ----
+
+    def _begin(self, exchange: Exchange) -> None:
+        self._listener.set_busy(self)
+        self._exchange = exchange
+        self._task = self._loop.create_task(self._run(exchange))
+
+    async def _run(self, exchange: Exchange) -> None:
+        try:
+            await self._app(exchange.scope, exchange.receive, exchange.send)
+        except Exception as error:  # noqa: BLE001 - the application answers its errors: this is a fault
+            self._listener.report_fault(error)
+        if not exchange.answered:
+            exchange.answer(500, _JSON, encoded(Refusal(500, "this should not have happened; the log says more")))
+
+    def end(self, exchange: Exchange) -> None:
+        """The answer is written: close, or go on to the next request."""
+        if self._exchange is exchange:
+            self._exchange = None
+        if not exchange.keep_alive:
+            self.close(unread=not exchange.whole and not self._eof)
+        elif self._writable:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Begin the next request, where there is one."""
+        if self._ended:
+            return
+        if self._ahead:
+            self._begin(self._ahead.popleft())
+        elif self._refusal is not None:
+            last = Exchange(self, method="", version="1.1", target=b"", headers=[], keep_alive=False)
+            last.answer(self._refusal.status, _JSON, encoded(self._refusal))
+        elif self._unparsed:
+            data, self._unparsed = self._unparsed, b""
+            self._feed(data)
+            if not self._is_ahead:
+                self.resume_reading()
+            if self._exchange is None:
+                self._wait()
+        else:
+            self._wait()
+
+    def _wait(self) -> None:
+        """Wait for a request, where there can be one."""
+        if self._deaf or self._eof or self.is_closing:
+            self.close()
+        else:
+            self._listener.set_idle(self)
+            self.resume_reading()
+
+    # ---- what others do to it ----
+
+    @property
+    def is_closing(self) -> bool:
+        """The next answer is the last."""
+        return self._ended or self._listener.is_closing
+
+    @property
+    def date_line(self) -> bytes:
+        """The header that says when."""
+        return self._listener.date_line
+
+    def write(self, data: bytes) -> None:
+        """Send, or keep until it can be sent."""
+        if self._transport is not None and not self._ended:
+            self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        """Let the client wait."""
+        if self._transport is not None and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Go on."""
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def close(self, *, unread: bool = False) -> None:
+        """Close once everything is sent. `unread`: hear the client out first, or it would miss its answer."""
+        if self._transport is None or self._ended:
+            return
+        self._ended = self._deaf = True
+        self._listener.await_close(self)
+        if unread and self._transport.can_write_eof():
+            self._transport.write_eof()
+            self.resume_reading()
+        else:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()

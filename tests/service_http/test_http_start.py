@@ -1,0 +1,90 @@
+"""A start that fails says why in one line of JSON, and two servers never share a port."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from servers import Server, running
+
+LIMIT = 60.0
+
+
+def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "latecomer", "serve", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder)  # noqa: S603
+
+
+def failure(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    """The one line that it said."""
+    out, err = process.communicate(timeout=LIMIT)
+    assert out == ""
+    assert err.count("\n") == 1, err
+    said: dict[str, Any] = json.loads(err)
+    assert (said["event"], said["level"]) == ("failed", "critical")
+    assert said["timestamp"]
+    return said
+
+
+def test_two_servers_that_start_at_once_do_not_share_a_port(tmp_path: Path) -> None:
+    """Whoever comes second ends with 2; whoever came first answers alone, and a third takes over after a kill."""
+    with running(tmp_path / "first.db") as server:
+        port = server.port
+        assert "cannot be bound" in failure(start(tmp_path, "--store", "late.db", "--port", str(port)))["error"]
+        assert not (tmp_path / "late.db").exists()
+        server.kill()
+    both = [start(tmp_path, "--store", f"{name}.db", "--port", str(port)) for name in "ab"]
+    end = time.monotonic() + LIMIT
+    while all(process.poll() is None for process in both) and time.monotonic() < end:
+        time.sleep(0.05)
+    second, first = sorted(both, key=lambda process: process.poll() is None)
+    try:
+        assert f"port {port} cannot be bound" in failure(second)["error"]
+        assert second.returncode == 2
+        assert first.poll() is None
+        assert first.stderr is not None
+        assert json.loads(first.stderr.readline())["event"] == "serving"
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT).status_code == 200
+    finally:
+        for process in both:
+            process.kill()
+            process.communicate()
+    again = Server(tmp_path / "a.db", port=port)
+    assert again.port == port
+    assert again.stop() == 0
+
+
+def test_serving_is_said_when_it_accepts(tmp_path: Path) -> None:
+    process = start(tmp_path, "--store", "a.db", "--port", "0")
+    try:
+        assert process.stderr is not None
+        port = json.loads(process.stderr.readline())["port"]
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT).status_code == 200
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--port", "70000"), 2, "port"),
+        (("--log-level", "loud"), 2, "log_level"),
+        (("--config", "none.toml"), 2, "--config must be a file that can be read"),
+        (("--host", "localhost"), 2, "host must be an IP address, such as 127.0.0.1; got 'localhost'"),
+        (("--store", "damaged.db"), 1, "damaged.db"),
+        (("--store", "no/folder/a.db"), 1, "no/folder"),
+    ],
+    ids=["port", "level", "file", "host", "damaged store", "missing folder"],
+)
+def test_an_error_at_the_start_is_a_line_of_json(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    (tmp_path / "damaged.db").write_bytes(b"not a store at all, and long enough to be looked at" * 100)
+    process = start(tmp_path, "--port", "0", *arguments)
+    assert message in failure(process)["error"]
+    assert process.returncode == code

@@ -157,7 +157,7 @@ def test_however_a_path_is_spelt_the_answer_is_the_same(server: Server, slash: s
 
 def test_the_short_way_is_counted_like_the_other(server: Server) -> None:
     def count() -> float:
-        line = 'latecomer_request_seconds_count{method="POST",route="/v1/bandits/{name}/decisions"}'
+        line = 'latecomer_request_seconds_count{method="POST",route="/v1/bandits/{name}/decisions",'
         page = server.http.get("/metrics").text
         return sum(float(each.split()[-1]) for each in page.splitlines() if each.startswith(line))
 

@@ -1,7 +1,7 @@
 """The application: every route, one error shape, and a gate that counts."""
 
 from asyncio import CancelledError, Task, current_task
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from time import perf_counter
 from typing import Any, cast
 
@@ -45,10 +45,13 @@ class Gate:
             request_max_body_size=None,  # the intake has the limit
         )
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Coroutine[Any, Any, None]:
+        """Answer one request. It counts from now on, before its task runs: a commit then waits for all that came."""
+        self._metrics.in_flight += 1
+        return self._handle(scope, receive, send)
+
+    async def _handle(self, scope: Any, receive: Any, send: Any) -> None:
         metrics, task = self._metrics, cast(Task[Any], current_task())
-        metrics.in_flight += 1
         self._under_way.add(task)
         if scope["method"] == "HEAD":
             scope["method"] = "GET"  # the connection leaves the body out

@@ -187,11 +187,12 @@ class Connection(asyncio.Protocol):
     def _begin(self, exchange: Exchange) -> None:
         self._listener.set_busy(self)
         self._exchange = exchange
-        self._task = self._loop.create_task(self._run(exchange))
+        answering = self._app(exchange.scope, exchange.receive, exchange.send)
+        self._task = self._loop.create_task(self._run(exchange, answering))
 
-    async def _run(self, exchange: Exchange) -> None:
+    async def _run(self, exchange: Exchange, answering: Awaitable[None]) -> None:
         try:
-            await self._app(exchange.scope, exchange.receive, exchange.send)
+            await answering
         except Exception as error:  # noqa: BLE001 - the application answers its errors: this is a fault
             self._listener.report_fault(error)
         if not exchange.answered:
@@ -202,7 +203,7 @@ class Connection(asyncio.Protocol):
         if self._exchange is exchange:
             self._exchange = None
         if not exchange.keep_alive:
-            self.close(unread=not exchange.whole and not self._eof)
+            self.close(unread=not (exchange.whole or self._eof or self._listener.is_closing))
         elif self._writable:
             self._go_on()
 

@@ -108,8 +108,12 @@ class Exchange:
         self.answered = True
         self.keep_alive = self.keep_alive and self.whole and not self._connection.is_closing
         lines = [_STATUS_LINES[status], self._connection.date_line]
-        lines += [b"%b: %b\r\n" % field for field in fields]
-        if status not in _BODILESS and not any(name == b"content-length" for name, _ in fields):
+        lengthless = status not in _BODILESS
+        for name, value in fields:
+            lines.append(b"%b: %b\r\n" % (name, value))
+            if name == b"content-length":
+                lengthless = False
+        if lengthless:
             lines.append(b"content-length: %d\r\n" % len(body))
         lines.append(b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
         if self.method != "HEAD" and status not in _BODILESS:

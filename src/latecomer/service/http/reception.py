@@ -40,10 +40,15 @@ class Reception(Struct, frozen=True, kw_only=True):
         metrics.waiting += 1
         try:
             if metrics.waiting >= metrics.in_flight:
-                self.desk.hurry()
+                asyncio.get_running_loop().call_soon(self._hurry)
             await self.desk.durable(ticket)
         finally:
             metrics.waiting -= 1
+
+    def _hurry(self) -> None:
+        """Commit now if, after one more look at the network, nobody has come who could still join."""
+        if self.metrics.waiting >= self.metrics.in_flight:
+            self.desk.hurry()
 
     async def json(self, scope: Any, receive: Any, decoder: "msgspec.json.Decoder[Any]") -> Any:
         """The body, which has to be JSON of the decoder's type."""

@@ -89,6 +89,13 @@ def _happens(connection: socket.socket, event: int) -> bool:
     return bool(poll.poll(0))
 
 
+def await_event(server: Server, event: str) -> None:
+    end = time.monotonic() + LIMIT
+    while not server.said(event):
+        assert time.monotonic() < end, f"it did not say {event!r}"
+        time.sleep(0.02)
+
+
 def await_all(connections: list[socket.socket]) -> None:
     end = time.monotonic() + LIMIT
     while not all(map(is_cut, connections)):
@@ -261,9 +268,7 @@ def test_out_of_descriptors_it_waits_and_says_so_once(tmp_path: Path) -> None:
         before = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used + 8, before[1]))
         with connected(server, 20) as held:
-            end = time.monotonic() + LIMIT
-            while not server.said(WAITING) and time.monotonic() < end:
-                time.sleep(0.05)
+            await_event(server, WAITING)
             start, used_before = time.monotonic(), cpu(server)
             time.sleep(3)
             share = (cpu(server) - used_before) / (time.monotonic() - start)
@@ -289,8 +294,7 @@ def test_a_hangup_drains_like_sigterm(tmp_path: Path, signals_that_arrive: None)
         connection.sendall(PUT + b"Content-Length: %d\r\n\r\n%b" % (len(SPEC), SPEC[:9]))
         time.sleep(0.3)
         server.process.send_signal(signal.SIGHUP)
-        while not server.said("draining"):
-            time.sleep(0.02)
+        await_event(server, "draining")
         connection.sendall(SPEC[9:])
         assert answers(connection).startswith(b"HTTP/1.1 201 Created")
     assert server.process.wait(LIMIT) == 0

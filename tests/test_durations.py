@@ -10,6 +10,7 @@ import pytest
 import latecomer as lc
 from latecomer.durations import parse_duration, parse_window
 from latecomer.errors import InputError
+from latecomer.experiments.window_grid import LADDER, spoken
 
 WEEK = timedelta(days=7)
 
@@ -19,6 +20,9 @@ WEEK = timedelta(days=7)
     [
         WEEK,
         "7d",
+        "7 d",
+        "10080 min",
+        "10080m",
         "1w",
         "168h",
         "604800s",
@@ -45,8 +49,10 @@ def test_rounds_are_whole_numbers() -> None:
 @pytest.mark.parametrize(
     ("window", "message"),
     [
-        ("7 days", "window must be a whole number and one of s, m, h, d, w, such as 7d; got '7 days'"),
-        ("500", "window must be a whole number and one of s, m, h, d, w, such as 7d; got '500'"),
+        ("7 days", "window must be a whole number and one of s, m, min, h, d, w, such as 7d; got '7 days'"),
+        ("500", "window must be a whole number and one of s, m, min, h, d, w, such as 7d; got '500'"),
+        ("7  d", "window must be a whole number and one of s, m, min, h, d, w, such as 7d; got '7  d'"),
+        ("7D", "window must be a whole number and one of s, m, min, h, d, w, such as 7d; got '7D'"),
         ("40000d", "window must be at most 36500d; got '40000d'"),
         (np.timedelta64("NaT"), "window must be a time of a known length, such as 7d; got"),
         (np.timedelta64(7), "window must be a time of a known length, such as 7d; got"),
@@ -66,8 +72,13 @@ def test_a_window_that_is_none(window: Any, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
+def test_a_window_that_the_advice_names_can_be_given_back() -> None:
+    for seconds in LADDER.tolist():
+        assert parse_window(spoken(seconds)) == timedelta(seconds=seconds)
+
+
 def test_an_error_names_the_argument() -> None:
-    with pytest.raises(InputError, match=r"^longest must be a whole number and one of s, m, h, d, w, such as 30d"):
+    with pytest.raises(InputError, match=r"^longest must be a whole number and one of s, m, min, h, d, w, such as 30d"):
         parse_duration("soon", name="longest", such_as="30d")
 
 

@@ -109,8 +109,6 @@ def test_what_is_no_time_is_refused(moment: Any) -> None:
     [
         "noon",
         "1767614400",
-        "1767614400000",
-        "1712011501234",  # which Python alone reads as 12:34 of 15 January 1712
         "2026-13-05T12:00:00Z",
         "2026-01-05x12:00",
         "05.01.2026",
@@ -119,6 +117,22 @@ def test_what_is_no_time_is_refused(moment: Any) -> None:
 )
 def test_a_text_that_is_no_time_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InputError, match=rf"got '{text}': write it as 2026-01-05T12:00:00Z, and a number without quo"):
+        parse_timestamp(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "divisor"),
+    [
+        ("1767614400000", "milliseconds", 1000),
+        ("1767614400000.5", "milliseconds", 1000),
+        ("1712011501234", "milliseconds", 1000),  # which Python alone reads as 12:34 of 15 January 1712
+        ("1767614400000000", "microseconds", 1_000_000),
+        ("1767614400000000000", "nanoseconds", 1_000_000_000),
+    ],
+)
+def test_the_unit_of_a_number_in_quotes_is_guessed_at_once(text: str, unit: str, divisor: int) -> None:
+    remedy = f": it looks like {unit}; divide it by {divisor}, and give the number without quotes"
+    with pytest.raises(InputError, match=rf"^at must be a datetime, .*; got '{text}'{remedy}$"):
         parse_timestamp(text)
 
 

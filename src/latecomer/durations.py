@@ -14,7 +14,8 @@ Span = int | Duration
 """A window: rounds (an int), or a time."""
 
 _MICROSECOND = timedelta(microseconds=1)
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_UNITS = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_TEXT = re.compile(rf"([0-9]{{1,12}}) ?({'|'.join(_UNITS)})")
 _LONGEST = timedelta(days=36_500)
 _FINER = ("ns", "ps", "fs", "as")
 """Units of NumPy that are shorter than a microsecond."""
@@ -26,22 +27,23 @@ def parse_duration(duration: Duration, *, name: str = "window", such_as: str = "
     Parameters
     ----------
     duration
-        A whole number followed by s, m, h, d or w, at most 36500d; a `timedelta`; or a numpy.timedelta64.
+        A whole number followed by s, m or min, h, d or w, perhaps with a space between, at most 36500d; a `timedelta`;
+        or a numpy.timedelta64.
     name, such_as
         What an error calls it, and gives as an example.
 
     Examples
     --------
-    >>> parse_duration("36h") == parse_duration("90m") * 24
+    >>> parse_duration("36h") == parse_duration("90 min") * 24
     True
     """
     if isinstance(duration, timedelta):
         return duration // _MICROSECOND * _MICROSECOND  # a plain one, of pandas.Timedelta too
     if isinstance(duration, np.timedelta64):
         return _from_numpy(duration, name, such_as)
-    match = re.fullmatch(r"([0-9]{1,12})([smhdw])", duration) if isinstance(duration, str) else None
+    match = _TEXT.fullmatch(duration) if isinstance(duration, str) else None
     if match is None:
-        rule = f"a whole number and one of s, m, h, d, w, such as {such_as}"
+        rule = f"a whole number and one of {', '.join(_UNITS)}, such as {such_as}"
         raise InputError(f"{name} must be {rule}; got {shown(duration)}")
     try:
         span = timedelta(**{_UNITS[match[2]]: int(match[1])})

@@ -23,10 +23,11 @@ _LATEST = (datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC) - EPOCH) // _
 _EARLIEST_SECOND, _LATEST_SECOND = float(_EARLIEST // 10**6), float(_LATEST // 10**6)
 
 _ISO = re.compile(r"\d{4}-?\d\d-?\d\d(?:[T ]|$)", re.ASCII)
+_NUMBER = re.compile(r"\d+(?:\.\d*)?", re.ASCII)
 _MISSING = frozenset({"", "none", "null", "nan", "nat", "na", "<na>"})
 _FINER = ("ns", "ps", "fs", "as")
 """Units of NumPy that are shorter than a microsecond."""
-_TOO_LARGE = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+PER_SECOND = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 _LATEST_GUESS = 4_102_444_800
 """The year 2100: what comes out between 1970 and then was counted in that unit."""
 _SECONDS_A_YEAR = 31_556_952
@@ -85,6 +86,17 @@ def to_datetime(timestamp: int) -> datetime:
     return EPOCH + timedelta(microseconds=timestamp)
 
 
+def guess_unit(number: float) -> str | None:
+    """Name the unit, a key of `PER_SECOND`, that a number too large for seconds was probably counted in.
+
+    >>> guess_unit(1767614400000), guess_unit(1767614400)
+    ('milliseconds', None)
+    """
+    if not _LATEST_SECOND < number < 1e19:
+        return None
+    return next((unit for unit, per in PER_SECOND.items() if number / per <= _LATEST_GUESS), None)
+
+
 def _from_datetime(moment: datetime, name: str) -> int:
     if type(moment) is not datetime:
         if moment != moment:  # pandas.NaT is a datetime, and not itself
@@ -130,13 +142,11 @@ def _from_seconds(seconds: float, name: str) -> int:
 
 def _guess(seconds: float) -> str:
     """Say where a number lies, and which unit it was probably counted in."""
-    if not 0 < seconds < 1e19:
-        return ""
-    unit = next((unit for unit, per in _TOO_LARGE.items() if seconds / per <= _LATEST_GUESS), None)
+    unit = guess_unit(seconds)
     if unit is None:
         return ""
     year = 1970 + int(seconds) // _SECONDS_A_YEAR
-    return f", which is in the year {year:,}: it looks like {unit}, divide it by {_TOO_LARGE[unit]}"
+    return f", which is in the year {year:,}: it looks like {unit}, divide it by {PER_SECOND[unit]}"
 
 
 def _in_range(timestamp: int, moment: object, name: str) -> int:
@@ -155,6 +165,8 @@ def _refuse(moment: object, name: str) -> NoReturn:
     remedy = ""
     if str(moment).strip().lower() in _MISSING:
         remedy = ": this is no time; leave out rows without a conversion, and times that are not known"
+    elif isinstance(moment, str) and _NUMBER.fullmatch(moment) and (unit := guess_unit(float(moment))):
+        remedy = f": it looks like {unit}; divide it by {PER_SECOND[unit]}, and give the number without quotes"
     elif isinstance(moment, str):
         remedy = ": write it as 2026-01-05T12:00:00Z, and a number without quotes"
     raise InputError(

@@ -86,3 +86,18 @@ def test_columns_are_times_for_a_batch() -> None:
 def test_the_future_is_allowed_in_the_library() -> None:
     policy = lc.OTFLinUCB(2, "7d")
     assert policy.convert(policy.decide(ACTIONS, at="2999-01-01T00:00:00Z"), at="2999-01-02") is lc.Verdict.ACCEPTED
+
+
+def test_a_column_of_rounds_with_a_missing_one_is_taken() -> None:
+    policy = lc.OTFLinUCB(2, 10)
+    policy.decide_many([ACTIONS] * 3)
+    rounds = pd.Series([1, None, 3])
+    assert rounds.dtype == float
+    for round_ in rounds.dropna():
+        assert policy.convert(round_) is lc.Verdict.ACCEPTED
+    assert policy.revoke(np.float32(3)) is lc.Verdict.ACCEPTED  # type: ignore[arg-type]
+    assert policy.convert(1e300) is lc.Verdict.UNKNOWN
+    missing: Any
+    for missing in (rounds[1], float("nan"), pd.NA, None):
+        with pytest.raises(InputError, match=r"a whole number; got .*: leave out rows without a decision$"):
+            policy.convert(missing)

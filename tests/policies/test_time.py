@@ -71,6 +71,20 @@ def test_a_step_back_of_more_than_the_window_is_refused() -> None:
     assert policy._randomness.state() == before
 
 
+def test_a_refused_time_names_the_decision_that_it_lies_behind() -> None:
+    """A missing time means now: the rows after it are refused, and are not to blame."""
+    policy = lc.OTFLinUCB(dim=2, window=HOUR, clock=lambda: START + 48 * HOUR)
+    policy.decide(ACTIONS, at=START)
+    policy.decide(ACTIONS, at=None)
+    cause = r"round 2 at 2026-03-03T12:00:00\+00:00: .*a missing time \(None is now\) or a mistyped one went before it"
+    with pytest.raises(lc.errors.ClockError, match=cause):
+        policy.decide(ACTIONS, at=START + HOUR)
+    with pytest.raises(lc.errors.ClockError, match=cause):
+        policy.convert(2, at=START + HOUR)
+    with pytest.raises(lc.errors.ClockError, match=r"^for set 1 of the batch: .* round 3 at 2026-03-03T13:00:00"):
+        policy.decide_many([ACTIONS] * 2, at=[START + 49 * HOUR, START])
+
+
 def test_an_old_message_is_judged_by_its_decision_alone() -> None:
     """A queue that delivers a day-old conversion again must not stop on it."""
     policy = lc.OTFLinUCB(dim=2, window=HOUR)

@@ -111,8 +111,8 @@ def test_a_new_file_keeps_a_week(path: Path) -> None:
 
 
 def test_a_bad_retention_leaves_no_file(path: Path) -> None:
-    for bad in ("", "soon", "7 d", "-1d"):
-        with pytest.raises(InputError, match="retention must be a whole number and one of s, m, h, d, w"):
+    for bad in ("", "soon", "7  d", "-1d"):
+        with pytest.raises(InputError, match="retention must be a whole number and one of s, m, min, h, d, w"):
             Desk.open(path, retention=bad)
     assert not path.exists()
 

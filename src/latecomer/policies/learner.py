@@ -90,8 +90,9 @@ class Learner(Knowledge):
             A (K, d) array-like, finite, of norms at most 1.
         at
             The time, where the window is a time: a `datetime` (UTC where it has no zone), an ISO 8601 text, a
-            numpy.datetime64, or seconds since 1970. Without it the policy's clock is asked. A time before the latest
-            decision's counts as that one's; a time more than a window before it raises `ClockError`.
+            numpy.datetime64, or seconds since 1970. Without it, or with None, the policy's clock is asked. A
+            time before the latest decision's counts as that one's; a time more than a window before it raises
+            `ClockError`.
         """
         memory = self._memory
         if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
@@ -147,7 +148,8 @@ class Learner(Knowledge):
     def _decision_stamp(self, at: Moment | None) -> int:
         if self._in_rounds:
             self._refuse_time(at)
-        return not_before(self._clock_stamp() if at is None else parse_timestamp(at), self._now, self._span)
+        stamp, now = self._clock_stamp() if at is None else parse_timestamp(at), self._now
+        return stamp if stamp >= now else not_before(stamp, now, span=self._span, latest=self.rounds)
 
     def _decision_stamps(self, at: Any, count: int) -> npt.NDArray[np.int64]:
         if self._in_rounds:
@@ -156,10 +158,10 @@ class Learner(Knowledge):
             return np.full(count, self._decision_stamp(at))
         if np.shape(at)[:1] != (count,):
             raise InputError(f"at must be one time, or one per action set, {count}; got {at!r}")
-        stamps, now = np.empty(count, np.int64), self._now
+        stamps, now, rounds = np.empty(count, np.int64), self._now, self.rounds
         for i, moment in enumerate(at):
             try:
-                stamps[i] = now = not_before(parse_timestamp(moment), now, self._span)
+                stamps[i] = now = not_before(parse_timestamp(moment), now, span=self._span, latest=rounds + i)
             except InputError as error:
                 raise type(error)(f"for set {i} of the batch: {error}") from None
         return stamps
@@ -169,7 +171,7 @@ class Learner(Knowledge):
 
     # ---- conversions ----
 
-    def convert(self, decision: Decision | int, value: float = 1.0, *, at: Moment | None = None) -> Verdict:
+    def convert(self, decision: Decision | float, value: float = 1.0, *, at: Moment | None = None) -> Verdict:
         """Credit a conversion to its decision, while its window is open.
 
         Anything but `Verdict.ACCEPTED` has changed nothing. Once its window has closed a decision is forgotten, and all
@@ -178,7 +180,7 @@ class Learner(Knowledge):
         Parameters
         ----------
         decision
-            The decision, or its round.
+            The decision, or its round: a whole number, which may be a float, as in a column with missing values.
         value
             What the conversion is worth, in [0, 1].
         at
@@ -194,7 +196,7 @@ class Learner(Knowledge):
         credit = memory.credit or memory.ready_credit()
         return VERDICTS[credit(memory.state, memory.ring, round_, value, stamp)]
 
-    def revoke(self, decision: Decision | int, *, at: Moment | None = None) -> Verdict:
+    def revoke(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
         """Take a credited conversion back, for good, while its window is open: a purchase that was returned.
 
         `ACCEPTED`: it no longer counts. `DUPLICATE`: it was revoked before. `LATE`: its window has closed. `UNKNOWN`:
@@ -212,7 +214,7 @@ class Learner(Knowledge):
             return stamp  # as it is: the kernel tells a time before its own decision from one before the latest
         if self._memory.verdict(round_, now) != ACCEPTED:
             return now  # an old message for a decision that is closed or converted: the verdict says so
-        return not_before(stamp, now, self._span)  # raises
+        return not_before(stamp, now, span=self._span, latest=self.rounds)  # raises
 
     def _refuse_time(self, at: object) -> NoReturn:
         raise InputError(f"at is for windows in time, and this window is {self._span} rounds; got {at!r}: leave it out")

@@ -24,12 +24,16 @@ class Decision(Struct, frozen=True, eq=False):
 
 NO_ROUND = 2**62
 """Beyond what kernels count in."""
+_MISSING = ("nan", "<NA>", "None")
 
 
-def round_of(decision: Decision | int) -> int:
+def round_of(decision: Decision | float) -> int:
     """The round that a conversion refers to; 0, which is no round, for what cannot be one."""
     if type(decision) is Decision:
         return decision.round
+    if isinstance(decision, float | np.floating) and float(decision).is_integer():  # a column with missing values
+        decision = int(decision)
     if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
-        raise InputError(f"decision must be a Decision or its round, a whole number; got {decision!r}")
+        remedy = ": leave out rows without a decision" if str(decision) in _MISSING else ""
+        raise InputError(f"decision must be a Decision or its round, a whole number; got {decision!r}{remedy}")
     return int(decision) if 0 < decision < NO_ROUND else 0

@@ -25,6 +25,10 @@ class FileError(LatecomerError):
     """A file cannot be read: a saved policy, a log of decisions, or a log of delays."""
 
 
+class LogError(FileError, InputError):
+    """A log of delays does not hold what it must: its columns, its rows, its times."""
+
+
 class DamagedFileError(FileError):
     """The file is not what it should be, or its contents do not match their checksums."""
 

@@ -81,9 +81,19 @@ def test_dirty_rows_are_counted_and_skipped(log: Path) -> None:
     assert advice["skipped"] == {"unreadable decision time": 1, "conversion before decision": 1}
     assert advice["facts"]["rows"] == 5002
     strict = window(log, *QUICK, "--strict", "--out", "strict")
-    assert strict.exit_code == 1
+    assert strict.exit_code == 2
     assert "row 40 (decided_at '2018-03-08', converted_at '2018-03-06T19:38:00'); row 5,002 (" in strict.stderr
+    assert "(on the command line, leave out --strict) to skip them" in strict.stderr
     assert not list(Path("strict").iterdir())
+
+
+def test_most_rows_skipped_is_the_first_line(log: Path) -> None:
+    never = "\n".join(f"{second}.5,-1" for second in range(6000))
+    log.write_text(f"{log.read_text()}{never}\n")
+    ended = window(log, *QUICK)
+    assert ended.exit_code == 0, ended.output
+    assert ended.stdout.startswith("WARNING: 6,000 of 11,000 rows were skipped, more than half")
+    assert json.loads(Path("window-result/advice.json").read_text())["warning"].startswith("WARNING: 6,000 of 11,000")
 
 
 def test_a_law_and_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,12 +124,14 @@ def test_the_end_of_watching_is_a_time(log: Path) -> None:
         (["--law", "fixed", "--rate", "3"], "--law must be a table such as", 2),
         (["log.csv", "--until", "soon"], "--until must be seconds, or ISO 8601 such as", 2),
         (["log.csv", "--days", "0"], "--days must be above 0", 2),
-        (["log.csv", "--until", "3"], "log.csv must hold at least 30 conversions up to the end of watching", 1),
-        (["bad.csv"], "bad.csv must have the columns decided_at, converted_at; missing: converted_at", 1),
+        (["log.csv", "--until", "3"], "log.csv must hold at least 30 conversions up to the end of watching", 2),
+        (["bad.csv"], "bad.csv must have the columns decided_at, converted_at; missing: converted_at", 2),
+        (["empty.csv"], "empty.csv is empty: it must have the columns decided_at, converted_at", 2),
     ],
 )
 def test_what_is_refused(log: Path, arguments: list[str], message: str, code: int) -> None:
     Path("bad.csv").write_text("decided_at\n3\n")
+    Path("empty.csv").touch()
     ended = window(*arguments)
     assert ended.exit_code == code
     assert re.search(message, ended.stderr)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from latecomer.delays import ConversionLog, read_conversions
-from latecomer.errors import FileError
+from latecomer.errors import FileError, InputError
 
 HEADER = "decided_at,converted_at"
 CLEAN = [f"{1_700_000_000 + s},{1_700_000_000 + s + s % 60 if s % 3 else ''}" for s in range(600)]
@@ -68,7 +68,7 @@ def test_strict_refuses_and_names_the_first_rows(tmp_path: Path, reason: str, sh
     path = write(tmp_path / "log.csv", rows)
     with pytest.raises(FileError, match=f"must have no dirty row where reading is strict.*1 × {reason}.*{shown}"):
         read_conversions(path, strict=True)
-    with pytest.raises(FileError, match=r"row 22 \(decided_at 'later', converted_at None\).*without strict to skip"):
+    with pytest.raises(FileError, match=r"row 22 \(decided_at 'later', converted_at None\).*leave out --strict\)"):
         read_conversions(path, strict=True)
     assert read_conversions(write(path, CLEAN), strict=True).decisions == 600
 
@@ -78,7 +78,8 @@ def test_a_log_of_nothing_but_dirt_is_refused_with_the_counts(tmp_path: Path, re
     path = write(tmp_path / "log.csv", DIRTY[reason] * 40)
     count = 40 * len(DIRTY[reason])
     expected = (
-        f"must hold rows that can be used; {count} of {count} rows skipped: {count} × {reason}; .*; the first: row 1 "
+        f"must hold rows that can be used; {count} of {count} rows skipped: {count} × {reason}; .*; "
+        "the first, counted from 1 without the header: row 1 "
     )
     with pytest.raises(FileError, match=expected):
         read_conversions(path)
@@ -88,9 +89,42 @@ def test_milliseconds_are_guessed(tmp_path: Path) -> None:
     rows = [f"{1_700_000_000_000 + s},{1_700_000_000_500 + s}" for s in range(50)]
     with pytest.raises(FileError, match=r"50 × decision time out of range.*divide milliseconds by 1000"):
         read_conversions(write(tmp_path / "both.csv", rows))
+    nanoseconds = [f"{(1_700_000_000 + s) * 10**9}," for s in range(50)]
+    with pytest.raises(FileError, match=r"strict; 50 of 650 .*decided_at looks like nanoseconds, divide nanosec"):
+        read_conversions(write(tmp_path / "strict.csv", [*CLEAN, *nanoseconds]), strict=True)
     rows = [f"{1_700_000_000 + s},{1_700_000_000_500 + s}" for s in range(50)]
     with pytest.raises(FileError, match=r"got 0 in 10 rows; 50 of 60 rows skipped: 50 × conversion.*divide millisec"):
         read_conversions(write(tmp_path / "one.csv", [*rows, *CLEAN[:30:3]]))
+
+
+@pytest.mark.parametrize(
+    ("never", "shown"),
+    [
+        ("0", "0"),
+        ("-9223372036854775808", "-9223372036854775808 (NaT as a number)"),
+        ("1677-09-21T00:12:43Z", "1677-09-21T00:12:43Z (NaT as a number)"),
+        ("9999-12-31", "9999-12-31"),
+    ],
+)
+def test_a_cell_that_means_never_is_named(tmp_path: Path, never: str, shown: str) -> None:
+    rows = [row + never if row.endswith(",") else row for row in CLEAN]
+    found = read_conversions(write(tmp_path / "log.csv", rows))
+    assert found.counts.remedy == (
+        f"converted_at is {shown} in 200 of them, which probably means never: leave those cells empty"
+    )
+    at_once = [f"{1_700_000_000 + s},{1_700_000_000 + s if s % 3 else never}" for s in range(600)]
+    with pytest.raises(FileError, match=r"any window will do; 200 of 600 rows skipped: .* probably means never"):
+        read_conversions(write(tmp_path / "at-once.csv", at_once))
+
+
+def test_contents_that_are_refused_are_bad_input_too(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="must hold decisions; it has no row"):
+        read_conversions(write(tmp_path / "log.csv", []))
+
+
+def test_a_log_is_one_short_line(tmp_path: Path) -> None:
+    found = read_conversions(write(tmp_path / "log.csv", [BEFORE, *CLEAN]))
+    assert repr(found) == "ConversionLog(decisions=600, converted=400, over='0:09:59', longest='0:00:59', skipped=1)"
 
 
 # ---- from every source the same ----

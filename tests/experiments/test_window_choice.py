@@ -6,6 +6,7 @@ import pytest
 from latecomer.core.state import Array
 from latecomer.experiments.window_choice import Comparison, choose, compare
 from latecomer.experiments.window_runs import look_after
+from latecomer.experiments.window_words import finding
 
 SHARES = np.array([0.1, 0.4, 0.7, 0.85, 0.95, 1.0])
 UNIFORM = 1000.0  # so that costs up to 50 apart are about the same
@@ -79,6 +80,20 @@ def test_common_luck_does_not_count() -> None:
 def test_one_window_alone_is_chosen() -> None:
     found = compare(np.array([[1.0, 2.0]]), np.array([9.0, 9.0]), np.array([1.0]), looks=1)
     assert (found.chosen, found.is_clear, found.alike) == (0, True, (0, 0))
+
+
+def test_the_sentence_claims_no_more_than_the_runs_settle() -> None:
+    rows = [{"window": name} for name in ("1 h", "2 h", "4 h", "8 h", "16 h", "1 d")]
+    settled = compare_noisy([400, 230, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
+    assert finding(rows, settled).startswith("Anything from 2 h to 1 d costs about the same; take 8 h")
+    assert "settled" not in finding(rows, settled)
+    open_still = compare_noisy([400, 230, 220, 210, 200, 205], runs=2, seed=0, noise=5.0)
+    assert not open_still.is_clear
+    assert finding(rows, open_still).startswith("Anything from 2 h to 1 d may cost about the same; take 8 h")
+    assert finding(rows, open_still).endswith("This is not settled: more runs may show that it costs more.")
+    alone = compare_noisy([600, 600, 600, 200, 600, 600], runs=2, seed=0, noise=5.0)
+    assert not alone.is_clear
+    assert finding(rows, alone).startswith("By these runs, no other window costs as little as 8 h; take 8 h.")
 
 
 def test_no_veto_leaves_the_preferred() -> None:

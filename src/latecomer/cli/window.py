@@ -168,6 +168,8 @@ def _show(advice: "WindowAdvice") -> None:
             style="bold" if row["seconds"] == chosen else None,
         )
     console = Console()
+    if advice.warning:
+        console.print(advice.warning, style="bold red", highlight=False, markup=False)
     console.print(table)
     console.print(f"Recommended: {spoken(chosen)}", style="bold", highlight=False)
     console.print(advice.finding, style="bold", highlight=False, markup=False)

@@ -7,6 +7,7 @@ biased, and only a little is lost.
 
 import math
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -16,10 +17,10 @@ import polars as pl
 
 from latecomer.delays.curve import DelayCurve
 from latecomer.delays.law import Delays, Floats
-from latecomer.delays.log_columns import TIME_CHECKS, read_times
+from latecomer.delays.log_columns import read_times
 from latecomer.delays.log_source import LogSource, name_source
 from latecomer.delays.row_checks import RowCounts, describe_skipped
-from latecomer.errors import FileError
+from latecomer.errors import LogError
 
 WATCHED = 30
 """A delay is only stated where so many conversions were watched for as long: fewer say next to nothing."""
@@ -27,7 +28,7 @@ WATCHED = 30
 _BINS_PER_DOUBLING, _DOUBLINGS = 32, 24
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConversionLog:
     """The delays of a log, in seconds, on a grid."""
 
@@ -47,6 +48,13 @@ class ConversionLog:
     """How many decisions were watched to the end of no bin, of the first, of the first two, …"""
     counts: RowCounts
     """Rows read, and skipped by reason."""
+
+    def __repr__(self) -> str:
+        made, longest = (timedelta(seconds=round(span)) for span in (self.last - self.first, self.curve.ends[-1]))
+        return (
+            f"ConversionLog(decisions={self.decisions}, converted={self.converted}, over='{made}', "
+            f"longest='{longest}', skipped={self.counts.rows - self.counts.used})"
+        )
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -127,7 +135,11 @@ def read_conversions(
         until = facts["end"] if until is None else until
         longest = min(longest or math.inf, facts["longest"], until - facts["earliest"])
         if not longest > 0.0:
-            raise FileError(f"{name} must hold delays above 0: every conversion came at once, and any window will do")
+            dirt = describe_skipped(counts)
+            raise LogError(
+                f"{name} must hold delays above 0: every conversion came at once, and any window will do"
+                f"{'; ' if dirt else ''}{dirt}"
+            )
         ends = grid(longest, marks)
         cells = _cells(rows, ends, until)
     return ConversionLog(
@@ -164,8 +176,8 @@ def _facts(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, Any]:
     )
     facts = query.collect(engine="streaming").row(0, named=True)
     if facts["conversions"] < WATCHED:
-        dirt = describe_skipped(counts, TIME_CHECKS)
-        raise FileError(
+        dirt = describe_skipped(counts)
+        raise LogError(
             f"{name} must hold at least {WATCHED} conversions up to the end of watching; got {facts['conversions']} "
             f"in {facts['decisions']:,} rows{'; ' if dirt else ''}{dirt}"
         )

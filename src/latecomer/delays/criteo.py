@@ -21,7 +21,7 @@ import numpy.typing as npt
 import polars as pl
 
 from latecomer.delays.criteo_report import CriteoDelays, CriteoReport, Skipped
-from latecomer.errors import FileError
+from latecomer.errors import LogError
 
 BLOCK = 1 << 24
 """Bytes unpacked at a time."""
@@ -39,7 +39,7 @@ def read_criteo(path: str | PathLike[str]) -> CriteoDelays:
 
     Raises
     ------
-    FileError
+    LogError
         The file is empty, lacks a column, is a damaged or incomplete gzip, or is no table at all.
 
     Examples
@@ -66,9 +66,9 @@ def read_criteo(path: str | PathLike[str]) -> CriteoDelays:
             blocks = _ahead(_blocks(path, file))
             delays = [_delays(_table(block, columns, counts), counts) for block in blocks]
     except EOFError:
-        raise FileError(f"{os.fspath(path)} ends in the middle of its gzip stream: fetch it again, whole") from None
+        raise LogError(f"{os.fspath(path)} ends in the middle of its gzip stream: fetch it again, whole") from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise FileError(f"{os.fspath(path)} is a damaged gzip file ({error}): fetch it again") from error
+        raise LogError(f"{os.fspath(path)} is a damaged gzip file ({error}): fetch it again") from error
     seconds = np.concatenate([np.empty(0, np.int64), *delays])
     skipped = {reason: counts[reason] for reason in Skipped}
     unconverted = counts["rows"] - len(seconds) - sum(skipped.values())
@@ -88,7 +88,7 @@ def _unpacked(path: str | PathLike[str]) -> Iterator[BufferedIOBase]:
 def _columns(path: str | PathLike[str], header: bytes) -> list[str]:
     """The names in the first line."""
     if not header:
-        raise FileError(
+        raise LogError(
             f"{os.fspath(path)} is empty: its first line must name the columns, {', '.join(_NEEDED)} among them"
         )
     if len(header) == BLOCK:
@@ -96,18 +96,18 @@ def _columns(path: str | PathLike[str], header: bytes) -> list[str]:
     columns = header.decode("utf-8-sig", errors="replace").rstrip("\r\n").split("\t")
     missing = [name for name in _NEEDED if name not in columns]
     if missing:
-        raise FileError(
+        raise LogError(
             f"{os.fspath(path)} must name in its first line the columns {', '.join(_NEEDED)}, separated by tabs; "
             f"missing: {', '.join(missing)}; its first line has {' '.join(columns)[:200]!r}"
         )
     repeated = [name for name in _NEEDED if columns.count(name) > 1]
     if repeated:
-        raise FileError(f"{os.fspath(path)} must name each column once; twice or more: {', '.join(repeated)}")
+        raise LogError(f"{os.fspath(path)} must name each column once; twice or more: {', '.join(repeated)}")
     return columns
 
 
-def _no_table(path: str | PathLike[str], size: int) -> FileError:
-    return FileError(
+def _no_table(path: str | PathLike[str], size: int) -> LogError:
+    return LogError(
         f"{os.fspath(path)} has a line of more than {size:,} bytes: it is not a table of tab-separated rows"
     )
 

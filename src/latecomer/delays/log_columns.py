@@ -9,7 +9,8 @@ import polars as pl
 
 from latecomer.delays.log_source import NO_TIME, LogSource, first_line, name_source, scan_source
 from latecomer.delays.row_checks import RowCheck, RowCounts, count_rows, label_rows
-from latecomer.errors import FileError
+from latecomer.delays.row_guesses import guess_never, guess_unit_of
+from latecomer.errors import LogError
 
 NEEDED = ("decided_at", "converted_at")
 
@@ -30,16 +31,22 @@ def _is_far(name: str) -> pl.Expr:
 _READABLE = "write times as seconds or ISO 8601, such as 2026-01-05T12:00:00Z"
 _SECONDS = "write times in seconds: divide milliseconds by 1000, microseconds by a million"
 
+
+def _guess_far_conversion(rows: pl.LazyFrame) -> str:
+    return guess_never("converted_at")(rows) or guess_unit_of("converted_at")(rows)
+
+
 TIME_CHECKS = (
     RowCheck("no decision time", pl.col("decided_at").is_null(), "give every row its decided_at"),
     RowCheck("unreadable decision time", _is_unreadable("decided_at"), _READABLE),
     RowCheck("unreadable conversion time", _is_unreadable("converted_at"), _READABLE),
-    RowCheck("decision time out of range", _is_far("decided_at"), _SECONDS),
-    RowCheck("conversion time out of range", _is_far("converted_at"), _SECONDS),
+    RowCheck("decision time out of range", _is_far("decided_at"), _SECONDS, guess_unit_of("decided_at")),
+    RowCheck("conversion time out of range", _is_far("converted_at"), _SECONDS, _guess_far_conversion),
     RowCheck(
         "conversion before decision",
         pl.col("converted") < pl.col("decided"),
         "check that both columns have the same clock and zone",
+        guess_never("converted_at"),
     ),
 )
 """For a row with `decided_at` and `converted_at` as given, and `decided` and `converted` in seconds."""
@@ -62,7 +69,7 @@ def read_times(source: LogSource, *, strict: bool) -> Iterator[tuple[pl.LazyFram
         try:
             kept.sink_parquet(read, compression="lz4")
         except pl.exceptions.PolarsError as error:
-            raise FileError(f"{name} is damaged: {first_line(error)}") from None
+            raise LogError(f"{name} is damaged: {first_line(error)}") from None
         rows = pl.scan_parquet(read)
         counts = count_rows(rows, TIME_CHECKS, name=name, shown=NEEDED, strict=strict)
         yield rows.filter(pl.col("skipped").is_null()).select("decided", "converted"), counts
@@ -97,7 +104,7 @@ def _seconds(column: pl.Expr, dtype: pl.DataType, rule: str) -> pl.Expr:
         return column.cast(pl.Datetime("us", getattr(dtype, "time_zone", None))).dt.timestamp("us") / 1e6
     if dtype == pl.Null:  # no row has it
         return column.cast(pl.Float64)
-    raise FileError(f"{rule} as numbers (seconds), times, or ISO 8601 texts; got {dtype}")
+    raise LogError(f"{rule} as numbers (seconds), times, or ISO 8601 texts; got {dtype}")
 
 
 def _iso(text: pl.Expr) -> pl.Expr:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import polars as pl
 
-from latecomer.errors import FileError, InputError
+from latecomer.errors import InputError, LogError
 
 NO_TIME = ("", "null", "NULL", "None", "nan", "NaN", "NaT", "<NA>")
 """Texts that stand for an empty cell."""
@@ -48,10 +48,10 @@ def scan_source(source: LogSource, needed: Sequence[str]) -> pl.LazyFrame:
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror or error}; check the path") from None
     except pl.exceptions.PolarsError as error:
-        raise FileError(f"{name} is neither Parquet nor CSV with a header: {first_line(error)}") from None
+        raise LogError(f"{name} is neither Parquet nor CSV with a header: {first_line(error)}") from None
     missing = [column for column in needed if column not in columns]
     if missing:
-        raise FileError(
+        raise LogError(
             f"{name} must have the columns {', '.join(needed)}; missing: {', '.join(missing)}; "
             f"it has {', '.join(columns)[:200]}"
         )
@@ -77,11 +77,11 @@ def _scan_file(path: Path, needed: Sequence[str]) -> pl.LazyFrame:
     with path.open("rb") as file:
         head = file.readline(1 << 16)
     if not head:
-        raise FileError(f"{path} is empty: it must have the columns {', '.join(needed)}")
+        raise LogError(f"{path} is empty: it must have the columns {', '.join(needed)}")
     if head.startswith(_PARQUET):
         return pl.scan_parquet(path, glob=False)
     if head.startswith(_GZIP):
-        raise FileError(f"{path} is gzipped, and cannot be streamed: unpack it first, or write it as Parquet")
+        raise LogError(f"{path} is gzipped, and cannot be streamed: unpack it first, or write it as Parquet")
     separator = max(",\t;", key=head.decode("utf-8", errors="replace").count)
     return pl.scan_csv(
         path, separator=separator, infer_schema=False, encoding="utf8-lossy", null_values=list(NO_TIME), glob=False

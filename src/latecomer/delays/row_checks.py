@@ -1,11 +1,11 @@
 """Dirty rows of a log: counted under the first check that they fail, and skipped; strict reading refuses them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from latecomer.errors import FileError
+from latecomer.errors import LogError
 
 _NAMED = 3
 """Rows that a refusal names."""
@@ -20,6 +20,8 @@ class RowCheck:
     fails: pl.Expr
     """True where the row is dirty; null counts as clean."""
     remedy: str
+    guess: Callable[[pl.LazyFrame], str] | None = None
+    """Finds a likelier remedy in the rows that fail; nothing where they suggest none."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,24 @@ class RowCounts:
     rows: int
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows by reason, the reasons that occur alone."""
+    remedy: str = ""
+    """For the most frequent reason."""
 
     @property
     def used(self) -> int:
         """Rows that passed every check."""
         return self.rows - sum(self.skipped.values())
+
+    @property
+    def warning(self) -> str:
+        """A sentence where more than half of the rows were skipped, else nothing."""
+        dirty = self.rows - self.used
+        if 2 * dirty <= self.rows:
+            return ""
+        return (
+            f"WARNING: {dirty:,} of {self.rows:,} rows were skipped, more than half: all that is said rests on the "
+            f"other {self.used:,}."
+        )
 
     def __str__(self) -> str:
         dirty = self.rows - self.used
@@ -69,32 +84,38 @@ def count_rows(
     found: dict[str | None, int] = dict(labels.iter_rows())
     counts = RowCounts(
         rows=sum(found.values()),
-        skipped={check.reason: found[check.reason] for check in checks if check.reason in found},
+        skipped=(skipped := {check.reason: found[check.reason] for check in checks if check.reason in found}),
+        remedy=_remedy(rows, skipped, checks),
     )
     if not counts.rows:
-        raise FileError(f"{name} must hold decisions; it has no row")
+        raise LogError(f"{name} must hold decisions; it has no row")
     if not counts.used:
-        raise FileError(
-            f"{name} must hold rows that can be used; {describe_skipped(counts, checks)}; "
-            f"the first: {_first(rows, shown, _NAMED)}"
+        raise LogError(
+            f"{name} must hold rows that can be used; {describe_skipped(counts)}; {_first(rows, shown, _NAMED)}"
         )
     if strict and counts.skipped:
         dirty = counts.rows - counts.used
-        raise FileError(
+        raise LogError(
             f"{name} must have no dirty row where reading is strict; {dirty:,} of {counts.rows:,} are: "
-            f"{_listed(counts.skipped)}; the first: {_first(rows, shown, _NAMED)}; "
-            f"{_remedy(counts.skipped, checks)}, or read without strict to skip them"
+            f"{_listed(counts.skipped)}; {_first(rows, shown, _NAMED)}; {counts.remedy}; or leave out strict=True "
+            "(on the command line, leave out --strict) to skip them"
         )
     return counts
 
 
-def describe_skipped(counts: RowCounts, checks: Sequence[RowCheck]) -> str:
+def describe_skipped(counts: RowCounts) -> str:
     """The counts in words, with the remedy for the most frequent reason; nothing where no row was skipped."""
-    return f"{counts}; {_remedy(counts.skipped, checks)}" if counts.skipped else ""
+    return f"{counts}; {counts.remedy}" if counts.skipped else ""
 
 
-def _remedy(skipped: Mapping[str, int], checks: Sequence[RowCheck]) -> str:
-    return next(check.remedy for check in checks if check.reason == max(skipped, key=lambda reason: skipped[reason]))
+def _remedy(rows: pl.LazyFrame, skipped: Mapping[str, int], checks: Sequence[RowCheck]) -> str:
+    """Say what to do about the most frequent reason: what its rows suggest, else the check's own remedy."""
+    if not skipped:
+        return ""
+    most = max(skipped, key=lambda reason: skipped[reason])
+    check = next(check for check in checks if check.reason == most)
+    guess = "" if check.guess is None else check.guess(rows.filter(pl.col("skipped") == most))
+    return guess or check.remedy
 
 
 def _listed(skipped: Mapping[str, int]) -> str:
@@ -103,7 +124,7 @@ def _listed(skipped: Mapping[str, int]) -> str:
 
 def _first(rows: pl.LazyFrame, shown: Sequence[str], count: int) -> str:
     dirty = rows.filter(pl.col("skipped").is_not_null()).select("row", *shown).sort("row").head(count).collect()
-    return "; ".join(
+    return "the first, counted from 1 without the header: " + "; ".join(
         f"row {number:,} ({', '.join(f'{name} {cell or None!r:.40}' for name, cell in zip(shown, cells, strict=True))})"
         for number, *cells in dirty.iter_rows()
     )

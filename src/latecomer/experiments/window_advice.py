@@ -22,7 +22,7 @@ from latecomer.simulation.simulate import Engine, Threads
 from latecomer.timestamps import Moment, parse_timestamp
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WindowAdvice:
     """The delay curve, the windows side by side, and the one to take."""
 
@@ -41,9 +41,18 @@ class WindowAdvice:
     curve: pl.DataFrame
     """seconds, share, low, high: F_M and its 90 % band"""
     facts: dict[str, Any]
-    """Where the delays are from, decisions an hour, conversion rate, horizon, regret of playing at random, …"""
+    """Where the delays are from, decisions an hour and in the horizon, conversion rate, regret of uniform play, …"""
     skipped: dict[str, int]
     """Dirty rows of the log that were left out, by reason."""
+    warning: str = ""
+    """A sentence where more than half of the log's rows were skipped; `finding` begins with it."""
+
+    def __repr__(self) -> str:
+        clear = "clear" if self.facts["is_clear"] else "not settled"
+        return (
+            f"WindowAdvice(recommended={spoken(self.recommended.total_seconds())!r}, {clear} after "
+            f"{self.facts['runs']} runs, from {self.facts['delays']}, skipped={sum(self.skipped.values())})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All but the curve, as plain data."""
@@ -51,6 +60,7 @@ class WindowAdvice:
             "recommended": spoken(self.recommended.total_seconds()),
             "recommended_seconds": self.recommended.total_seconds(),
             "by_theory_seconds": self.by_theory.total_seconds(),
+            "warning": self.warning,
             "finding": self.finding,
             "reason": self.reason,
             "notes": self.notes,
@@ -177,13 +187,14 @@ def _advice(known: KnownDelays, setting: Setting, compared: list[float], simulat
     return WindowAdvice(
         recommended=timedelta(seconds=compared[comparison.chosen]),
         by_theory=timedelta(seconds=compared[theory]),
-        finding=finding(rows, comparison),
+        finding=finding(rows, comparison, warning=known.warning),
         reason=reason(rows, comparison, theory=theory, facts=facts),
         notes=notes(rows, comparison, dirt=known.dirt, facts=facts),
         table=pl.DataFrame(rows),
         curve=pl.DataFrame({"seconds": known.ends, "share": known.share, "low": known.low, "high": known.high}),
         facts=facts,
         skipped=known.skipped,
+        warning=known.warning,
     )
 
 
@@ -217,7 +228,7 @@ def _facts(known: KnownDelays, setting: Setting, compared: list[float], simulate
         "conversion_rate": known.conversion_rate,
         "longest_seconds": known.longest,
         "horizon_seconds": setting.horizon,
-        "decisions": setting.decisions(known.rate),
+        "decisions_in_horizon": setting.decisions(known.rate),
         "decisions_per_round": scaled.each,
         "pooled": scaled.pooled,
         "regret_of_uniform_play": simulated.uniform,

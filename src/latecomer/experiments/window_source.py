@@ -9,7 +9,6 @@ from latecomer.arguments import positive
 from latecomer.delays import DelayLaw, Empirical
 from latecomer.delays.conversion_log import ConversionLog, grid, read_conversions
 from latecomer.delays.law import NEVER, Floats
-from latecomer.delays.log_columns import TIME_CHECKS
 from latecomer.delays.log_source import LogSource
 from latecomer.delays.row_checks import describe_skipped
 from latecomer.errors import InputError
@@ -42,7 +41,9 @@ class KnownDelays:
     skipped: dict[str, int] = field(default_factory=dict)
     """those that were dirty, by reason;"""
     dirt: str = ""
-    """the same in words."""
+    """the same in words, and"""
+    warning: str = ""
+    """a sentence where they are more than half."""
 
     @property
     def longest(self) -> float:
@@ -87,7 +88,8 @@ def from_log(
         told=_told(log),
         rows=log.counts.rows,
         skipped=log.skipped,
-        dirt=describe_skipped(log.counts, TIME_CHECKS),
+        dirt=describe_skipped(log.counts),
+        warning=log.counts.warning,
     )
 
 
@@ -103,9 +105,11 @@ def _told(log: ConversionLog) -> str:
 
 def _rate(log: ConversionLog) -> float:
     if log.only_positives:
+        dirt = describe_skipped(log.counts)
+        every = "row that was used" if dirt else "row of the log"
         raise InputError(
-            "rate must be given, in decisions an hour, where every row of the log has converted: conversions do not "
-            "tell how many decisions had none"
+            f"rate must be given, in decisions an hour, where every {every} has "
+            f"converted: conversions do not tell how many decisions had none{'; but ' if dirt else ''}{dirt}"
         )
     made = log.last - log.first  # watching may go on for months after the last decision
     return log.decisions / (made if made > 0.0 else log.until - log.first) * HOUR

@@ -36,18 +36,21 @@ def amount(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000.0 else f"{float(f'{value:.3g}'):,.0f}"
 
 
-def finding(rows: Sequence[Row], compared: Comparison) -> str:
-    """The advice in a sentence, and a second one where the runs do not settle it."""
+def finding(rows: Sequence[Row], compared: Comparison, *, warning: str = "") -> str:
+    """The advice in a sentence, after a warning if there is one; a second sentence where the runs do not settle it."""
     taken, cheapest = rows[compared.chosen]["window"], rows[compared.cheapest]["window"]
     low, high = compared.alike
     if compared.excess[compared.chosen] > compared.tolerance:
         said = f"{taken} and the cheapest, {cheapest}, may cost about the same; take {taken}, {_why(compared)}."
     elif low == high:
-        said = f"No other window costs as little as {taken}; take {taken}."
+        so_far = "" if compared.is_clear else "By these runs, "
+        said = f"{so_far}{'n' if so_far else 'N'}o other window costs as little as {taken}; take {taken}."
     else:
         spread = f"{rows[low]['window']} to {rows[high]['window']}"
-        said = f"Anything from {spread} costs about the same; take {taken}, {_why(compared)}."
-    return said if compared.is_clear else f"{said} This is not settled: more runs may show that it costs more."
+        cost = "costs" if compared.is_clear else "may cost"
+        said = f"Anything from {spread} {cost} about the same; take {taken}, {_why(compared)}."
+    unsettled = "" if compared.is_clear else "This is not settled: more runs may show that it costs more."
+    return " ".join(filter(None, [warning, said, unsettled]))
 
 
 def _why(compared: Comparison) -> str:

@@ -184,6 +184,8 @@ class Desk(Remembered, Closing):
             drop = partial(remove_all, bandit=bandit.number)
             self._writer.cut(Work(drop, ("request index", bandit.number)))
             raise StoreError(str(error)) from error
+        except apsw.Error as error:  # a page that SQLite cannot read
+            raise StoreError(str(unreadable("the log", error))) from error
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[Verdicts, Ticket]:
         """Report conversions: a verdict for each, and the ticket to wait for before they leave."""

@@ -1,7 +1,9 @@
 """The application: every route, one error shape, and a gate that counts."""
 
+import os
 from asyncio import CancelledError, Task, current_task
 from collections.abc import Coroutine, Mapping
+from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
@@ -23,7 +25,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.UnknownBanditError, 404),
     (errors.ConflictError, 409),
     (errors.StoreError, 503),
-    (errors.QuarantinedError, 503),
+    (errors.FileError, 503),
 )
 _PLAIN = {404: "there is nothing at this address", 405: "this address does not take this method"}
 
@@ -166,7 +168,16 @@ class _Explainer:
             return Refusal(error.status_code, message), _with_head(error.headers or {})
         for kind, status in _STATUS:
             if isinstance(error, kind):
-                return Refusal(status, str(error), field=field_of(str(error)) if status == 400 else None), {}
+                message = self._message(error)
+                return Refusal(status, message, field=field_of(message) if status == 400 else None), {}
         log = self._reception.log
         log.error("a request failed", method=scope["method"], route=scope.get("path_template"), exc_info=error)
         return Refusal(500, "this should not have happened; the server's log says more"), {}
+
+    def _message(self, error: Exception) -> str:
+        """Give its words, without the folder of this machine in which the store lies."""
+        store, message = Path(self._reception.settings.store), str(error)
+        if isinstance(error, errors.FileError):
+            for path in (os.path.realpath(store), str(store)):
+                message = message.replace(path, store.name)
+        return message

@@ -2,8 +2,9 @@
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -107,3 +108,14 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
     return value
+
+
+def nearest(word: object, choices: Collection[str]) -> str:
+    """A question to end an error with, where one of the choices is near.
+
+    >>> nearest("linucb", ["Greedy", "LinUCB"])
+    "; did you mean 'LinUCB'?"
+    """
+    folded = {choice.casefold(): choice for choice in choices}
+    close = get_close_matches(str(word).casefold(), folded, n=1)
+    return f"; did you mean {folded[close[0]]!r}?" if close else ""

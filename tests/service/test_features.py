@@ -160,7 +160,7 @@ def test_numbers_that_are_none(value: float) -> None:
 
 @pytest.mark.parametrize("value", [[1], [["a"]], {"a": 1}, b"a", object(), 1j, np.datetime64("2026-01-01")])
 def test_values_of_no_use(value: Any) -> None:
-    with pytest.raises(InputError, match="numbers, texts, truth values or lists of texts"):
+    with pytest.raises(InputError, match="'x' must be a number, a text, a truth value or a list of texts"):
         hashed({"x": value}, [{}], 3)
 
 

@@ -69,6 +69,15 @@ def test_a_damaged_row_is_named(store: Path) -> None:
     assert "row 9 of chain 1 of the log is damaged: its checksum does not match" in output
 
 
+@pytest.mark.parametrize(("file", "why"), [("shop.db", "there is no bandit 'nope'"), ("none.db", "is not there")])
+def test_an_export_of_nothing_makes_nothing(store: Path, tmp_path: Path, file: str, why: str) -> None:
+    code, output = run("log", "export", store.with_name(file), "--bandit", "nope", "--out", tmp_path / "tables")
+    assert code == 1
+    assert len(output.splitlines()) == 1
+    assert why in output
+    assert not (tmp_path / "tables").exists()
+
+
 def test_tables(store: Path, tmp_path: Path) -> None:
     code, output = run("log", "export", store, "--bandit", "shop", "--out", tmp_path / "tables")
     assert code == 0, output

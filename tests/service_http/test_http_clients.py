@@ -212,6 +212,56 @@ def test_errors_are_errors(server: Server) -> None:
         client.bandits()
 
 
+WRONG_ID = "^decision_id must be a text, as it was given, or the answer that has it; got 5$"
+
+
+def test_an_answer_stands_for_its_id(server: Server) -> None:
+    wrong: Any = 5
+    with server.client() as client:
+        client.create("named", dim=2, window=1000)
+        first, second = client.decide("named", ROWS), client.decide("named", ROWS)
+        assert client.convert("named", first) is lc.Verdict.ACCEPTED
+        assert client.revoke("named", first) is lc.Verdict.ACCEPTED
+        with client.batch("named") as batch:
+            batch.convert(second)
+            with pytest.raises(InputError, match=WRONG_ID):
+                batch.convert(wrong)
+        assert batch.verdicts == {lc.Verdict.ACCEPTED: 1}
+        for call in (client.convert, client.revoke):
+            with pytest.raises(InputError, match=WRONG_ID):
+                call("named", wrong)
+        with pytest.raises(InputError, match=WRONG_ID):
+            client.convert_many("named", [Conversion(wrong)])
+        third: Any = client.decide("named", ROWS)
+        assert client.convert_many("named", [Conversion(third)]) == [lc.Verdict.ACCEPTED]
+
+    async def awaited() -> None:
+        async with lc.AsyncClient(server.url) as client:
+            first, second = [await client.decide("named", ROWS) for _ in range(2)]
+            assert await client.convert("named", first) is lc.Verdict.ACCEPTED
+            assert await client.revoke("named", first) is lc.Verdict.ACCEPTED
+            async with client.batch("named") as batch:
+                await batch.convert(second)
+                with pytest.raises(InputError, match=WRONG_ID):
+                    await batch.convert(wrong)
+            assert batch.verdicts == {lc.Verdict.ACCEPTED: 1}
+            for call in (client.convert, client.revoke):
+                with pytest.raises(InputError, match=WRONG_ID):
+                    await call("named", wrong)
+            await client.delete("named")
+
+    asyncio.run(awaited())
+
+
+def test_a_client_shows_its_address_and_no_secret() -> None:
+    with lc.Client("https://me:secret@127.0.0.1:9/far?token=secret", key="secret", retries=0) as client:
+        assert repr(client) == "Client('https://127.0.0.1:9/far')"
+        with pytest.raises(ServiceError, match=r"^https://127.0.0.1:9/far does not answer") as raised:
+            client.bandits()
+        assert "secret" not in str(raised.value)
+    assert repr(lc.AsyncClient("localhost:9", key="secret")) == "AsyncClient('http://localhost:9')"
+
+
 def test_a_key_travels(tmp_path_factory: pytest.TempPathFactory) -> None:
     store = tmp_path_factory.mktemp("keyed") / "a.db"
     key, _ = KeyFile(store.with_name("a.db.keys")).add(scopes=["read"])

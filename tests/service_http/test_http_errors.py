@@ -77,6 +77,11 @@ def test_the_field_of_a_broken_rule_is_named(server: Server, method: str, path: 
     assert refusal(server.http.request(method, path, json=body))["field"] == field
 
 
+def test_a_policy_that_was_meant_is_named(server: Server) -> None:
+    answer = server.http.put("/v1/bandits/new", json={"dim": 2, "window": 7, "policy": "linucb"})
+    assert refusal(answer)["message"].endswith("got 'linucb'; did you mean 'LinUCB'?")
+
+
 def test_nobody_reads_a_name_of_ten_thousand_letters(server: Server) -> None:
     answer = server.http.get(f"/v1/bandits/{'x' * 10_000}")
     assert answer.status_code == 404

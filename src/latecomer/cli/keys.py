@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from latecomer.service.config import Settings
     from latecomer.service.keys import KeyFile
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys of a server.", rich_markup_mode=None)
@@ -15,11 +16,16 @@ Store = Annotated[str | None, typer.Option("--store", metavar="FILE", help="The 
 Keys = Annotated[str | None, typer.Option("--keys", metavar="FILE", help="The file of keys; STORE.keys by default.")]
 
 
-def _file(config: Path | None, store: str | None, keys: str | None) -> "KeyFile":
+def _settings(config: Path | None, store: str | None, keys: str | None) -> "Settings":
     from latecomer.service.config import settings  # noqa: PLC0415 - `latecomer --help` is light
+
+    return settings(config, given={"store": store, "keys": keys})
+
+
+def _file(settings: "Settings") -> "KeyFile":
     from latecomer.service.keys import KeyFile  # noqa: PLC0415
 
-    return KeyFile(settings(config, given={"store": store, "keys": keys}).keys_file)
+    return KeyFile(settings.keys_file)
 
 
 @app.command()
@@ -39,7 +45,10 @@ def add(
     Example:
       latecomer keys add --scope decide --scope convert --bandit offers --note "web shop"
     """  # noqa: D301
-    presented, key = _file(config, store, keys).add(scopes=scope, bandits=bandit or ("*",), note=note)
+    found = _settings(config, store, keys)
+    presented, key = _file(found).add(scopes=scope, bandits=bandit or ("*",), note=note)
+    if not found.keys and not Path(found.store).exists():
+        typer.echo(f"there is no store {found.store} yet: the key is for a server that is to make it", err=True)
     typer.echo(presented)
     typer.echo(f"key {key.id}: {', '.join(key.scopes)} for {', '.join(key.bandits)}; it is not shown again", err=True)
 
@@ -52,7 +61,7 @@ def show(config: Config = None, store: Store = None, keys: Keys = None) -> None:
     Example:
       latecomer keys list
     """  # noqa: D301
-    file = _file(config, store, keys)
+    file = _file(_settings(config, store, keys))
     for key in (file.keys() or {}).values():
         what = f"{','.join(key.scopes)}  {','.join(key.bandits)}"
         typer.echo(f"{key.id}  {key.created:%Y-%m-%d}  {what}  {key.note}".rstrip())
@@ -71,5 +80,5 @@ def revoke(
     Example:
       latecomer keys revoke 1f6b2a90c3d4
     """  # noqa: D301
-    key = _file(config, store, keys).revoke(id)
+    key = _file(_settings(config, store, keys)).revoke(id)
     typer.echo(f"revoked {key.id}")

@@ -44,8 +44,10 @@ def export(
       latecomer log export shop.db --bandit offers --out tables
     """  # noqa: D301
     from latecomer.cli.folder import replacing, writable  # noqa: PLC0415
+    from latecomer.service.export import check_bandit  # noqa: PLC0415
     from latecomer.service.export import export as exported  # noqa: PLC0415
 
+    check_bandit(store, bandit)  # before anything is made or said
     folder, written = writable(out), {"decisions": 0, "reports": 0}
     for earlier in (file for table in written for file in sorted(folder.glob(f"{table}-*.parquet"))):
         raise InputError(f"--out must be a folder without earlier tables; {earlier} is there: choose another")

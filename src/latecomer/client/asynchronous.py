@@ -13,7 +13,7 @@ from latecomer.client.batch import checked, checked_limits
 from latecomer.durations import Span
 from latecomer.errors import LatecomerError, ServiceError
 from latecomer.service.feature_values import FeatureRow
-from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict, decision_id_of
 from latecomer.service.verdicts import Verdicts, warn_of
 from latecomer.timestamps import Moment, parse_datetime
 
@@ -27,6 +27,10 @@ class AsyncClient:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = httpx.AsyncClient(base_url=calls.base_url(url), headers=headers, timeout=timeout)
         self._timeout, self._retries = timeout, retries
+        self._shown_url = calls.without_secrets(calls.base_url(url))
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self._shown_url!r})"
 
     async def create(
         self,
@@ -79,11 +83,11 @@ class AsyncClient:
         return await self._send(calls.choose(name, actions, context=context, request_id=request_id))
 
     async def convert(
-        self, name: str, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None
+        self, name: str, decision_id: Answer | str, *, value: float = 1.0, occurred_at: Moment | None = None
     ) -> Verdict:
         """Report a conversion; `occurred_at` as in `Client.convert`."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return (await self._convert(name, [Conversion(decision_id, value, occurred)])).warn()[0]
+        return (await self._convert(name, [Conversion(decision_id_of(decision_id), value, occurred)])).warn()[0]
 
     async def convert_many(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
         """Report many; a verdict for each, and `warnings` about some of them."""
@@ -96,10 +100,10 @@ class AsyncClient:
             found.append_portion(answer.verdicts, answer.warnings)
         return found
 
-    async def revoke(self, name: str, decision_id: str, *, occurred_at: Moment | None = None) -> Verdict:
+    async def revoke(self, name: str, decision_id: Answer | str, *, occurred_at: Moment | None = None) -> Verdict:
         """Take a conversion back."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return (await self._send(calls.revoke(name, [Revocation(decision_id, occurred)]))).verdicts[0]
+        return (await self._send(calls.revoke(name, [Revocation(decision_id_of(decision_id), occurred)]))).verdicts[0]
 
     def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> "AsyncBatch":
         """Conversions that travel together: sent when `size` are waiting, or after `seconds`, or at the end."""
@@ -117,7 +121,7 @@ class AsyncClient:
                 )
             except httpx.TransportError as error:
                 if wait is None:
-                    raise ServiceError(f"{self._http.base_url} does not answer: {error!r}") from error
+                    raise ServiceError(f"{self._shown_url} does not answer: {error!r}") from error
                 await asyncio.sleep(wait)
             else:
                 if wait is None or answer.status_code not in calls.PASSING:
@@ -148,7 +152,9 @@ class AsyncBatch:
         self._sending = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
-    async def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None) -> None:
+    async def convert(
+        self, decision_id: Answer | str, *, value: float = 1.0, occurred_at: Moment | None = None
+    ) -> None:
         """Report a conversion, soon."""
         self._waiting.append(checked(decision_id, value, occurred_at))
         if len(self._waiting) >= self._size:

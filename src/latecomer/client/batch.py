@@ -7,7 +7,7 @@ from typing import Self
 
 from latecomer.arguments import conversion_value
 from latecomer.errors import InputError, LatecomerError
-from latecomer.service.messages import Conversion, Verdict
+from latecomer.service.messages import Answer, Conversion, Verdict, decision_id_of
 from latecomer.service.verdicts import Verdicts, warn_of
 from latecomer.timestamps import Moment, parse_datetime
 
@@ -30,7 +30,7 @@ class Batch:
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._flush_now_and_then, daemon=True, name="latecomer-batch")
 
-    def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None) -> None:
+    def convert(self, decision_id: Answer | str, *, value: float = 1.0, occurred_at: Moment | None = None) -> None:
         """Report a conversion, soon."""
         with self._lock:
             self._waiting.append(checked(decision_id, value, occurred_at))
@@ -72,12 +72,10 @@ class Batch:
         warn_of(self.warnings, stacklevel=3)
 
 
-def checked(decision_id: str, value: float, occurred_at: Moment | None) -> Conversion:
+def checked(decision_id: Answer | str, value: float, occurred_at: Moment | None) -> Conversion:
     """A conversion; a mistake is told at once, not when others travel with it."""
     conversion_value("value", value)
-    if not isinstance(decision_id, str):
-        raise InputError(f"decision_id must be a string, as it was given; got {decision_id!r}")
-    return Conversion(decision_id, value, parse_datetime(occurred_at, name="occurred_at"))
+    return Conversion(decision_id_of(decision_id), value, parse_datetime(occurred_at, name="occurred_at"))
 
 
 def checked_limits(size: int, seconds: float) -> None:

@@ -16,7 +16,7 @@ from latecomer import errors
 from latecomer.arguments import shown
 from latecomer.durations import Span
 from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
-from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict, decision_id_of
 from latecomer.service.scales import parse_scales
 from latecomer.service.spans import written
 from latecomer.service.verdicts import ReportWarning
@@ -80,6 +80,16 @@ def base_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise errors.InputError(f"url must be an address such as http://127.0.0.1:8080; got {shown(url)}")
     return found
+
+
+def without_secrets(url: str) -> str:
+    """Give an address as anybody may read it: without a user, a password and a query.
+
+    >>> without_secrets("https://me:secret@example.org:8443/bandits?token=secret")
+    'https://example.org:8443/bandits'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def create(
@@ -156,6 +166,8 @@ def _timed(conversion: Conversion, position: int) -> Conversion:
     """A conversion whose time JSON has room for: callers may give pandas' and NumPy's times too."""
     if not isinstance(conversion, Conversion):
         raise errors.InputError(f"conversions must be Conversion records; got {shown(conversion)}")
+    if type(conversion.decision_id) is not str:
+        conversion = msgspec.structs.replace(conversion, decision_id=decision_id_of(conversion.decision_id))
     if conversion.occurred_at is None or type(conversion.occurred_at) is datetime:
         return conversion
     occurred = parse_datetime(conversion.occurred_at, name=f"occurred_at of report {position}")

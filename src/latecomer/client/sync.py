@@ -11,7 +11,7 @@ from latecomer.client.batch import Batch
 from latecomer.durations import Span
 from latecomer.errors import ServiceError
 from latecomer.service.feature_values import FeatureRow
-from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict
+from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict, decision_id_of
 from latecomer.service.verdicts import Verdicts
 from latecomer.timestamps import Moment, parse_datetime
 
@@ -40,6 +40,10 @@ class Client:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = httpx.Client(base_url=calls.base_url(url), headers=headers, timeout=timeout)
         self._timeout, self._retries = timeout, retries
+        self._shown_url = calls.without_secrets(calls.base_url(url))
+
+    def __repr__(self) -> str:
+        return f"Client({self._shown_url!r})"
 
     def create(
         self,
@@ -91,7 +95,9 @@ class Client:
         """Choose between actions that are known by their features: {id: {name: value}}."""
         return self._send(calls.choose(name, actions, context=context, request_id=request_id))
 
-    def convert(self, name: str, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None) -> Verdict:
+    def convert(
+        self, name: str, decision_id: Answer | str, *, value: float = 1.0, occurred_at: Moment | None = None
+    ) -> Verdict:
         """Report a conversion.
 
         `occurred_at`, where it happened before now, is a `datetime` (UTC where it has no zone), an ISO 8601 text, a
@@ -99,7 +105,7 @@ class Client:
         decision it is accepted with a warning, `errors.OccurredBeforeDecisionWarning`.
         """
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return self._convert(name, [Conversion(decision_id, value, occurred)]).warn()[0]
+        return self._convert(name, [Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
 
     def convert_many(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
         """Report many; a verdict for each, and `warnings` about some of them."""
@@ -112,10 +118,10 @@ class Client:
             found.append_portion(answer.verdicts, answer.warnings)
         return found
 
-    def revoke(self, name: str, decision_id: str, *, occurred_at: Moment | None = None) -> Verdict:
+    def revoke(self, name: str, decision_id: Answer | str, *, occurred_at: Moment | None = None) -> Verdict:
         """Take a conversion back."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return self._send(calls.revoke(name, [Revocation(decision_id, occurred)])).verdicts[0]
+        return self._send(calls.revoke(name, [Revocation(decision_id_of(decision_id), occurred)])).verdicts[0]
 
     def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> Batch:
         """Conversions that travel together: sent when `size` are waiting, or after `seconds`, or at the end."""
@@ -133,7 +139,7 @@ class Client:
                 )
             except httpx.TransportError as error:
                 if wait is None:
-                    raise ServiceError(f"{self._http.base_url} does not answer: {error!r}") from error
+                    raise ServiceError(f"{self._shown_url} does not answer: {error!r}") from error
                 time.sleep(wait)
             else:
                 if wait is None or answer.status_code not in calls.PASSING:

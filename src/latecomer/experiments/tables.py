@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 
+from latecomer.arguments import nearest
 from latecomer.errors import InputError
 
 
@@ -51,13 +51,6 @@ def choice(table: Mapping[str, object], path: str, name: str, choices: Collectio
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"{full_key(path, name)} must be {rule}; got {value!r}{nearest(value, choices)}")
     return value
-
-
-def nearest(word: object, choices: Collection[str]) -> str:
-    """A question to end an error with, where one of the choices is near."""
-    folded = {choice.casefold(): choice for choice in choices}
-    close = get_close_matches(str(word).casefold(), folded, n=1)
-    return f"; did you mean {folded[close[0]]!r}?" if close else ""
 
 
 @contextmanager

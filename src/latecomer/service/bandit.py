@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 
 from latecomer.core.state import Array, Integers
-from latecomer.errors import InputError
 from latecomer.policies import recorded
 from latecomer.policies.learner import Learner
 from latecomer.policies.records import VERDICTS
@@ -20,7 +19,7 @@ from latecomer.service import events
 from latecomer.service.births import Birth
 from latecomer.service.counters import Counters
 from latecomer.service.decision_ids import DecisionIds
-from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats
+from latecomer.service.messages import Answer, Conversion, Counts, Revocation, Stats, decision_id_of
 from latecomer.service.reports import arrival, in_store_time, occurred_of, reports_of, value_of
 from latecomer.service.request_index import RequestIndex
 from latecomer.service.verdicts import Verdicts, warnings_of_early
@@ -158,9 +157,7 @@ class Bandit:
 
     def round_of(self, decision_id: str) -> int:
         """The round of a decision's id; 0 where it is no id of this history."""
-        if not isinstance(decision_id, str):
-            raise InputError(f"decision_id must be a text, as it was given; got {decision_id!r}")
-        return self.ids.round_of(decision_id)
+        return self.ids.round_of(decision_id if isinstance(decision_id, str) else decision_id_of(decision_id))
 
     # ---- what it knows ----
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from latecomer.arguments import shown
+from latecomer.arguments import nearest, shown
 from latecomer.errors import ConflictError, InputError
 from latecomer.policies import recommended
 from latecomer.policies.catalogue import POLICIES, policy_class
@@ -18,6 +18,7 @@ from latecomer.policies.learner import Learner
 from latecomer.policies.recorded import credit, offer, record, revoke
 from latecomer.service.events import CREATED, DECISION, Events, text_event
 from latecomer.service.messages import DEFAULT_POLICY, Info, Spec
+from latecomer.service.scales import check_scales
 from latecomer.service.spans import window_of
 
 UNFINISHED = "."
@@ -89,6 +90,15 @@ def checked_name(name: str) -> str:
     return name
 
 
+def certain_learner(name: str, asked: Spec) -> Learner:
+    """Make the policy that is asked for; `InputError` where the name or the specification breaks a rule."""
+    spec = resolved(asked)
+    learner = learner_of(spec, seed=0)
+    check_scales(spec.features, spec.dim)
+    new_birth(0, checked_name(name), spec, asked=asked, stamp=0).encoded()
+    return learner
+
+
 def new_birth(number: int, name: str, spec: Spec, *, asked: Spec, stamp: int, skipped: int = 0) -> Birth:
     """The birth of a bandit that has just been asked for."""
     return Birth(
@@ -114,26 +124,60 @@ def resolved(spec: Spec) -> Spec:
 
 def refuse_another(birth: Birth, asked: Spec) -> None:
     """A bandit is what it was created from, in those words or in full: 168h is 7d either way."""
-    if _comparable(asked) not in (_comparable(birth.spec), _comparable(birth.asked or birth.spec)):
+    differences = min((_differences(spec, asked) for spec in (birth.asked or birth.spec, birth.spec)), key=len)
+    if differences:
         raise ConflictError(
-            f"bandit {birth.name!r} exists with another specification: delete it, or choose another name"
+            f"bandit {birth.name!r} exists with another specification: {', '.join(differences)}; "
+            "ask for the same, delete it, or choose another name"
         )
 
 
-def _comparable(spec: Spec) -> tuple[object, ...]:
-    window = window_of(spec.window)
-    return spec.dim, type(window), window, spec.policy, spec.parameters, spec.features
+def _differences(spec: Spec, asked: Spec) -> list[str]:
+    """Name each field that differs, with the bandit's value and the one that was asked for."""
+    ours, theirs = _values(spec), _values(asked)
+    fields = [
+        name for name in {**ours, **theirs} if not (name in ours and name in theirs and ours[name] == theirs[name])
+    ]
+    if _is_same_window(spec.window, asked.window):
+        fields = [name for name in fields if name != "window"]
+    return [f"{name} is {_shown(ours, name)}, not {_shown(theirs, name)}" for name in fields]
+
+
+def _values(spec: Spec) -> dict[str, object]:
+    """Give the fields of a specification, with those of its parameters and features one by one."""
+    return {
+        "dim": spec.dim,
+        "window": spec.window,
+        "policy": spec.policy,
+        **{f"parameters.{name}": value for name, value in spec.parameters.items()},
+        **{f"features.{name}": scale for name, scale in spec.features.items()},
+    }
+
+
+def _is_same_window(one: int | str, other: int | str) -> bool:
+    """Tell whether two windows are as long: 168h is 7d, and 7 rounds are no time."""
+    return isinstance(one, int) == isinstance(other, int) and window_of(one) == window_of(other)
+
+
+def _shown(values: dict[str, object], name: str) -> str:
+    return shown(values[name]) if name in values else "unset"
 
 
 def learner_of(spec: Spec, seed: int) -> Learner:
     """The policy that a resolved specification describes; `InputError` where it describes none."""
     if spec.policy not in POLICIES:
-        raise InputError(f"policy must be one of {', '.join((DEFAULT_POLICY, *POLICIES))}; got {shown(spec.policy)}")
+        choices = (DEFAULT_POLICY, *POLICIES)
+        raise InputError(
+            f"policy must be one of {', '.join(choices)}; got {shown(spec.policy)}{nearest(spec.policy, choices)}"
+        )
     policy: Any = policy_class(spec.policy)
     known = [name for name in inspect.signature(policy).parameters if name not in NOT_PARAMETERS]
     unknown = sorted(set(spec.parameters) - set(known))
     if unknown:
-        raise InputError(f"parameters of {spec.policy} must be among {', '.join(known)}; got {shown(unknown[0])}")
+        raise InputError(
+            f"parameters of {spec.policy} must be among {', '.join(known)}; got {shown(unknown[0])}"
+            f"{nearest(unknown[0], known)}"
+        )
     for name, value in spec.parameters.items():
         if isinstance(value, bool):
             raise InputError(f"parameters: {name} must be a number or a text; got {value!r}")

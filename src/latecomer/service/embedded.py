@@ -10,12 +10,22 @@ import numpy.typing as npt
 from latecomer.arguments import shown
 from latecomer.durations import Span
 from latecomer.errors import InputError, UnknownBanditError
+from latecomer.service.births import certain_learner
 from latecomer.service.clock import Machine
 from latecomer.service.desk import Desk
 from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
 from latecomer.service.features import features_digest, hashed
 from latecomer.service.files import Closing, refuse_new
-from latecomer.service.messages import DEFAULT_POLICY, Answer, Conversion, Revocation, Spec, Stats, Verdict
+from latecomer.service.messages import (
+    DEFAULT_POLICY,
+    Answer,
+    Conversion,
+    Revocation,
+    Spec,
+    Stats,
+    Verdict,
+    decision_id_of,
+)
 from latecomer.service.scales import parse_scales
 from latecomer.service.spans import retention_of, written
 from latecomer.service.verdicts import Verdicts
@@ -25,9 +35,12 @@ from latecomer.timestamps import Moment, parse_datetime
 class OpenBandit(Closing):
     """One bandit of a file. What a method has returned is on disk; threads may share it."""
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        self._desk = desk
+    def __init__(self, desk: Desk, name: str, *, path: str) -> None:
+        self._desk, self._path = desk, path
         self.name = name
+
+    def __repr__(self) -> str:
+        return f"OpenBandit({self._path!r}, name={self.name!r}, rounds={self._desk.rounds(self.name)})"
 
     def decide(
         self, actions: npt.ArrayLike, *, ids: Sequence[str] | None = None, request_id: str | None = None
@@ -74,13 +87,13 @@ class OpenBandit(Closing):
         self._desk.wait(ticket)
         return answer
 
-    def convert(self, decision_id: str, *, value: float = 1.0, occurred_at: Moment | None = None) -> Verdict:
+    def convert(self, decision_id: Answer | str, *, value: float = 1.0, occurred_at: Moment | None = None) -> Verdict:
         """Report a conversion of a decision.
 
         Parameters
         ----------
         decision_id
-            The answer's.
+            The answer's, or the answer itself.
         value
             What it is worth, in [0, 1].
         occurred_at
@@ -89,7 +102,7 @@ class OpenBandit(Closing):
             decision it is accepted with a warning, `errors.OccurredBeforeDecisionWarning`.
         """
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return self._convert([Conversion(decision_id, value, occurred)]).warn()[0]
+        return self._convert([Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
 
     def convert_many(self, conversions: Sequence[Conversion]) -> Verdicts:
         """Report many at once: one wait for the disk. The verdicts are a list, whose `warnings` name places in it."""
@@ -100,10 +113,10 @@ class OpenBandit(Closing):
         self._desk.wait(ticket)
         return verdicts
 
-    def revoke(self, decision_id: str, *, occurred_at: Moment | None = None) -> Verdict:
+    def revoke(self, decision_id: Answer | str, *, occurred_at: Moment | None = None) -> Verdict:
         """Take a conversion back."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        verdicts, ticket = self._desk.revoke(self.name, [Revocation(decision_id, occurred)])
+        verdicts, ticket = self._desk.revoke(self.name, [Revocation(decision_id_of(decision_id), occurred)])
         self._desk.wait(ticket)
         return verdicts[0]
 
@@ -167,16 +180,19 @@ def open(
     if dim is None and not Path(path).exists():
         refuse_new(Path(os.path.realpath(path)))
         raise UnknownBanditError(f"{os.fspath(path)} is not there: give dim and window, and it is made")
+    asked = None
+    if dim is not None and window is not None:
+        asked = Spec(
+            dim=dim,
+            window=written(window),
+            policy=policy,
+            parameters=dict(parameters or {}),
+            features=parse_scales(features),
+        )
+        certain_learner(name, asked)  # a mistake leaves no file behind
     desk = Desk.open(path, clock=clock, create=create)
     try:
-        if dim is not None and window is not None:
-            asked = Spec(
-                dim=dim,
-                window=written(window),
-                policy=policy,
-                parameters=dict(parameters or {}),
-                features=parse_scales(features),
-            )
+        if asked is not None:
             desk.create(name, asked)
         desk.info(name)
         if retention is not None:
@@ -189,4 +205,4 @@ def open(
     except BaseException:
         desk.close()
         raise
-    return OpenBandit(desk, name)
+    return OpenBandit(desk, name, path=os.fspath(path))

@@ -25,6 +25,17 @@ _WORDS = np.array([verdict.value for verdict in VERDICTS])
 _TIME = pl.Datetime("us", "UTC")
 
 
+def check_bandit(path: str | PathLike[str], name: str) -> None:
+    """Raise `UnknownBanditError` or `FileError` where there is no such bandit to export."""
+    connection = connect(path, write=False)
+    try:
+        _find(connection, name)
+    except apsw.Error as error:
+        raise unreadable(path, error) from error
+    finally:
+        connection.close()
+
+
 def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataFrame]]:
     """The tables of a bandit, ("decisions" or "reports", frame), a part of the log at a time.
 
@@ -33,11 +44,7 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
     connection = connect(path, write=False)
     try:
         connection.execute("BEGIN")
-        alive, _ = births(connection, {})
-        birth = next((birth for birth in alive.values() if birth.name == name), None)
-        if birth is None:
-            names = ", ".join(birth.name for birth in alive.values())
-            raise UnknownBanditError(f"there is no bandit {shown(name)}; there are: {names}")
+        birth = _find(connection, name)
         ids = DecisionIds(birth.skipped)
         ids.add(newest_secrets(connection, birth.number))
         part = _Part(birth, ids)
@@ -59,6 +66,15 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
         raise unreadable(path, error) from error
     finally:
         connection.close()
+
+
+def _find(connection: apsw.Connection, name: str) -> Birth:
+    alive, _ = births(connection, {})
+    for birth in alive.values():
+        if birth.name == name:
+            return birth
+    names = ", ".join(birth.name for birth in alive.values())
+    raise UnknownBanditError(f"there is no bandit {shown(name)}; there are: {names}")
 
 
 class _Part:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date, time, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any, Protocol
@@ -27,6 +28,8 @@ FeatureRow = Mapping[str, Value] | Row
 
 _MISSING = ("NAType", "NaTType")
 """pandas' own words for nothing; it need not be installed."""
+_TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
+"""Times, of pandas too."""
 
 
 def plain_features(features: FeatureRow, where: str) -> dict[str, Plain]:
@@ -40,7 +43,10 @@ def plain_features(features: FeatureRow, where: str) -> dict[str, Plain]:
     plain: dict[str, Plain] = {}
     for name, value in features.items():
         if not isinstance(name, str):
-            raise _unusable(name, where)
+            raise InputError(
+                f"{where} must have texts as names; got {shown(name)}: of a DataFrame take frame.to_dict('index'), "
+                "with texts as the names of its columns"
+            )
         if name in plain:
             raise InputError(f"{where} must have each name once; got {shown(name)} twice")
         plain[_plain_text(name, where)] = _plain_value(name, value, where)
@@ -56,7 +62,10 @@ def plain_actions(actions: Mapping[str, FeatureRow]) -> list[tuple[str, dict[str
         )
     for id_ in actions:
         if not isinstance(id_, str):
-            raise InputError(f"actions must have texts as ids; got {shown(id_)}")
+            raise InputError(
+                f"actions must have texts as ids; got {shown(id_)}: of a DataFrame take "
+                "frame.set_index(frame.index.astype(str)).to_dict('index')"
+            )
     return [(str(id_), plain_features(row, f"action {i}")) for i, (id_, row) in enumerate(actions.items())]
 
 
@@ -67,18 +76,18 @@ def _plain_value(name: str, value: Any, where: str) -> Plain:
         return _plain_text(value, where)
     if isinstance(value, np.bool):
         return bool(value)
-    if type(value) is float or isinstance(value, Real | Decimal):
+    if type(value) is float or (isinstance(value, Real | Decimal) and not isinstance(value, np.timedelta64)):
         return _plain_number(name, value, where)
-    if type(value).__name__ in _MISSING:
+    if type(value).__name__ in _MISSING or (isinstance(value, np.datetime64 | np.timedelta64) and np.isnat(value)):
         return None
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
         for text in value:
             if not isinstance(text, str):
-                raise _unusable(text, where)
+                raise _unusable(name, text, where)
         return [_plain_text(text, where) for text in value]
-    raise _unusable(value, where)
+    raise _unusable(name, value, where)
 
 
 def _plain_text(text: str, where: str) -> str:
@@ -100,8 +109,8 @@ def _plain_number(name: str, value: Any, where: str) -> float | None:
     return None if math.isnan(number) else number
 
 
-def _unusable(value: object, where: str) -> InputError:
+def _unusable(name: str, value: object, where: str) -> InputError:
+    remedy = ": send hours or days as a number, or a text such as 'monday'" if isinstance(value, _TIMES) else ""
     return InputError(
-        f"{where} must have texts as names, and numbers, texts, truth values or lists of texts as values; "
-        f"got {shown(value)}"
+        f"{where}: {shown(name)} must be a number, a text, a truth value or a list of texts; got {shown(value)}{remedy}"
     )

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from latecomer.arguments import shown
+from latecomer.errors import InputError
 from latecomer.policies.verdict import Verdict
 
 __all__ = ["Answer", "Conversion", "Health", "Info", "Revocation", "Scale", "Spec", "Stats", "Verdict"]
@@ -61,6 +63,14 @@ class Answer(Struct, frozen=True):
     round: int
     score: float
     expires_at: datetime | None
+
+
+def decision_id_of(decision: Answer | str) -> str:
+    """Give the id of a decision: its own, or an answer's."""
+    found = decision.decision_id if isinstance(decision, Answer) else decision
+    if not isinstance(found, str):
+        raise InputError(f"decision_id must be a text, as it was given, or the answer that has it; got {shown(found)}")
+    return found
 
 
 class Conversion(Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,8 +13,7 @@ from latecomer.service.batches import on_disk
 from latecomer.service.births import (
     UNFINISHED,
     Birth,
-    checked_name,
-    learner_of,
+    certain_learner,
     new_birth,
     refuse_another,
     resolved,
@@ -27,7 +26,6 @@ from latecomer.service.log import DESK
 from latecomer.service.messages import Counts, Info, Spec, Stats
 from latecomer.service.pruning import removing
 from latecomer.service.recovery import Quarantined
-from latecomer.service.scales import check_scales
 from latecomer.service.writer import Writer
 
 _MANY = 64
@@ -69,9 +67,8 @@ class Roster:
         `skipped` is for one that is to be replayed from another's log: how many rounds of that it will lack.
         """
         asked, spec = spec, resolved(spec)
-        learner = learner_of(spec, seed=0)
-        check_scales(spec.features, spec.dim)
-        if checked_name(name) not in self._bandits:
+        learner = certain_learner(name, asked)
+        if name not in self._bandits:
             warm_up(learner)
         with self._lock:
             self._refuse_quarantined(name)
@@ -146,6 +143,10 @@ class Roster:
     def info(self, name: str) -> Info:
         """What a bandit is."""
         return self._bandit(name).info
+
+    def rounds(self, name: str) -> int:
+        """Count the decisions of a bandit."""
+        return self._bandit(name).rounds
 
     def describe(self, name: str) -> Info:
         """Describe a bandit, a quarantined one too."""

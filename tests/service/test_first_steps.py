@@ -1,0 +1,161 @@
+"""Mistakes of the first hour: each is told in words that mend it, and leaves nothing behind."""
+
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import latecomer as lc
+from latecomer.cli.main import app
+from latecomer.errors import ConflictError, InputError, StoreError
+from latecomer.service.births import new_birth, refuse_another, resolved
+from latecomer.service.feature_values import plain_actions, plain_features
+from latecomer.service.messages import Conversion, Scale, Spec
+
+ROWS = [[1.0, 0.0], [0.0, 1.0]]
+FRAME = pd.DataFrame({"price": [12, 150], "genre": ["crime", "poetry"]})
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(2026, 3, 1),
+        date(2026, 3, 1),
+        timedelta(days=3),
+        pd.Timestamp("2026-03-01"),
+        pd.Timedelta("3d"),
+        np.datetime64("2026-03-01"),
+        np.timedelta64(3, "D"),
+    ],
+    ids=lambda moment: f"{type(moment).__module__}.{type(moment).__name__}",
+)
+def test_a_time_among_features_is_refused_by_name(moment: Any) -> None:
+    with pytest.raises(InputError, match=r"^action 0: 'seen' must be a number, a text.*: send hours or days"):
+        plain_actions({"a": {"price": 1.0, "seen": moment}})
+
+
+def test_a_missing_time_is_missing() -> None:
+    nothing: Any = {"a": pd.NaT, "b": np.datetime64("NaT"), "c": np.timedelta64("NaT", "D")}
+    assert plain_features(nothing, "context") == {"a": None, "b": None, "c": None}
+
+
+def test_a_value_that_is_none_is_refused_by_name() -> None:
+    wrong: Any = {"bytes": b"x", "rows": np.eye(2), "texts": ["a", 1]}
+    for name, value in wrong.items():
+        with pytest.raises(InputError, match=f"^context: '{name}' must be a number, a text"):
+            plain_features({name: value}, "context")
+
+
+def test_a_frame_without_ids_is_told_how_to_have_them() -> None:
+    wrong: Any = FRAME.to_dict("index")
+    with pytest.raises(InputError, match=r"^actions must have texts as ids; got 0: .*frame.index.astype\(str\)"):
+        plain_actions(wrong)
+    mended: Any = FRAME.set_index(FRAME.index.astype(str)).to_dict("index")
+    assert [id_ for id_, _ in plain_actions(mended)] == ["0", "1"]
+
+
+def test_a_frame_the_wrong_way_round_is_told_the_right_one() -> None:
+    wrong: Any = FRAME.to_dict()
+    with pytest.raises(InputError, match=r"^action 0 must have texts as names; got 0: .*to_dict\('index'\)"):
+        plain_actions(wrong)
+
+
+@pytest.mark.parametrize(
+    ("asked", "differences"),
+    [
+        (Spec(dim=2, window="7d"), "window is '2d', not '7d';"),
+        (Spec(dim=2, window=2), "window is '2d', not 2;"),
+        (Spec(dim=3, window="48h"), "dim is 2, not 3;"),
+        (Spec(dim=2, window="2d", policy="LinTS"), "policy is 'recommended', not 'LinTS';"),
+        (Spec(dim=2, window="2d", parameters={"ridge": 2.0}), "parameters.ridge is unset, not 2.0;"),
+        (
+            Spec(dim=5, window="2d", features={"price": Scale(scale=9)}),
+            "dim is 2, not 5, features.price is unset, not Scale(scale=9, center=0.0);",
+        ),
+    ],
+)
+def test_a_conflict_says_what_differs(asked: Spec, differences: str) -> None:
+    mine = Spec(dim=2, window="2d")
+    birth = new_birth(1, "shop", resolved(mine), asked=mine, stamp=0)
+    refuse_another(birth, mine)
+    refuse_another(birth, Spec(dim=2, window="48h"))
+    refuse_another(birth, birth.spec)
+    with pytest.raises(ConflictError) as raised:
+        refuse_another(birth, asked)
+    assert str(raised.value).startswith(f"bandit 'shop' exists with another specification: {differences}")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({"window": "7 days"}, "window must be"),
+        ({"window": 5.5}, "window must be"),
+        ({"dim": 0}, "dim must be"),
+        ({"dim": np.int64(2)}, "plain numbers"),
+        ({"policy": "linucb"}, "got 'linucb'; did you mean 'LinUCB'?"),
+        ({"policy": "LinUCB", "parameters": {"rigde": 1.0}}, "got 'rigde'; did you mean 'ridge'?"),
+        ({"name": "a/b"}, "name must be"),
+        ({"features": {"price": {"scale": 0}}}, "'price' must have a scale above 0"),
+        ({"features": {"price": {"scale": 1}}}, "dim must be at least 3"),
+    ],
+)
+def test_a_wrong_specification_leaves_no_file(tmp_path: Path, wrong: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InputError) as raised:
+        lc.open(tmp_path / "x.db", **{"dim": 2, "window": "7d", **wrong})
+    assert rule in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_answer_stands_for_its_id(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with lc.open(path, dim=2, window=100, policy="OTFLinUCB") as bandit:
+        assert repr(bandit) == f"OpenBandit({str(path)!r}, name='default', rounds=0)"
+        answer, other = bandit.decide(ROWS), bandit.decide(ROWS)
+        assert bandit.convert(answer) is lc.Verdict.ACCEPTED
+        assert bandit.convert(answer.decision_id) is lc.Verdict.DUPLICATE
+        assert bandit.revoke(answer) is lc.Verdict.ACCEPTED
+        named: Any = other
+        assert bandit.convert_many([Conversion(named)]) == [lc.Verdict.ACCEPTED]
+        wrong: Any
+        for wrong in (5, None, answer.round, object()):
+            for call in (bandit.convert, bandit.revoke):
+                with pytest.raises(InputError, match=r"^decision_id must be a text, as it was given, or the answer"):
+                    call(wrong)
+        assert repr(bandit) == f"OpenBandit({str(path)!r}, name='default', rounds=2)"
+    assert repr(bandit).endswith("rounds=2)")  # also of one that is closed
+
+
+def test_a_page_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """The answer of a repeated request is read from the log, whose pages may be damaged since the store was opened."""
+    path = tmp_path / "shop.db"
+    with lc.open(path, dim=2, window=100, policy="OTFLinUCB") as bandit:
+        for i in range(200):
+            bandit.decide(ROWS, request_id=f"r{i}")
+    whole = path.read_bytes()
+    with lc.open(path) as bandit:
+        with path.open("r+b") as file:
+            file.seek(4096)
+            file.write(b"\xff" * (len(whole) - 4096))
+        with pytest.raises(StoreError, match=r"^the log is damaged: .*; restore it from a copy$"):
+            bandit.decide(ROWS, request_id="r0")
+        path.write_bytes(whole)
+
+
+def test_keys_that_come_before_the_store_are_told_so(tmp_path: Path) -> None:
+    store = tmp_path / "shop.db"
+
+    def add(*more: str) -> tuple[str, str]:
+        result = CliRunner().invoke(app, ["keys", "add", "--scope", "read", "--store", str(store), *more])
+        assert result.exit_code == 0
+        return result.stdout, result.stderr
+
+    key, said = add()
+    assert len(key.split()) == 1
+    assert said.startswith(f"there is no store {store} yet: ")
+    assert "there is no store" not in add("--keys", str(tmp_path / "keys"))[1]
+    store.touch()
+    assert "there is no store" not in add()[1]

@@ -229,7 +229,7 @@ def test_what_is_not_http_is_refused_in_the_one_shape(server: Server, sent: byte
         (b"GET http://localhost/healthz HTTP/1.1\r\nConnection: close\r\n\r\n", b"200 OK"),
         (b"GET /healthz HTTP/1.0\r\n\r\n", b"200 OK"),
         (b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n", b"200 OK"),
-        (b"GET /healthz HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x00\x01", b"200 OK"),
+        (b"GET /healthz HTTP/1.1\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n", b"200 OK"),
     ],
     ids=["whole address", "HTTP/1.0", "the last one", "upgrade"],
 )

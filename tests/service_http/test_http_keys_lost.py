@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import apsw
 import pytest
 from plain_client import PlainClient, eventually
 from servers import running
@@ -106,3 +107,26 @@ def test_a_server_that_requires_keys_does_not_run_without(store: Path, file: Key
     with pytest.raises(InputError, match=r"require_keys must be false as long as there are no keys; got True"):
         asyncio.run(serve(Settings(store=str(store), port=0, require_keys=True), start_log("error")))
     assert not store.exists()
+
+
+def test_keys_are_remembered_though_the_store_could_not_be_written_when_they_came(store: Path, file: KeyFile) -> None:
+    with running(store) as server:
+        assert PlainClient(server.port).create("b") == 201
+        other = apsw.Connection(str(store))
+        other.execute("BEGIN IMMEDIATE")  # longer than the writer waits for it
+        file.add(scopes=SCOPES)
+        time.sleep(6.5)
+        other.execute("ROLLBACK")
+        other.close()
+        assert eventually(lambda: _remembers(store))
+    file.path.unlink()
+    with running(store) as server:
+        assert PlainClient(server.port).ask("DELETE", "/v1/bandits/b?confirm=b")[0] == 503
+
+
+def _remembers(store: Path) -> bool:
+    connection = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return bool(list(connection.execute("SELECT 1 FROM setting WHERE name = 'keys'")))
+    finally:
+        connection.close()

@@ -83,7 +83,7 @@ def test_lost_lines_are_counted_and_said_when_there_is_room_again() -> None:
     os.set_blocking(reader, False)
     with os.fdopen(descriptor, "w") as file:
         stream = LogStream(file)
-        line = json.dumps({"event": "x" * 5000}) + "\n"
+        line = json.dumps({"event": "x" * 9000}) + "\n"  # of pieces that a pipe takes whole, so that one is torn
         whole = -1
         while not stream.lost:
             stream.write(line)
@@ -149,3 +149,20 @@ def test_a_dead_writer_ends_the_server(tmp_path: Path) -> None:
     assert "the server ends" in said
     with running(tmp_path / "a.db") as server:
         assert PlainClient(server.port).decide("b", request_id="r") == (201, decided)
+
+
+def test_a_reader_that_does_not_read_holds_nobody_up() -> None:
+    """A pipe takes 64 kB: what does not fit is lost, counted, and said once there is room."""
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as stream, os.fdopen(reader, "rb") as pipe:
+        lines = LogStream(stream)
+        for number in range(20_000):
+            lines.write(json.dumps({"event": "a line", "number": number}) + "\n")
+        assert lines.lost > 10_000
+        os.set_blocking(reader, False)
+        got = pipe.read()
+        lines.write(json.dumps({"event": "the last"}) + "\n")
+        said = [json.loads(line) for line in (got + pipe.read()).splitlines()]
+    assert [line["event"] for line in said[-2:]] == ["log lines were lost", "the last"]
+    assert said[-2]["lines"] == lines.lost
+    assert said[-3]["number"] == 20_000 - lines.lost - 1

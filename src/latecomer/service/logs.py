@@ -1,12 +1,13 @@
 """What a server says: one JSON object a line, on standard error. No key, no body and no query ever gets here.
 
-A line that cannot be written (a full disk, a reader that has gone) is dropped and counted: nobody who logs is told, for
-none of them could do anything about it.
+A line that cannot be written (a full disk, a reader that has gone or does not read) is dropped and counted: nobody who
+logs is told, for none of them could do anything about it.
 """
 
 import json
 import logging
 import os
+import select
 import sys
 from datetime import UTC, datetime
 from threading import Lock
@@ -16,6 +17,10 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 Log = FilteringBoundLogger
+_PATIENCE = 50
+"""Milliseconds to wait for a reader that is slow; none once a line was lost to it."""
+_UNBLOCKED = select.PIPE_BUF
+"""Bytes that a pipe with room takes without waiting."""
 _lost_lines = 0
 """Lines that no stream of this process could write."""
 
@@ -53,8 +58,12 @@ class LogStream:
     def _put(self, text: str) -> None:
         data = memoryview(text.encode(errors="backslashreplace"))
         descriptor = self._stream.fileno()
+        ready = select.poll()
+        ready.register(descriptor, select.POLLOUT)
         while data:
-            data = data[os.write(descriptor, data) :]
+            if not ready.poll(0 if self._unsaid else _PATIENCE):
+                raise BlockingIOError("nobody reads")
+            data = data[os.write(descriptor, data[:_UNBLOCKED]) :]
             self._torn = len(data) > 0
 
     def _lose(self) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from latecomer.service.http.errors import Refusal, encoded
-from latecomer.service.http.exchange import Exchange, Headers
+from latecomer.service.http.exchange import Exchange
+from latecomer.service.http.heads import Headers, decline_offers, write_head
 
 if TYPE_CHECKING:
     from latecomer.service.http.listener import Listener
@@ -117,15 +118,26 @@ class Connection(asyncio.Protocol):
 
     def _parse(self, piece: bytes) -> None:
         self._unsettled += len(piece)
-        try:
-            self._parser.feed_data(piece)
-        except HttpParserUpgrade:  # to what we do not speak: that request is answered as it is, and is the last
-            self._deaf = True
-        except HttpParserError as error:
-            self._refuse(Refusal(400, f"the request must be HTTP/1.1: {error}"))
-        else:
-            if self._unsettled > _LONGEST_HEAD:
-                self._refuse(Refusal(431, f"the head of a request must have at most {_LONGEST_HEAD} bytes"))
+        while piece:
+            try:
+                self._parser.feed_data(piece)
+                piece = b""
+            except HttpParserUpgrade as upgrade:
+                if self._parsed is not None or self._parser.get_method() == b"CONNECT":  # the last that is understood
+                    self._deaf = True
+                    return
+                piece = self._decline_upgrade() + piece[upgrade.args[0] :]
+            except HttpParserError as error:
+                self._refuse(Refusal(400, f"the request must be HTTP/1.1: {error}"))
+                return
+        if self._unsettled > _LONGEST_HEAD:
+            self._refuse(Refusal(431, f"the head of a request must have at most {_LONGEST_HEAD} bytes"))
+
+    def _decline_upgrade(self) -> bytes:
+        """Return the head of the request without its offer to speak something else, for a parser of its own."""
+        method, version = self._parser.get_method(), self._parser.get_http_version().encode()
+        self._parser = HttpRequestParser(self)
+        return write_head(method, self._target, version, decline_offers(self._headers))
 
     def _refuse(self, refusal: Refusal) -> None:
         """Answer what came before, then this; nothing else is read."""
@@ -152,12 +164,16 @@ class Connection(asyncio.Protocol):
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """Its head is whole: it can be begun with."""
-        version = self._parser.get_http_version()
+        """Its head is whole: it can be begun with, unless it is too long, or is to be parsed again without an offer."""
+        method, version = self._parser.get_method().decode("ascii"), self._parser.get_http_version()
+        if self._unsettled > _LONGEST_HEAD and self._head_size() > _LONGEST_HEAD:
+            return
+        if self._parser.should_upgrade() and method != "CONNECT":
+            return
         self._unsettled = 0
         self._parsed = exchange = Exchange(
             self,
-            method=self._parser.get_method().decode("ascii"),
+            method=method,
             version=version,
             target=self._target,
             headers=self._headers,
@@ -168,16 +184,19 @@ class Connection(asyncio.Protocol):
         else:
             self._ahead.append(exchange)
 
+    def _head_size(self) -> int:
+        return len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers)
+
     def on_body(self, part: bytes) -> None:
         """A part of its body."""
-        self._unsettled = 0
         if self._parsed is not None:
+            self._unsettled = 0
             self._parsed.feed(part)
 
     def on_message_complete(self) -> None:
         """It is whole."""
-        self._unsettled = 0
         if self._parsed is not None:
+            self._unsettled = 0
             self._parsed.whole = True
             self._parsed.wake()
             self._parsed = None

@@ -1,10 +1,12 @@
 """Who may come in: a key in the Authorization header, unless the server is for this machine alone and has no keys."""
 
 import asyncio
+import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from latecomer.errors import FileError, StoreError
@@ -31,8 +33,8 @@ class Door:
         The file of keys. Once there was one, it is needed: where it is missing, every request is refused.
     always
         Whether there was one before, or has to be.
-    on_first
-        Called when there is one for the first time.
+    remember
+        Called once there is one, twice a second, until it says that the store remembers it.
     on_change
         Called with the reason when keys cannot be checked any more, and with None when they can again.
     """
@@ -42,12 +44,12 @@ class Door:
         keys: KeyFile,
         *,
         always: bool,
-        on_first: Callable[[], object] = lambda: None,
+        remember: Callable[[], bool] = lambda: True,
         on_change: Callable[[str | None], object] = lambda _: None,
     ) -> None:
         self._keys, self._expected = keys, always
-        self._on_first, self._on_change = on_first, on_change
-        self._seen = False
+        self._remember, self._on_change = remember, on_change
+        self._remembered, self._asked = False, -math.inf
         self._fault: str | None = None
 
     def check(self) -> bool:
@@ -79,11 +81,11 @@ class Door:
                     f"keys add`; to go back to no keys, start the server once with --no-require-keys"
                 )
             return False
-        if not self._seen:
-            self._expected = True
+        self._expected = True
+        if not self._remembered and monotonic() - self._asked > _NOW_AND_THEN:
+            self._asked = monotonic()
             with suppress(StoreError):  # the store cannot remember it now, and is asked again
-                self._on_first()
-                self._seen = True
+                self._remembered = self._remember()
         return True
 
     def admit(self, scope: Any, wanted: Scope, bandit: str | None = EVERY_BANDIT) -> Key | None:
@@ -133,9 +135,17 @@ def open_door(keys: KeyFile, desk: "Desk", log: Log, *, required: bool, forget: 
     return Door(
         keys,
         always=expected or required,
-        on_first=(lambda: None) if expected else partial(desk.remember_keys, True),
+        remember=(lambda: True) if expected else partial(_remember_keys, desk),
         on_change=partial(_say, log),
     )
+
+
+def _remember_keys(desk: "Desk") -> bool:
+    """Have the store remember that there are keys; True once it does."""
+    if desk.recall_keys():
+        return True
+    desk.remember_keys(True)
+    return False
 
 
 def _say(log: Log, fault: str | None) -> None:

@@ -7,10 +7,10 @@ from urllib.parse import unquote
 
 from httptools import parse_url
 
+from latecomer.service.http.heads import Headers
+
 if TYPE_CHECKING:
     from latecomer.service.http.connection import Connection
-
-Headers = list[tuple[bytes, bytes]]
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -76,7 +76,7 @@ class Exchange:
     async def receive(self) -> dict[str, Any]:
         """Return what of the body has arrived since the last call, and wait for more where nothing has."""
         while not (self._parts or self.whole or self.broken):
-            if not self._asked and any(name == b"expect" for name, _ in self.scope["headers"]):
+            if not self._asked and self._is_expectant:
                 self._connection.write(_CONTINUE)
             self._asked = True
             self._waiter = asyncio.get_running_loop().create_future()
@@ -89,6 +89,13 @@ class Exchange:
             self._connection.resume_reading()
         self._held = 0
         return {"type": "http.request", "body": body, "more_body": not self.whole}
+
+    @property
+    def _is_expectant(self) -> bool:
+        """Tell whether the client waits for a word before it sends the body."""
+        if self.scope["http_version"] != "1.1":
+            return False
+        return any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.scope["headers"])
 
     async def send(self, message: dict[str, Any]) -> None:
         """Take a part of the answer; with the last one it is written, in one piece."""

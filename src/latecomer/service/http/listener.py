@@ -21,6 +21,10 @@ _PAUSE = 0.25
 """Seconds until it is tried again where nothing can be accepted, for want of descriptors as a rule."""
 _QUIET = 60.0
 """Seconds between two log lines about that."""
+_HEARING = 1.0
+"""Seconds for which somebody who is turned away is heard out."""
+_MOST_TURNED_AWAY = 64
+"""Of whom so many are heard out at once."""
 _TICKS = 20
 """Looks for overdue connections within a time limit."""
 
@@ -65,6 +69,7 @@ class Listener:
         self._unsent: dict[Connection, float] = {}
         """Since when the rest of an answer, or of a connection, has been waiting to go, the longest first."""
         self._opening: set[asyncio.Task[Any]] = set()
+        self._turned_away: set[socket.socket] = set()
         self._empty = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._complained = -_QUIET
@@ -80,6 +85,8 @@ class Listener:
         self.is_closing = True
         self._loop.remove_reader(self._socket)
         self._socket.close()
+        for accepted in list(self._turned_away):
+            self._let_go(accepted)
         for connection in list(self._idle):
             connection.close()
         if self._opening:
@@ -160,13 +167,35 @@ class Listener:
         self._refused("unavailable")
         body = encoded(Refusal(503, "there are too many connections: try again, or keep one open for many requests"))
         head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n"
-        with accepted:
-            try:
-                accepted.send(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
-                accepted.shutdown(socket.SHUT_WR)
-                accepted.recv(1 << 16)  # what is unread when it is closed would cost the client its answer
-            except OSError:
-                pass
+        try:
+            accepted.send(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
+            accepted.shutdown(socket.SHUT_WR)
+        except OSError:
+            accepted.close()
+            return
+        if len(self._turned_away) >= _MOST_TURNED_AWAY:
+            accepted.close()
+            return
+        self._turned_away.add(accepted)
+        self._loop.add_reader(accepted, self._discard, accepted)
+        self._loop.call_later(_HEARING, self._let_go, accepted)
+
+    def _discard(self, accepted: socket.socket) -> None:
+        """Hear out who is turned away: what is unread when it is closed would cost the client its answer."""
+        try:
+            if accepted.recv(1 << 16):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self._let_go(accepted)
+
+    def _let_go(self, accepted: socket.socket) -> None:
+        if accepted in self._turned_away:
+            self._turned_away.discard(accepted)
+            self._loop.remove_reader(accepted)
+            accepted.close()
 
     # ---- what connections say of themselves ----
 

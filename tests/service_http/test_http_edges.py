@@ -1,0 +1,92 @@
+"""Edges of HTTP/1.1 that clients and attackers reach: offers of another protocol, long heads, limits, expectations."""
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+from servers import Server, running
+
+BODY = json.dumps({"actions": [[0.6, 0.0], [0.0, 0.8]]}).encode()
+DECIDE = b"POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    store = tmp_path_factory.mktemp("edges") / "a.db"
+    with running(store, LATECOMER_MAX_CONNECTIONS_PER_ADDRESS="8") as server:
+        made = server.http.put("/v1/bandits/b", json={"dim": 2, "window": 7, "policy": "OTFLinUCB"})
+        assert made.status_code == 201
+        yield server
+
+
+def talk(server: Server, *pieces: bytes) -> list[int]:
+    """Send pieces one after the other, then say no more; the statuses of the answers."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+        connection.shutdown(socket.SHUT_WR)
+        stream, statuses = connection.makefile("rb"), []
+        while line := stream.readline():
+            statuses.append(int(line.split()[1]))
+            size = 0
+            while (header := stream.readline()) not in (b"\r\n", b""):
+                name, _, value = header.partition(b":")
+                size = int(value) if name.lower() == b"content-length" else size
+            stream.read(size)
+    return statuses
+
+
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+def test_an_offer_of_another_protocol_is_passed_over_and_the_body_kept(server: Server, step: int) -> None:
+    request = DECIDE + OFFER + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+    chunked = DECIDE + OFFER + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n"
+    plain = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + OFFER + b"\r\n"
+    data = request + chunked + plain + request
+    pieces = [data[at : at + step] for at in range(0, len(data), step)]
+    assert talk(server, *pieces) == [201, 201, 200, 201]
+
+
+@pytest.mark.parametrize("long", [b"X-Long: " + b"a" * 70_000, b"X-Long: " + b"a" * 600_000])
+def test_a_head_that_is_too_long_is_refused_wherever_it_ends(server: Server, long: bytes) -> None:
+    assert talk(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + long + b"\r\n\r\n") == [431]
+    assert talk(server, b"GET /healthz?" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n") == [431]
+    short = b"X-Short: " + b"a" * 60_000
+    assert talk(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + short + b"\r\n\r\n") == [200]
+
+
+@pytest.mark.parametrize(
+    ("version", "expect", "statuses"),
+    [(b"1.1", b"100-continue", [100, 201]), (b"1.1", b"x", [201]), (b"1.0", b"100-continue", [201])],
+)
+def test_who_expects_a_word_gets_it(server: Server, version: bytes, expect: bytes, statuses: list[int]) -> None:
+    head = DECIDE.replace(b"1.1", version) + b"Expect: %b\r\nContent-Length: %d\r\n\r\n" % (expect, len(BODY))
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(head)
+        connection.settimeout(0.5 if len(statuses) == 1 else 30)
+        first = b""
+        try:
+            first = connection.recv(65_536)
+        except TimeoutError:
+            assert len(statuses) == 1
+        connection.settimeout(30)
+        connection.sendall(BODY)
+        answer = connection.recv(65_536)
+    assert [int(part.split()[1]) for part in (first, answer) if part] == statuses
+
+
+def test_who_is_turned_away_is_told_so_also_with_a_body(server: Server) -> None:
+    busy = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(8)]
+    try:
+        for connection in busy:
+            connection.sendall(DECIDE + b"Content-Length: 100\r\n\r\n{")  # and no more
+        for _ in range(20):
+            client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+            client.request("POST", "/v1/bandits/b/decisions", BODY * 100, {"Content-Type": "application/json"})
+            assert client.getresponse().status == 503
+            client.close()
+    finally:
+        for connection in busy:
+            connection.close()

@@ -80,7 +80,8 @@ class Knowledge:
     def delay_curve(self) -> tuple[Array, Array] | None:
         """F̂_m, where the policy estimates it: ages in the window's unit, and the share of conversions due by then.
 
-        The share is of those that the window keeps. How many it loses, conversions do not tell.
+        The share is of those that can have been seen, so that it is 1 from about the age of the oldest decision on. How
+        many come later, or not in the window, conversions do not tell.
         """
         names = self._memory.state.dtype.names or ()
         if "curve" not in names:

@@ -41,6 +41,7 @@ def test_what_the_issue_asks_for_is_there() -> None:
     assert found["delays that drift"].world.delays.change < found["delays that drift"].horizon
     assert isinstance(found["arms that come and go"].world.actions, lc.actions.Passing)
     assert found["logistic rewards"].world.reward == "logistic"
+    assert sum(row.window >= 10 * row.horizon for row in found.values()) == 2
     assert {RECOMMENDED, UNIFORM, *PUBLISHED} <= set(ENTRANTS)
 
 

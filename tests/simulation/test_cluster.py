@@ -132,7 +132,7 @@ def test_a_worker_is_killed_midway(client: Any, machines: Machines) -> None:
 
 
 def test_closing_the_iterator_cancels_the_rest(client: Any, machines: Machines) -> None:
-    play = partial(_play, slow(0.3), policies(), 1000, 0)
+    play = partial(_play, slow(0.3), policies(), 1000, 0, False)
     for scheduler in (machines.address, client):
         runs = Cluster(scheduler, 1).map(play, MANY)
         next(runs)
@@ -213,7 +213,7 @@ assert np.array_equal(here.regret("buffered"), there.regret("buffered"))
 
 
 def test_a_scheduler_without_workers_then_with_one_without_latecomer(tmp_path: Path) -> None:
-    play = partial(_play, WORLD, policies(), 10, 0)
+    play = partial(_play, WORLD, policies(), 10, 0, False)
     with Machines(tmp_path) as lonely:
         with pytest.raises(InputError, match=rf"{lonely.address} had none within 0.5 s: start one with `dask worker"):
             next(Cluster(lonely.address, patience=0.5).map(play, 1))
@@ -228,7 +228,9 @@ def test_a_scheduler_without_workers_then_with_one_without_latecomer(tmp_path: P
 def test_the_scheduler_is_lost(tmp_path: Path) -> None:
     with Machines(tmp_path) as doomed:
         doomed.work()
-        runs = Cluster(doomed.address, 1, patience=PATIENCE).map(partial(_play, slow(0.02), policies(), 10, 0), 200)
+        runs = Cluster(doomed.address, 1, patience=PATIENCE).map(
+            partial(_play, slow(0.02), policies(), 10, 0, False), 200
+        )
         next(runs)
         doomed.processes[0].kill()
         with pytest.raises(LatecomerError, match=r"the scheduler was lost, or .*scheduler-connection-lost"):

@@ -68,7 +68,7 @@ def share(name: str, value: object) -> float:
 
 
 def conversion_value(name: str, value: object) -> float:
-    """What a conversion is worth, in [0, 1]."""
+    """Check the worth of a conversion, a number in [0, 1]."""
     result = number(name, value, "a number in [0, 1]")
     if result > 1.0:
         raise InputError(f"{name} must be in [0, 1]; got {value!r}, divide it by its largest possible value first")

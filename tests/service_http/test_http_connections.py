@@ -223,24 +223,6 @@ def test_what_is_not_http_is_refused_in_the_one_shape(server: Server, sent: byte
     assert got.partition(b"\r\n\r\n")[2].startswith(b'{"error":{"code":')
 
 
-@pytest.mark.parametrize(
-    ("sent", "found"),
-    [
-        (b"GET http://localhost/healthz HTTP/1.1\r\nConnection: close\r\n\r\n", b"200 OK"),
-        (b"GET /healthz HTTP/1.0\r\n\r\n", b"200 OK"),
-        (b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n", b"200 OK"),
-        (b"GET /healthz HTTP/1.1\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n", b"200 OK"),
-    ],
-    ids=["whole address", "HTTP/1.0", "the last one", "upgrade"],
-)
-def test_one_answer_and_the_end(server: Server, sent: bytes, found: bytes) -> None:
-    with connect(server) as connection:
-        connection.sendall(sent)
-        got = answers(connection)
-    assert got.startswith(b"HTTP/1.1 " + found)
-    assert got.count(b"HTTP/1.1") == 1
-
-
 def test_a_body_that_is_waited_for_is_asked_for(server: Server) -> None:
     with connect(server) as connection:
         head = PUT.replace(b"/b ", b"/waited ")

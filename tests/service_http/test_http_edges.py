@@ -90,3 +90,21 @@ def test_who_is_turned_away_is_told_so_also_with_a_body(server: Server) -> None:
     finally:
         for connection in busy:
             connection.close()
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        (b"GET http://localhost/healthz HTTP/1.1\r\nConnection: close\r\n\r\n", b"200 OK"),
+        (b"GET /healthz HTTP/1.0\r\n\r\n", b"200 OK"),
+        (b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n", b"200 OK"),
+        (b"GET /healthz HTTP/1.1\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n", b"200 OK"),
+    ],
+    ids=["whole address", "HTTP/1.0", "the last one", "upgrade"],
+)
+def test_one_answer_and_the_end(server: Server, sent: bytes, found: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(sent)
+        got = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert got.startswith(b"HTTP/1.1 " + found)
+    assert got.count(b"HTTP/1.1") == 1

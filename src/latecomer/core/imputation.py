@@ -99,7 +99,7 @@ def impute(state: State, ring: Ring) -> None:
 
 @kernel
 def _covered_bins(state: State, ring: Ring) -> int:
-    """How many bins the reference round's age covers: all, once it has closed."""
+    """Count the bins that the reference round's age covers: all, once it has closed."""
     reference = reference_round(state.rounds)
     if reference < state.oldest:
         return BINS

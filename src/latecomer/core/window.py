@@ -160,7 +160,7 @@ def revoke(cell: Cell, ring: Ring, round: int, now: int) -> int:
 
 @kernel
 def is_delay_known(block: Block, lane: int) -> bool:
-    """Whether a round has a conversion that stands, and came at a known time."""
+    """Tell whether a round has a conversion that stands, and came at a known time."""
     return bool(block.credit[lane] >= 0.0 and block.arrival[lane] != UNKNOWN_ARRIVAL)
 
 

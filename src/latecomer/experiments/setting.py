@@ -15,7 +15,7 @@ from latecomer.simulation.simulate import Engine, simulate
 
 @dataclass
 class Setting:
-    """How much to run, and where; `before` is told what is about to run."""
+    """Size and place of the runs; `before` is told what is about to run."""
 
     runs: int = 100
     seed: int = 0
@@ -60,7 +60,7 @@ def finals(result: Result, **key: object) -> pl.DataFrame:
 
 
 def curves(result: Result, **key: object) -> pl.DataFrame:
-    """The same by round."""
+    """Regret by round."""
     return result.summary().select([pl.lit(value).alias(name) for name, value in key.items()] + [pl.all()])
 
 

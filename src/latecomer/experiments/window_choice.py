@@ -17,7 +17,7 @@ from latecomer.core.state import Array
 MOST = 0.8
 """The share of conversions that a window should keep."""
 TOLERANCE = 0.05
-"""What costs about the same, as a share of what playing at random loses."""
+"""Windows within this of each other cost about the same; a share of what playing at random loses."""
 _ERROR = 0.05
 """The chance, at most, that anything said at any look is wrong, were means of runs normal (there it is a heuristic)."""
 

@@ -14,7 +14,7 @@ class Segment:
 
 
 class Batch:
-    """What one commit writes, and who waits for it. To others it is a ticket."""
+    """The events of one commit, and those who wait for it. To others it is a ticket."""
 
     __slots__ = ("asked", "done", "segments", "threads", "waiters")
 

@@ -15,7 +15,7 @@ from latecomer.service.private_files import WAL
 
 
 class Connections:
-    """Both connections; on a full disk one and the same, which cannot write.
+    """Two connections; on a full disk one and the same, which cannot write.
 
     `failure` says why nothing can be written yet, where that is so.
     """

@@ -35,7 +35,7 @@ class DecisionIds:
         self._firsts: list[int] = []
         self._secrets: list[bytes] = []
         self.is_current = False
-        """Whether the latest secret is of this opening, so that rounds may go on with it."""
+        """Tell whether the latest secret is of this opening, so that rounds may go on with it."""
 
     @property
     def known(self) -> list[tuple[int, bytes]]:

@@ -1,4 +1,4 @@
-"""What a server says: one JSON object a line, on standard error. No key, no body and no query ever gets here.
+"""The log of a server: one JSON object a line, on standard error. No key, no body and no query ever gets here.
 
 A line that cannot be written (a full disk, a reader that has gone or does not read) is dropped and counted: nobody who
 logs is told, for none of them could do anything about it.

@@ -16,7 +16,7 @@ DEFAULT_POLICY = "recommended"
 
 
 class Scale(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How large a feature's number may be: (x - center) / scale is what a row has, at least -1 and at most 1."""
+    """The scale of a feature's number: a row has (x - center) / scale, at least -1 and at most 1."""
 
     scale: Annotated[float, Meta(gt=0)]
     center: float = 0.0
@@ -47,7 +47,7 @@ class Info(Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any]
     created_at: datetime
     quarantined: bool = False
-    """Whether its rows are damaged, so that it is not served."""
+    """True where its rows are damaged, so that it is not served."""
     features: dict[str, Scale] = {}
 
 

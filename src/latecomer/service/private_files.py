@@ -7,7 +7,7 @@ from pathlib import Path
 
 PRIVATE = 0o600
 WAL, SHARED = "-wal", "-shm"
-"""What SQLite appends to a store's name for the files beside it; they get the store's own mode."""
+"""Endings of the files that SQLite keeps beside a store; they get the store's own mode."""
 
 
 def create_private(path: Path) -> int:

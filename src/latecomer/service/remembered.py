@@ -22,12 +22,12 @@ class Remembered(Roster):
 
     @property
     def retention(self) -> str:
-        """How long decisions stay in the log after their window."""
+        """The time that decisions stay in the log after their window."""
         keep = self._keeper.retention
         return FOREVER if keep is None else f"{keep // 1_000_000}s"
 
     def keep(self, retention: str) -> None:
-        """How long decisions stay in the log after their window, from now on ("7d", "forever"); the file remembers."""
+        """Keep decisions so long after their window, from now on ("7d", "forever"); the file remembers."""
         retention_of(retention)
         with self._lock:
             self._check_open()

@@ -74,7 +74,7 @@ class RequestIndex:
 
     @property
     def is_full(self) -> bool:
-        """Whether the buffer should become a segment, and none is being written."""
+        """True where the buffer should become a segment, and none is being written."""
         return len(self._buffer) >= BUFFERED and not self._flushing
 
     @property

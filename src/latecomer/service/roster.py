@@ -136,7 +136,7 @@ class Roster:
 
     @property
     def quarantined(self) -> dict[str, str]:
-        """What is damaged of the bandits that are not served, by name."""
+        """The damage of bandits that are not served, by name."""
         with self._lock:
             return {name: self._quarantined[name].reason for name in sorted(self._quarantined)}
 

@@ -270,7 +270,7 @@ class Writer:
         self._looked = time.perf_counter()
 
     def _look_idly(self) -> None:
-        """The same where there is nothing to commit: changes are refused from now on, or taken again."""
+        """Look where there is nothing to commit: changes are refused from now on, or taken again."""
         try:
             self._look()
         except FileError as error:

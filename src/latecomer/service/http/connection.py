@@ -41,7 +41,7 @@ class Connection(asyncio.Protocol):
         self._unsettled = 0
         """Bytes since the last thing that was whole: a head, a part of a body, a request."""
         self._deaf = False
-        """What else arrives is not looked at."""
+        """Nothing else that arrives is looked at."""
         self._eof = False
         """Nothing else arrives."""
         self._refusal: Refusal | None = None
@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def _is_ahead(self) -> bool:
-        """What comes now belongs to a request whose turn has not come: the one before is yet to be answered or sent."""
+        """Tell whether an earlier request is yet to be answered or sent: the next one's turn has not come."""
         return self._parsed is None if self._exchange is not None else not self._writable
 
     def _feed(self, data: bytes) -> None:

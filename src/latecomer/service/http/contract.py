@@ -21,7 +21,7 @@ class State(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True, omit_defaults=True):
-    """Whether changes can be made durable; and what is damaged of bandits that are not served, by name."""
+    """Readiness: changes can be made durable. Bandits that are not served are named, with their damage."""
 
     status: str
     quarantined: dict[str, str] = {}

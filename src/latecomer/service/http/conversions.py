@@ -21,7 +21,7 @@ Revocations = Revocation | Annotated[list[Revocation], Meta(min_length=1, max_le
 
 
 class Verdicts(Struct, frozen=True):
-    """What became of each, and warnings about some that were accepted; left out where there are none."""
+    """A verdict for each, and warnings about some that were accepted; left out where there are none."""
 
     verdicts: list[Verdict]
     warnings: list[ReportWarning] | UnsetType = UNSET

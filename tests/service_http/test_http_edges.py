@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
+from typing import IO
 
 import pytest
 from servers import Server, running
@@ -28,15 +29,19 @@ def talk(server: Server, *pieces: bytes) -> list[int]:
         for piece in pieces:
             connection.sendall(piece)
         connection.shutdown(socket.SHUT_WR)
-        stream, statuses = connection.makefile("rb"), []
-        while line := stream.readline():
-            statuses.append(int(line.split()[1]))
-            size = 0
-            while (header := stream.readline()) not in (b"\r\n", b""):
-                name, _, value = header.partition(b":")
-                size = int(value) if name.lower() == b"content-length" else size
-            stream.read(size)
-    return statuses
+        with connection.makefile("rb") as stream:
+            return list(statuses_in(stream))
+
+
+def statuses_in(stream: IO[bytes]) -> Iterator[int]:
+    """The statuses of answers that follow each other."""
+    while line := stream.readline():
+        yield int(line.split()[1])
+        size = 0
+        while (header := stream.readline()) not in (b"\r\n", b""):
+            name, _, value = header.partition(b":")
+            size = int(value) if name.lower() == b"content-length" else size
+        stream.read(size)
 
 
 @pytest.mark.parametrize("step", [1, 7, 100_000])
@@ -85,7 +90,8 @@ def test_who_is_turned_away_is_told_so_also_with_a_body(server: Server) -> None:
         for _ in range(20):
             client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
             client.request("POST", "/v1/bandits/b/decisions", BODY * 100, {"Content-Type": "application/json"})
-            assert client.getresponse().status == 503
+            with client.getresponse() as answer:
+                assert answer.status == 503
             client.close()
     finally:
         for connection in busy:

@@ -1,9 +1,9 @@
 """Edges of HTTP/1.1 that clients and attackers reach: offers of another protocol, long heads, limits, expectations."""
 
-import http.client
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import IO
 
 import pytest
@@ -17,9 +17,11 @@ OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     store = tmp_path_factory.mktemp("edges") / "a.db"
-    with running(store, LATECOMER_MAX_CONNECTIONS_PER_ADDRESS="8") as server:
-        made = server.http.put("/v1/bandits/b", json={"dim": 2, "window": 7, "policy": "OTFLinUCB"})
-        assert made.status_code == 201
+    limits = {"LATECOMER_MAX_CONNECTIONS_PER_ADDRESS": "8", "LATECOMER_BODY_TIMEOUT": "300"}
+    with running(store, port=0, **limits) as server:
+        spec = b'{"dim": 2, "window": 7, "policy": "OTFLinUCB"}'
+        head = b"PUT /v1/bandits/b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        assert talk(server, head + b"Content-Length: %d\r\n\r\n" % len(spec) + spec) == [201]
         yield server
 
 
@@ -83,19 +85,14 @@ def test_who_expects_a_word_gets_it(server: Server, version: bytes, expect: byte
 
 
 def test_who_is_turned_away_is_told_so_also_with_a_body(server: Server) -> None:
-    busy = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(8)]
-    try:
-        for connection in busy:
-            connection.sendall(DECIDE + b"Content-Length: 100\r\n\r\n{")  # and no more
-        for _ in range(20):
-            client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-            client.request("POST", "/v1/bandits/b/decisions", BODY * 100, {"Content-Type": "application/json"})
-            with client.getresponse() as answer:
-                assert answer.status == 503
-            client.close()
-    finally:
-        for connection in busy:
-            connection.close()
+    with ExitStack() as stack:
+        for _ in range(8):
+            busy = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+            busy.sendall(DECIDE + b"Expect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+            assert busy.recv(65_536).startswith(b"HTTP/1.1 100 ")  # the body is waited for, and never comes
+        body = BODY * 100
+        for _ in range(10):
+            assert talk(server, DECIDE + b"Content-Length: %d\r\n\r\n" % len(body) + body) == [503]
 
 
 @pytest.mark.parametrize(

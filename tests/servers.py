@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -16,7 +16,15 @@ import httpx
 
 import latecomer as lc
 
-START_LIMIT, STOP_LIMIT = 60.0, 20.0
+START_LIMIT, STOP_LIMIT, WAIT_LIMIT = 60.0, 20.0, 10.0
+
+
+def wait_until(condition: Callable[[], bool]) -> bool:
+    """Wait for what must come true; return whether it did."""
+    end = time.monotonic() + WAIT_LIMIT
+    while not (came := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return came
 
 
 class Server:

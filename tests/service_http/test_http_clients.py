@@ -3,15 +3,14 @@
 import asyncio
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
-from servers import Server, running
+from servers import Server, running, wait_until
 
 import latecomer as lc
 from latecomer.client.calls import pause
@@ -110,13 +109,6 @@ def test_a_batch_goes_when_it_is_full_when_it_is_old_and_at_the_end(server: Serv
         with pytest.raises(InputError, match="size must be at least 1"):
             client.batch("batched", size=0)
         client.delete("batched")
-
-
-def wait_until(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 10
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
 
 
 class Careless:

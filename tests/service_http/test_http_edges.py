@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import IO
 
 import pytest
-from servers import Server, running
+from servers import Server, running, wait_until
 
 BODY = json.dumps({"actions": [[0.6, 0.0], [0.0, 0.8]]}).encode()
 DECIDE = b"POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -93,6 +93,7 @@ def test_who_is_turned_away_is_told_so_also_with_a_body(server: Server) -> None:
         body = BODY * 100
         for _ in range(10):
             assert talk(server, DECIDE + b"Content-Length: %d\r\n\r\n" % len(body) + body) == [503]
+    assert wait_until(lambda: talk(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") == [200])  # they are gone
 
 
 @pytest.mark.parametrize(

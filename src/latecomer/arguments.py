@@ -51,6 +51,14 @@ def nonnegative(name: str, value: object) -> float:
     return result
 
 
+def at_least_one(name: str, value: object) -> float:
+    """One or above, and nothing that overflows when squared."""
+    result = number(name, value, "a number of at least 1")
+    if not 1.0 <= result <= 1e9:
+        raise InputError(f"{name} must be at least 1 and at most 1e9; got {value!r}")
+    return result
+
+
 def probability(name: str, value: object) -> float:
     """Strictly between 0 and 1."""
     result = number(name, value, "a probability strictly between 0 and 1")

@@ -26,12 +26,13 @@ def add_outer(state: State, ring: Ring, slot: int, weight: float) -> None:
 
 
 @kernel
-def factorise(gram: Array, factor: Array) -> None:
-    """U, upper triangular, with UᵀU = G; only the upper triangles are read and written."""
+def factorise(gram: Array, ridge: float, factor: Array) -> None:
+    """U, upper triangular, with UᵀU = G + ridge·I; only the upper triangles are read and written."""
     dim = gram.shape[0]
     for i in range(dim):
         for j in range(i, dim):
             factor[i, j] = gram[i, j]
+        factor[i, i] += ridge
         fours = i - i % 4
         for k in range(0, fours, 4):  # four rows at once: the sum is loaded and stored a quarter as often
             a, b, c, d = factor[k, i], factor[k + 1, i], factor[k + 2, i], factor[k + 3, i]
@@ -42,7 +43,7 @@ def factorise(gram: Array, factor: Array) -> None:
             above = factor[k, i]
             for j in range(i, dim):
                 factor[i, j] -= above * factor[k, j]
-        factor[i, i] = math.sqrt(max(factor[i, i], EPSILON * gram[i, i]))
+        factor[i, i] = math.sqrt(max(factor[i, i], EPSILON * (gram[i, i] + ridge)))
         scale = 1.0 / factor[i, i]
         for j in range(i + 1, dim):
             factor[i, j] *= scale
@@ -71,9 +72,9 @@ def backward(factor: Array, x: Array) -> None:
 
 
 @outlined
-def gram_solve(state: State) -> None:
-    """state.theta_hat becomes G⁻¹ times what it was, and state.factor U."""
-    factorise(state.gram, state.factor)
+def gram_solve(state: State, ridge: float) -> None:
+    """state.theta_hat becomes (G + ridge·I)⁻¹ times what it was, and state.factor U."""
+    factorise(state.gram, ridge, state.factor)
     forward(state.factor, state.theta_hat)
     backward(state.factor, state.theta_hat)
 
@@ -83,7 +84,20 @@ def gram_estimate(state: State) -> None:
     """state.theta_hat = G⁻¹B, and state.factor = U."""
     for i in range(state.B.shape[0]):
         state.theta_hat[i] = state.B[i]
-    gram_solve(state)
+    gram_solve(state, 0.0)
+
+
+@outlined
+def gram_trace(state: State) -> float:
+    """The trace of (G + ridge·I)⁻¹ = ‖U⁻ᵀ‖²; after `gram_solve`."""
+    dim, column, trace = state.B.shape[0], state.u, 0.0
+    for k in range(dim):
+        for i in range(dim):
+            column[i] = 1.0 if i == k else 0.0
+        forward(state.factor, column)
+        for i in range(dim):
+            trace += column[i] * column[i]
+    return trace
 
 
 @kernel

@@ -124,7 +124,7 @@ def score_step(state: State, ring: Ring) -> None:
         age = max(0, state.moment - stamp)
         j = bin_from(state, j, age)
         _add_open_round(state, ring, slot, maturity_in(state, j, max(age, state.edges[j])))
-    factorise(state.gram, state.factor)
+    factorise(state.gram, 0.0, state.factor)
     forward(state.factor, descent)
     backward(state.factor, descent)
     length = 0.0

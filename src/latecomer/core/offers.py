@@ -1,13 +1,9 @@
-"""What is on offer, round after round: a common direction to shrink to, and how much exploring contexts do for us."""
-
-import math
+"""What is on offer, round after round: the mean action, and how much it varies."""
 
 import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.compile import kernel
-from latecomer.core.gram import gram_solve
-from latecomer.core.maturity import rate
 from latecomer.core.state import Array, Extras, State
 
 Shorts = npt.NDArray[np.int16]
@@ -19,9 +15,11 @@ def offer_extras(dim: int) -> Extras:
     """What a policy keeps of the action sets that it was offered."""
     return {
         "offer": np.zeros(dim + 2, np.int16),  # the summary of the latest
+        "last_mean": np.zeros(dim),  # ā_{t−1}
         "offers": np.zeros(()),  # how many there were
         "offered": np.zeros(dim),  # Σ over rounds of ā_t, the mean action on offer
         "offered_square": np.zeros(()),  # Σ ‖ā_t‖²
+        "offered_change": np.zeros(()),  # Σ ½‖ā_t − ā_{t−1}‖²
         "offered_spread": np.zeros(()),  # Σ of the mean ‖a − ā_t‖², over K − 1
     }
 
@@ -49,15 +47,19 @@ def keep_offer(state: State) -> None:
     dim = state.offered.shape[0]
     for i in range(dim):
         mean = state.offer[i] / WHOLE
+        change = mean - state.last_mean[i] if state.offers > 0.0 else 0.0
+        state.last_mean[i] = mean
         state.offered[i] += mean
         state.offered_square += mean * mean
+        state.offered_change += 0.5 * change * change
     if state.offer[dim + 1] > 1:
         state.offered_spread += state.offer[dim] / WHOLE / (state.offer[dim + 1] - 1)
     state.offers += 1.0
 
 
 @kernel
-def _square_of_sum(state: State) -> float:
+def square_of_sum(state: State) -> float:
+    """‖Σ ā_t‖²."""
     square = 0.0
     for i in range(state.offered.shape[0]):
         square += state.offered[i] * state.offered[i]
@@ -65,28 +67,20 @@ def _square_of_sum(state: State) -> float:
 
 
 @kernel
-def diversity(state: State) -> float:
-    """From 0, where every round offers the same actions, to 1, where it draws them anew.
-
-    It is the variance of ā_t over rounds, relative to what it would be for K independent draws: a Kth of the variance
-    within a set.
-    """
+def _relative(state: State, variance: float) -> float:
+    """A sum of variances of ā_t, relative to what it would be for K independent draws: a Kth of that within a set."""
     if state.offered_spread <= 0.0:
         return 0.0
-    between = state.offered_square - _square_of_sum(state) / state.offers
-    return float(min(1.0, max(0.0, between / state.offered_spread)))
+    return float(min(1.0, max(0.0, variance / state.offered_spread)))
 
 
 @kernel
-def shrunk_estimate(state: State) -> None:
-    """state.theta_hat = G⁻¹(B + λθ_0), θ_0 = w·p̂·ā/‖ā‖²: under θ_0 the mean action ā converts at w times the mean rate.
+def diversity(state: State) -> float:
+    """From 0, where every round offers the same actions, to 1, where it draws them anew: the variance of ā_t."""
+    return _relative(state, state.offered_square - square_of_sum(state) / max(1.0, state.offers))
 
-    ‖θ_0‖ is kept to w·p̂·√d: where actions point everywhere there is no common direction.
-    """
-    dim, square = state.B.shape[0], _square_of_sum(state)
-    scale = 0.0
-    if square > 0.0:
-        scale = state.prior * rate(state) * min(state.offers / square, math.sqrt(dim / square))
-    for i in range(dim):
-        state.theta_hat[i] = state.B[i] + state.ridge * scale * state.offered[i]
-    gram_solve(state)
+
+@kernel
+def freshness(state: State) -> float:
+    """The same from one round to the next: near 0 also where actions stay for long and are then exchanged."""
+    return _relative(state, state.offered_change)

@@ -58,7 +58,10 @@ class State(Protocol):
     settled: float
     offers: float
     offered_square: float
+    offered_change: float
     offered_spread: float
+    ridge_growth: float
+    ridge_due: int
     imputed_count: float
     moment: int
     seed: np.uint64

@@ -2,21 +2,23 @@
 
 E[Y_s by age g] = F_m(g)·τ_m⟨A_s, θ⟩, so with G = λI + Σ F̂_m(age_s) A_sA_sᵀ and θ̂ = G⁻¹B silence is no longer taken for
 an answer, and the source's sum over open rounds disappears. Samples θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays
-argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Three refinements, all off by default, make up what `recommended` plays:
+argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Four refinements, all off by default, make up what `recommended` plays:
 
 - `optimism`, b: as if every direction had b conversions that nobody has seen, since for small counts a Gaussian is too
   sure. V counts a round as soon as it is played: what is on its way is not asked for twice.
 - `prior`, w: θ̂ is shrunk not to 0 but to where the mean action converts at w times the mean rate.
+- `shrinkage`, s: where contexts vary and the data agree with that, λ grows up to s times (`core.shrinkage`).
 - `thrift`: where contexts vary from round to round they explore for us, and c and b are cut by up to that share.
 """
 
 import math
 
-from latecomer.arguments import nonnegative, share
+from latecomer.arguments import at_least_one, nonnegative, share
 from latecomer.core.gram import gram_draw
 from latecomer.core.maturity import mature, maturity_extras, rate
 from latecomer.core.norms import squared_norms
-from latecomer.core.offers import diversity, keep_offer, offer_extras, shrunk_estimate, summarise
+from latecomer.core.offers import diversity, keep_offer, offer_extras, summarise
+from latecomer.core.shrinkage import shrinkage_extras, shrunk_estimate, update_ridge
 from latecomer.core.state import Array, Extras, Ring, State
 from latecomer.core.vectors import first_best, row_dot
 from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
@@ -27,7 +29,7 @@ from latecomer.policies.stamps import Clock, Span
 
 def extras(dim: int, span: int, ridge: float) -> Extras:
     """The matured Gram matrix, and what was on offer."""
-    return {**maturity_extras(dim, span, ridge), **offer_extras(dim)}
+    return {**maturity_extras(dim, span, ridge), **offer_extras(dim), **shrinkage_extras()}
 
 
 def spread(state: State, pending: float) -> float:
@@ -52,12 +54,13 @@ def settle(state: State, ring: Ring, now: int) -> None:
 
 
 def prepare(state: State, ring: Ring, draws: Array) -> None:
-    """The offer counts."""
+    """The offer counts, and the ridge follows."""
     keep_offer(state)
+    update_ridge(state)
 
 
 def estimate(state: State) -> None:
-    """θ̂ = G⁻¹(B + λθ_0)."""
+    """θ̂ = (G + (λ − λ_0)I)⁻¹(B + λθ_0)."""
     shrunk_estimate(state)
 
 
@@ -97,6 +100,8 @@ class MaturedLinTS(Learner):
         b ≥ 0: conversions that every direction is given in advance.
     prior
         w ≥ 0: the share of the mean rate that the mean action is taken to have before there is evidence.
+    shrinkage
+        s ≥ 1: how many times the ridge may grow where contexts vary and the data agree with the prior.
     thrift
         In [0, 1]: the share of exploration that is saved where contexts vary.
 
@@ -117,6 +122,7 @@ class MaturedLinTS(Learner):
         exploration: float = 1.0,
         optimism: float = 0.0,
         prior: float = 0.0,
+        shrinkage: float = 1.0,
         thrift: float = 0.0,
         seed: Seed = None,
         clock: Clock | None = None,
@@ -129,6 +135,7 @@ class MaturedLinTS(Learner):
                 "exploration": nonnegative("exploration", exploration),
                 "optimism": nonnegative("optimism", optimism),
                 "prior": nonnegative("prior", prior),
+                "shrinkage": at_least_one("shrinkage", shrinkage),
                 "thrift": share("thrift", thrift),
             },
             seed=seed,

@@ -5,7 +5,7 @@ from latecomer.policies.randomness import Seed
 from latecomer.policies.stamps import Clock, Span
 
 POLICY = "MaturedLinTS"
-PARAMETERS = {"ridge": 1.0, "exploration": 0.55, "optimism": 2.0, "prior": 1.0, "thrift": 0.4}
+PARAMETERS = {"ridge": 1.0, "exploration": 0.55, "optimism": 2.0, "prior": 1.0, "shrinkage": 64.0, "thrift": 0.6}
 
 
 def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | None = None) -> MaturedLinTS:

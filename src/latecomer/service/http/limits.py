@@ -22,6 +22,7 @@ PARAMETERS: dict[str, Schema] = {
     "exploration": _FACTOR,
     "optimism": _FACTOR,
     "prior": _FACTOR,
+    "shrinkage": {"type": "number", "minimum": 1, "maximum": 1e9},
     "thrift": {"type": "number", "minimum": 0, "maximum": 1},
     "seed": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62},
     "width": {"type": "string", "enum": ["exact", "buffered", "tight"]},

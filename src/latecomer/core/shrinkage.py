@@ -1,0 +1,73 @@
+"""θ̂ shrunk towards θ_0, under which the mean action converts at the mean rate, and by how much.
+
+With θ ~ N(θ_0, σ²I) and noise of variance v̂, the posterior mean is (A + λI)⁻¹(B + λθ_0), A = Σ F̂_m(age_s) A_sA_sᵀ, with
+λ = v̂/σ². Of δ = θ̂ − θ_0 and γ = d − λ·tr(A + λI)⁻¹, the number of directions that the data determine, follows MacKay's
+estimate λ = v̂γ/‖δ‖² (empirical Bayes). Two changes make a heuristic of it:
+
+    λ/λ_0 = (γ + ν)/(λ_0·(d/2)·max δ_i²/v̂ + ν), at least 1.
+
+- A prior that λ is the policy's own ridge λ_0 weighs as much as ν directions. So the ratio is 1 while there are no data,
+  and at most s = 1 + d/ν; `shrinkage` is s.
+- One feature that matters far more than the rest is evidence against shrinking, which ‖δ‖² would average away.
+
+Where the same actions are on offer round after round they are to be told apart one by one, and the ridge stays λ_0: the
+growth counts by `freshness`.
+"""
+
+import math
+
+import numpy as np
+
+from latecomer.core.compile import kernel, outlined
+from latecomer.core.gram import gram_solve, gram_trace
+from latecomer.core.maturity import rate
+from latecomer.core.offers import freshness, square_of_sum
+from latecomer.core.state import Extras, State
+
+INTERVAL = 16
+"""The ridge is estimated again when the number of rounds has grown by one part in so many."""
+
+
+def shrinkage_extras() -> Extras:
+    """What a policy keeps to shrink its estimate."""
+    return {
+        "ridge_growth": np.ones(()),  # λ/λ_0
+        "ridge_due": np.zeros((), np.int64),  # the number of rounds at which it is estimated again
+    }
+
+
+@kernel
+def _prior_scale(state: State) -> float:
+    """What Σ ā_t is to be multiplied by to be θ_0 = w·p̂·ā/‖ā‖², whose norm is kept to w·p̂·√d."""
+    square = square_of_sum(state)
+    if square <= 0.0:
+        return 0.0
+    return float(state.prior * rate(state) * min(state.offers / square, math.sqrt(state.B.shape[0] / square)))
+
+
+@kernel
+def shrunk_estimate(state: State) -> None:
+    """state.theta_hat = (A + λI)⁻¹(B + λθ_0), and state.factor = U."""
+    ridge, scale = state.ridge_growth * state.ridge, _prior_scale(state)
+    for i in range(state.B.shape[0]):
+        state.theta_hat[i] = state.B[i] + ridge * scale * state.offered[i]
+    gram_solve(state, ridge - state.ridge)
+
+
+@outlined
+def update_ridge(state: State) -> None:
+    """Estimate λ/λ_0 again where it is due."""
+    if state.shrinkage <= 1.0 or state.rounds < state.ridge_due:
+        return
+    state.ridge_due = state.rounds + 1 + state.rounds // INTERVAL
+    dim, scale = state.B.shape[0], _prior_scale(state)
+    shrunk_estimate(state)
+    determined = dim - state.ridge_growth * state.ridge * gram_trace(state)
+    largest = 0.0
+    for i in range(dim):
+        off = state.theta_hat[i] - scale * state.offered[i]
+        largest = max(largest, off * off)
+    weight = dim / (state.shrinkage - 1.0)
+    variance = rate(state) * (1.0 - rate(state))
+    growth = (determined + weight) / (0.5 * dim * state.ridge * largest / variance + weight)
+    state.ridge_growth = 1.0 + freshness(state) * max(0.0, growth - 1.0)

@@ -93,7 +93,8 @@ def test_who_is_turned_away_is_told_so_also_with_a_body(server: Server) -> None:
         body = BODY * 100
         for _ in range(10):
             assert talk(server, DECIDE + b"Content-Length: %d\r\n\r\n" % len(body) + body) == [503]
-    assert wait_until(lambda: talk(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") == [200])  # they are gone
+    health = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    assert wait_until(lambda: talk(server, health) == [200])  # they are gone
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ estimate λ = v̂γ/‖δ‖² (empirical Bayes). Two changes make a heuristic o
 
     λ/λ_0 = (γ + ν)/(λ_0·(d/2)·max δ_i²/v̂ + ν), at least 1.
 
-- A prior that λ is the policy's own ridge λ_0 weighs as much as ν directions. So the ratio is 1 while there are no data,
+- A prior that λ is the policy's own ridge λ_0 weighs as much as ν directions. So the ratio is 1 without data,
   and at most s = 1 + d/ν; `shrinkage` is s.
 - One feature that matters far more than the rest is evidence against shrinking, which ‖δ‖² would average away.
 

@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # Numba does not see that a kernel changed when only a function it calls did. One cache per state of the source is safe.
-KERNELS := $(shell find src/latecomer/core src/latecomer/policies -name '*.py') $(shell grep -rl 'core\.compile' src --include='*.py')
+KERNELS := $(shell find src/latecomer/core src/latecomer/policies -name '*.py') $(shell grep -rl 'core\.jit' src --include='*.py')
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell cat $(sort $(KERNELS)) | sha256sum | cut -c1-16)
 export OPENBLAS_NUM_THREADS := 1
 

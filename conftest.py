@@ -23,7 +23,7 @@ def _source_hash() -> str:
     Kernels and the constants in them are in these files alone: an edit elsewhere compiles nothing.
     """
     source = [(path, path.read_bytes()) for path in sorted((ROOT / "src").rglob("*.py"))]
-    kernels = [text for path, text in source if {"core", "policies"} & set(path.parts) or b"core.compile" in text]
+    kernels = [text for path, text in source if {"core", "policies"} & set(path.parts) or b"core.jit" in text]
     return hashlib.sha256(b"".join(kernels)).hexdigest()[:16]
 
 

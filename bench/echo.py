@@ -11,14 +11,14 @@ from typing import Any
 
 import uvloop
 
-from latecomer.service.config import settings
-from latecomer.service.http.direct import Respond
-from latecomer.service.http.reception import Reception
+from latecomer.service.http.context import AppContext
+from latecomer.service.http.logging_setup import start_log
+from latecomer.service.http.router import Respond
 from latecomer.service.http.server import serve
-from latecomer.service.logs import start_log
+from latecomer.service.http.settings import settings
 
 
-def echo(reception: Reception) -> Mapping[str, Respond]:
+def echo(reception: AppContext) -> Mapping[str, Respond]:
     """The body, read as a decision's is."""
     intake = reception.intake
 

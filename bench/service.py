@@ -21,9 +21,9 @@ import numpy as np
 from load import Load, merged, request, run
 from rows import Row, verdict
 
-from latecomer.service.batches import Batch as Ticket
-from latecomer.service.desk import Desk
-from latecomer.service.messages import Conversion, Spec
+from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.storage.commit import Commit as Ticket
+from latecomer.service.store import Store
 
 CONNECTIONS, ARMS = 64, 10
 BLOCKS, SECONDS = 50, 0.4
@@ -43,11 +43,11 @@ def rows() -> Iterator[Row]:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as generator:  # the load has a process of its own
         for dim in RATIOS:
             with TemporaryDirectory() as folder:
-                store = Path(folder) / "a.db"
-                with _server(store) as server:
+                store_path = Path(folder) / "a.db"
+                with _server(store_path) as server:
                     yield from _over_http(server, generator, dim)
                     rounds = sum(server.http.get(f"/v1/bandits/{name}/stats").json()["rounds"] for name in BANDITS)
-                yield _bytes(store, rounds, dim)
+                yield _bytes(store_path, rounds, dim)
     yield _restarts()
 
 
@@ -60,8 +60,8 @@ class _Served:
 
 
 @contextmanager
-def _server(store: Path) -> Iterator[_Served]:
-    command = [sys.executable, str(Path(__file__).with_name("echo.py")), str(store)]
+def _server(store_path: Path) -> Iterator[_Served]:
+    command = [sys.executable, str(Path(__file__).with_name("echo.py")), str(store_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stderr is not None
         served = _Served(json.loads(process.stderr.readline())["port"])
@@ -133,9 +133,9 @@ def _tail(loads: dict[str, list[Load]], dim: int) -> Row:
     )
 
 
-def _bytes(store: Path, decisions: int, dim: int) -> Row:
+def _bytes(store_path: Path, decisions: int, dim: int) -> Row:
     """After a clean stop, which folds the write-ahead log into the file."""
-    each, limit = store.stat().st_size / decisions, 1.6 * (8 * dim + 64)
+    each, limit = store_path.stat().st_size / decisions, 1.6 * (8 * dim + 64)
     return Row(
         work=f"bytes on disk a decision, d={dim}",
         measured=f"{each:.0f} bytes",
@@ -171,11 +171,11 @@ def _restarts() -> Row:
     for kind, decide in (("committed together", _decide), ("each a commit of its own", _decide_one_by_one)):
         with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
             path = Path(folder) / "a.db"
-            with Desk.open(path) as desk:
-                desk.create("b", Spec(dim=5, window="7d"))
+            with Store.open(path) as store:
+                store.create("b", BanditSpec(dim=5, window="7d"))
             for pending in PENDING:
-                with Desk.open(path) as desk:
-                    decide(desk, pending - desk.stats("b").rounds)
+                with Store.open(path) as store:
+                    decide(store, pending - store.stats("b").rounds)
                 seconds[f"{pending:,} {kind}"] = _restart(path)
             seconds[f"a server, from its command on, {kind}"] = _served_again(path)
             killed = get_context("spawn").Process(target=_killed, args=(path, decide, PENDING[-1] // 4 - 1000))
@@ -198,8 +198,8 @@ def _restarts() -> Row:
 
 def _restart(path: Path) -> float:
     start = time.perf_counter()
-    with Desk.open(path) as desk:
-        _decide(desk, 1)
+    with Store.open(path) as store:
+        _decide(store, 1)
         return time.perf_counter() - start
 
 
@@ -209,28 +209,28 @@ def _served_again(path: Path) -> float:
         return time.perf_counter() - start
 
 
-def _killed(path: Path, decide: Callable[[Desk, int], None], count: int) -> None:
-    desk = Desk.open(path)
-    decide(desk, count)
+def _killed(path: Path, decide: Callable[[Store, int], None], count: int) -> None:
+    store = Store.open(path)
+    decide(store, count)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _decide(desk: Desk, count: int) -> None:
-    for ticket in _tickets(desk, count):
+def _decide(store: Store, count: int) -> None:
+    for ticket in _tickets(store, count):
         latest = ticket
-    desk.wait(latest)
+    store.wait(latest)
 
 
-def _decide_one_by_one(desk: Desk, count: int) -> None:
+def _decide_one_by_one(store: Store, count: int) -> None:
     """As one thread of `lc.open` does."""
-    for ticket in _tickets(desk, count):
-        desk.wait(ticket)
+    for ticket in _tickets(store, count):
+        store.wait(ticket)
 
 
-def _tickets(desk: Desk, count: int) -> Iterator[Ticket]:
+def _tickets(store: Store, count: int) -> Iterator[Ticket]:
     actions, ids = _sets(5, 1)[0], [f"offer {i}" for i in range(ARMS)]
     for i in range(count):
-        answer, ticket = desk.decide("b", actions, ids)
+        answer, ticket = store.decide("b", actions, ids)
         yield ticket
         if i % CONVERTED == 0:
-            yield desk.convert("b", [Conversion(answer.decision_id)])[1]
+            yield store.convert("b", [Conversion(answer.decision_id)])[1]

@@ -15,8 +15,8 @@ from rows import INFORMATION, Row, verdict
 from timing import Block, interleaved, micro
 
 import latecomer as lc
-from latecomer.experiments import paper
-from latecomer.policies.learner import Learner
+from latecomer.experiments.paper import experiments as paper
+from latecomer.policies.base.policy import LinearPolicy
 from latecomer.simulation.simulate import simulate
 
 DIM, WINDOW, HORIZON = 5, 500, 1024
@@ -35,7 +35,7 @@ def _world() -> lc.World:
     return lc.World(theta=paper.theta(), actions=lc.actions.Binary(10), delays=lc.delays.Geometric(mean=100))
 
 
-def _simulate(policy: Learner, horizon: int) -> None:
+def _simulate(policy: LinearPolicy, horizon: int) -> None:
     simulate(_world(), {"policy": policy}, horizon=horizon, runs=1, jobs=1, progress=False)
 
 
@@ -73,8 +73,8 @@ def _rounds() -> Iterator[Row]:
 
 
 def _beyond() -> Iterator[Row]:
-    """The policies beyond the source, in the same world."""
-    policies: dict[str, Learner] = {
+    """The policies beyond the paper, in the same world."""
+    policies: dict[str, LinearPolicy] = {
         "recommended": lc.recommended(DIM, WINDOW),
         "OTFLinUCB, tight": lc.OTFLinUCB(DIM, WINDOW, width="tight"),
         "WaitingLinUCB": lc.WaitingLinUCB(DIM, WINDOW),

@@ -2,7 +2,7 @@
 
     python scripts/fit_criteo_law.py [FOLDER]
 
-FOLDER holds `log10_seconds.txt` and `density.txt`. Prints the constants of `src/latecomer/delays/criteo_law.py`, and
+FOLDER holds `log10_seconds.txt` and `density.txt`. Prints the constants of `src/latecomer/delays/laws/criteo.py`, and
 how far the law that they make is from the density. Nothing is random: the same density gives the same constants.
 """
 

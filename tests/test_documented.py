@@ -1,6 +1,6 @@
 """Documentation that cannot drift: every public name, verb, option and parameter is on its page, and pages agree.
 
-The settings of the server are held against docs/service.md in tests/service_http/test_http_operations.py.
+The settings of the server are held against docs/service.md in tests/service/http/test_http_operations.py.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 
 import latecomer as lc
 from latecomer.cli.main import app
-from latecomer.policies import catalogue
+from latecomer.policies import registry as catalogue
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -10,7 +10,7 @@ import pytest
 import latecomer as lc
 from latecomer.durations import parse_duration, parse_window
 from latecomer.errors import InputError
-from latecomer.experiments.window_grid import LADDER, spoken
+from latecomer.experiments.window.grid import LADDER, format_duration
 
 WEEK = timedelta(days=7)
 
@@ -74,7 +74,7 @@ def test_a_window_that_is_none(window: Any, message: str) -> None:
 
 def test_a_window_that_the_advice_names_can_be_given_back() -> None:
     for seconds in LADDER.tolist():
-        assert parse_window(spoken(seconds)) == timedelta(seconds=seconds)
+        assert parse_window(format_duration(seconds)) == timedelta(seconds=seconds)
 
 
 def test_an_error_names_the_argument() -> None:

@@ -1,4 +1,4 @@
-"""The examples as a reader runs them. simulate.toml is tested in tests/cli, news.py in tests/service_http."""
+"""The examples as a reader runs them. simulate.toml is tested in tests/cli, news.py in tests/service/http."""
 
 import re
 import subprocess

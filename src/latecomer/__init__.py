@@ -11,10 +11,11 @@ from latecomer import errors
 
 if TYPE_CHECKING:
     from latecomer import delays, theory
-    from latecomer.client.asynchronous import AsyncClient
+    from latecomer.client.aio import AsyncClient
     from latecomer.client.sync import Client
-    from latecomer.experiments.window_advice import advise_window
-    from latecomer.policies.catalogue import load
+    from latecomer.experiments.window.advice import advise_window
+    from latecomer.policies.base.decision import Decision, Verdict
+    from latecomer.policies.base.protocol import Policy
     from latecomer.policies.greedy import Greedy
     from latecomer.policies.imputed_lin_ts import ImputedLinTS
     from latecomer.policies.lin_ts import LinTS
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from latecomer.policies.matured_lin_ucb import MaturedLinUCB
     from latecomer.policies.otf_lin_ts import OTFLinTS
     from latecomer.policies.otf_lin_ucb import OTFLinUCB
-    from latecomer.policies.protocol import Policy
     from latecomer.policies.recommended import recommended
-    from latecomer.policies.records import Decision, Verdict
+    from latecomer.policies.registry import load
     from latecomer.policies.uniform import Uniform
     from latecomer.policies.waiting_lin_ts import WaitingLinTS
     from latecomer.policies.waiting_lin_ucb import WaitingLinUCB
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "AsyncClient": "latecomer.client.asynchronous",
+    "AsyncClient": "latecomer.client.aio",
     "Client": "latecomer.client.sync",
     "Conversion": "latecomer.service.messages",
-    "Decision": "latecomer.policies.records",
+    "Decision": "latecomer.policies.base.decision",
     "Greedy": "latecomer.policies.greedy",
     "ImputedLinTS": "latecomer.policies.imputed_lin_ts",
     "LinTS": "latecomer.policies.lin_ts",
@@ -53,15 +53,15 @@ _HOME = {
     "MaturedLinUCB": "latecomer.policies.matured_lin_ucb",
     "OTFLinTS": "latecomer.policies.otf_lin_ts",
     "OTFLinUCB": "latecomer.policies.otf_lin_ucb",
-    "Policy": "latecomer.policies.protocol",
+    "Policy": "latecomer.policies.base.protocol",
     "Result": "latecomer.simulation.result",
     "Uniform": "latecomer.policies.uniform",
-    "Verdict": "latecomer.policies.records",
+    "Verdict": "latecomer.policies.base.decision",
     "WaitingLinTS": "latecomer.policies.waiting_lin_ts",
     "WaitingLinUCB": "latecomer.policies.waiting_lin_ucb",
     "World": "latecomer.simulation.world",
-    "advise_window": "latecomer.experiments.window_advice",
-    "load": "latecomer.policies.catalogue",
+    "advise_window": "latecomer.experiments.window.advice",
+    "load": "latecomer.policies.registry",
     "recommended": "latecomer.policies.recommended",
     "open": "latecomer.service.embedded",
     "simulate": "latecomer.simulation.simulate",

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import numpy as np
 
-from latecomer.arguments import shown, whole
 from latecomer.errors import InputError
+from latecomer.validation import check_integer, short_repr
 
 Duration = timedelta | str | np.timedelta64
 """A `timedelta` (pandas.Timedelta is one), a text such as "7d", or a numpy.timedelta64."""
@@ -44,13 +44,13 @@ def parse_duration(duration: Duration, *, name: str = "window", such_as: str = "
     match = _TEXT.fullmatch(duration) if isinstance(duration, str) else None
     if match is None:
         rule = f"a whole number and one of {', '.join(_UNITS)}, such as {such_as}"
-        raise InputError(f"{name} must be {rule}; got {shown(duration)}")
+        raise InputError(f"{name} must be {rule}; got {short_repr(duration)}")
     try:
         span = timedelta(**{_UNITS[match[2]]: int(match[1])})
     except OverflowError:
         span = timedelta.max
     if span > _LONGEST:
-        raise InputError(f"{name} must be at most 36500d; got {shown(duration)}")
+        raise InputError(f"{name} must be at most 36500d; got {short_repr(duration)}")
     return span
 
 
@@ -64,13 +64,14 @@ def parse_window(window: Span) -> int | timedelta:
         span = parse_duration(window)
         if span < timedelta(0):
             raise InputError(f"window must not be negative; got {window!r}")
-        whole("window, in microseconds,", span // _MICROSECOND, least=0)
+        check_integer("window, in microseconds,", span // _MICROSECOND, least=0)
         return span
     if isinstance(window, bool) or not isinstance(window, int | np.integer):
         raise InputError(
-            f"window must be a number of rounds (an int), or a time such as '7d' or a timedelta; got {shown(window)}"
+            "window must be a number of rounds (an int), or a time such as '7d' or a timedelta; "
+            f"got {short_repr(window)}"
         )
-    return whole("window", window, least=0)
+    return check_integer("window", window, least=0)
 
 
 def _from_numpy(duration: np.timedelta64, name: str, such_as: str) -> timedelta:

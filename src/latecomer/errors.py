@@ -49,7 +49,7 @@ class StoreError(LatecomerError):
     """The log could not be written. What was not acknowledged may or may not exist; what was, does."""
 
 
-class OwnedError(StoreError):
+class StoreLockedError(StoreError):
     """Another process owns the file."""
 
 

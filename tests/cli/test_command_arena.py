@@ -14,16 +14,16 @@ from typer.testing import CliRunner, Result
 import latecomer as lc
 from latecomer.cli.arena import _show
 from latecomer.cli.main import app
-from latecomer.experiments import arena
-from latecomer.experiments.arena import UNDELAYED, Row
-from latecomer.experiments.paper import UNIFORM
+from latecomer.experiments.arena import arena
+from latecomer.experiments.arena.arena import UNDELAYED, ArenaWorld
+from latecomer.experiments.paper.experiments import UNIFORM
 
 ROOT = Path(__file__).parents[2]
 
 
-def small(name: str) -> Row:
+def small(name: str) -> ArenaWorld:
     world = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
-    return Row(name, "contexts", world, horizon=40, window=8)
+    return ArenaWorld(name, "contexts", world, horizon=40, window=8)
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_the_table_is_readable_at_80_columns(
 ) -> None:
     """Every policy on one line, its name and figures whole, though the largest regrets have five digits."""
     monkeypatch.setenv("COLUMNS", "80")
-    finals = {name: np.array([12345.0, 23457.0]) for name in (*arena.ENTRANTS, UNDELAYED)}
-    _show([arena.judged(small("heavy tail, m = 10000"), finals)])
+    finals = {name: np.array([12345.0, 23457.0]) for name in (*arena.POLICIES, UNDELAYED)}
+    _show([arena.score_table(small("heavy tail, m = 10000"), finals)])
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     for name in finals:
@@ -79,7 +79,7 @@ def test_the_table_is_readable_at_80_columns(
 
 
 def test_ratios_to_what_was_not_played_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    _show([arena.judged(small("first"), {"Greedy": np.array([1.0, 2.0]), UNDELAYED: np.array([2.0, 2.0])})])
+    _show([arena.score_table(small("first"), {"Greedy": np.array([1.0, 2.0]), UNDELAYED: np.array([2.0, 2.0])})])
     shown = capsys.readouterr().out
     assert "nan" not in shown
     assert "of best" not in shown
@@ -89,7 +89,7 @@ def test_ratios_to_what_was_not_played_are_left_out(capsys: pytest.CaptureFixtur
 def test_help_lists_the_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = run("--help").stdout
-    assert re.findall(r'^ +"(.+?)"', shown, re.MULTILINE) == list(arena.rows())
+    assert re.findall(r'^ +"(.+?)"', shown, re.MULTILINE) == list(arena.load_worlds())
     assert max(map(len, shown.splitlines())) <= 80
 
 

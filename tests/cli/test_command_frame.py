@@ -65,7 +65,7 @@ def test_every_verb_has_an_example(verb: str) -> None:
 def test_the_example_in_the_help_of_simulate_is_a_description() -> None:
     import tomllib
 
-    from latecomer.experiments.description import described
+    from latecomer.experiments.experiment_file import described
 
     shown = CliRunner().invoke(app, ["simulate", "--help"]).stdout
     text = shown.split("the policies:\n")[1].split("\n\n")[0]

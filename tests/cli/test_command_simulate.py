@@ -14,10 +14,10 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner, Result
 
 import latecomer as lc
-from latecomer.cli.folder import replacing
 from latecomer.cli.main import app
+from latecomer.cli.output import replacing
 from latecomer.errors import InputError, LatecomerError
-from latecomer.experiments import description
+from latecomer.experiments import experiment_file as description
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "simulate.toml"

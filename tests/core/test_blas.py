@@ -8,7 +8,7 @@ import scipy.linalg.cython_blas  # noqa: F401 - the library to look at
 from threadpoolctl import ThreadpoolController
 
 import latecomer as lc
-from latecomer.core.blas import one_thread
+from latecomer.core.linalg.blas import one_thread
 
 
 def threads() -> set[int]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import latecomer as lc
-from latecomer.core.curve import BINS, bin_edges
+from latecomer.core.delay_curve import BINS, bin_edges
 from latecomer.core.imputation import PRIOR_DELAYS, bin_of, impute, redraw_law
 
 SWEEPS = 30_000

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from policy_cases import unit_actions
 from scipy.optimize import minimize
-from traces import unit_actions
 
 import latecomer as lc
 from latecomer.core.logistic import LONGEST_STEP, _add_open_round, score_step
-from latecomer.core.window import slot_of
+from latecomer.core.ring import slot_of
 
 BETA = np.array([1.5, -2.0, -0.4])  # the last one is the intercept
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from latecomer.core.compile import kernel
-from latecomer.core.norms import CHUNK, LONG, ready, squared_norms
-from latecomer.core.vectors import UNROLLED
+from latecomer.core.jit import kernel
+from latecomer.core.linalg.norms import CHUNK, LONG, ready, squared_norms
+from latecomer.core.linalg.products import UNROLLED
 
 
 @kernel

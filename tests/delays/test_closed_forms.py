@@ -73,7 +73,7 @@ def test_the_mean_does_not_depend_on_where_the_formula_takes_over(
 ) -> None:
     means = []
     for terms in (10_000, 2_000_000):
-        monkeypatch.setattr("latecomer.delays.floored._TERMS", terms)
+        monkeypatch.setattr("latecomer.delays.laws.discretise._TERMS", terms)
         means.append(delays.LogNormal(50.0, 3.0, at_most=at_most).mean)
     assert means[0] == pytest.approx(means[1], rel=1e-9)
 

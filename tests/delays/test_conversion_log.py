@@ -10,7 +10,7 @@ import pytest
 
 from latecomer import delays
 from latecomer.delays import ConversionLog, DelayLaw, read_conversions
-from latecomer.delays.law import Floats
+from latecomer.delays.distribution import Floats
 from latecomer.errors import FileError, InputError
 
 START = 1_700_000_000.0

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from latecomer import delays
-from latecomer.delays import criteo_law
-from latecomer.delays.law import Floats
+from latecomer.delays.distribution import Floats
+from latecomer.delays.laws import criteo as criteo_law
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data" / "criteo_delays"

@@ -9,7 +9,8 @@ from subprocess import run
 import numpy as np
 import pytest
 
-from latecomer.delays import Skipped, criteo, read_criteo
+from latecomer.delays import Skipped, read_criteo
+from latecomer.delays.readers import criteo
 from latecomer.errors import FileError
 
 COLUMNS = [

@@ -50,12 +50,12 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: delays.Empirical([3, 4], weights=[0, 0]), "weights must have a sum above 0"),
     (lambda: delays.Empirical.floored([1.0, math.inf], unit=10), "delays must be finite numbers"),
     (lambda: delays.Empirical.floored([1.0], unit=0), "unit must be above 0"),
-    (lambda: delays.Drift(3, delays.Fixed(1), 5), "before must have sample, cdf and mean.*got 3"),  # type: ignore[arg-type]
-    (lambda: delays.Drift(delays.Fixed(1), delays.Never, 5), "after must have .*got <class"),  # type: ignore[arg-type]
-    (lambda: delays.Drift(delays.Fixed(1), delays.Fixed(2), -1), "change must be at least 0.*got -1"),
-    (lambda: delays.Drift(delays.Fixed(1), delays.Fixed(2), 1.5), "change must be a whole number; got 1.5"),  # type: ignore[arg-type]
+    (lambda: delays.ChangePoint(3, delays.Fixed(1), 5), "before must have sample, cdf and mean.*got 3"),  # type: ignore[arg-type]
+    (lambda: delays.ChangePoint(delays.Fixed(1), delays.Never, 5), "after must have .*got <class"),  # type: ignore[arg-type]
+    (lambda: delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), -1), "change must be at least 0.*got -1"),
+    (lambda: delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), 1.5), "change must be a whole number; got 1.5"),  # type: ignore[arg-type]
     (
-        lambda: delays.Mixture([delays.Drift(delays.Fixed(1), delays.Fixed(2), 5)], [1.0]),
+        lambda: delays.Mixture([delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), 5)], [1.0]),
         r"laws\[0\] must be the same law in every round; got Drift.*: mix the laws before and after",
     ),
     (lambda: delays.Criteo(0), "seconds_per_round must be above 0 and finite; got 0"),

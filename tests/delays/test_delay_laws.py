@@ -11,7 +11,7 @@ import pytest
 
 from latecomer import delays
 from latecomer.delays import NEVER, DelayLaw
-from latecomer.delays.law import Delays, Floats
+from latecomer.delays.distribution import Delays, Floats
 from latecomer.errors import InputError
 
 DRAWS = 200_000
@@ -54,7 +54,7 @@ LAWS: list[DelayLaw] = [
     delays.Empirical([NEVER, 1, 4], weights=[1, 2, 5]),
     delays.Criteo(100),
     delays.Criteo(1),
-    delays.Drift(delays.Never(), delays.Geometric(30), change=100),
+    delays.ChangePoint(delays.Never(), delays.Geometric(30), change=100),
 ]
 
 every_law = pytest.mark.parametrize("law", LAWS, ids=repr)
@@ -156,7 +156,7 @@ def test_beyond_every_round_is_never() -> None:
 def test_the_laws_bring_neither_polars_nor_the_statistics_of_scipy() -> None:
     code = "import sys; from latecomer import delays; delays.Criteo().mean; delays.Pareto(2, 1); print(*sys.modules)"
     modules = run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()  # noqa: S603
-    assert "latecomer.delays.criteo_law" in modules
+    assert "latecomer.delays.laws.criteo" in modules
     assert not {"polars", "scipy.stats", "numba", "latecomer.policies"} & set(modules)
 
 

@@ -7,7 +7,7 @@ import latecomer as lc
 from latecomer import delays
 from latecomer.simulation.run import Episode
 
-LAW = delays.Drift(delays.Fixed(3), delays.Fixed(50), change=1000)
+LAW = delays.ChangePoint(delays.Fixed(3), delays.Fixed(50), change=1000)
 
 
 def rng() -> np.random.Generator:
@@ -23,7 +23,7 @@ def test_each_round_has_the_law_of_its_time(first: int, old: int) -> None:
 
 @pytest.mark.parametrize("change", [0, 1, 1024, 10**12])
 def test_a_change_at_either_end(change: int) -> None:
-    law = delays.Drift(delays.Fixed(3), delays.Fixed(50), change=change)
+    law = delays.ChangePoint(delays.Fixed(3), delays.Fixed(50), change=change)
     expected = np.where(np.arange(1024) < change, 3, 50)
     np.testing.assert_array_equal(delays.draw(law, rng(), 1024, 0), expected)
 
@@ -31,8 +31,10 @@ def test_a_change_at_either_end(change: int) -> None:
 def test_a_law_may_change_twice() -> None:
     """Rounds count from the beginning of the run, in the inner law too."""
     for law in (
-        delays.Drift(LAW, delays.Fixed(7), change=2000),
-        delays.Drift(delays.Fixed(3), delays.Drift(delays.Fixed(50), delays.Fixed(7), change=2000), change=1000),
+        delays.ChangePoint(LAW, delays.Fixed(7), change=2000),
+        delays.ChangePoint(
+            delays.Fixed(3), delays.ChangePoint(delays.Fixed(50), delays.Fixed(7), change=2000), change=1000
+        ),
     ):
         found = [delays.draw(law, rng(), 1, first).item() for first in (0, 999, 1000, 1999, 2000, 5000)]
         assert found == [3, 3, 50, 50, 7, 7]
@@ -47,7 +49,7 @@ def test_asked_without_a_round_it_is_the_law_that_stays() -> None:
 
 
 def test_a_longer_horizon_has_the_same_beginning() -> None:
-    law = delays.Drift(delays.Geometric(mean=5), delays.Geometric(mean=80), change=1500)
+    law = delays.ChangePoint(delays.Geometric(mean=5), delays.Geometric(mean=80), change=1500)
     world = lc.World(theta=[0.5, 0.5], actions=lc.actions.Uniform(3), delays=law)
     short, long = (Episode(world, horizon, seed=1, run=2).delays for horizon in (1700, 5000))
     np.testing.assert_array_equal(short, long[:1700])

@@ -12,7 +12,7 @@ from scipy.stats import ecdf
 
 from latecomer import delays
 from latecomer.delays import DelayCurve, DelayEstimate, DelayLaw
-from latecomer.delays.law import Delays, Floats
+from latecomer.delays.distribution import Delays, Floats
 
 ALMOST_NO_PRIOR = 1e-9
 

@@ -9,17 +9,27 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import InputError
-from latecomer.experiments import arena
-from latecomer.experiments.arena import ENTRANTS, PUBLISHED, RECOMMENDED, UNDELAYED, Row, contest, judged, play, rows
-from latecomer.experiments.arena_plot import arena_figure
-from latecomer.experiments.paper import RELEASED_UCB, TS, UNIFORM
+from latecomer.experiments.arena import arena
+from latecomer.experiments.arena.arena import (
+    POLICIES,
+    PUBLISHED,
+    RECOMMENDED,
+    UNDELAYED,
+    ArenaWorld,
+    load_worlds,
+    play,
+    run_world,
+    score_table,
+)
+from latecomer.experiments.arena.plot import arena_figure
+from latecomer.experiments.paper.experiments import RELEASED_UCB, TS, UNIFORM
 
 WORLD = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
-ROW = Row("small", "contexts", WORLD, horizon=60, window=8)
+ROW = ArenaWorld("small", "contexts", WORLD, horizon=60, window=8)
 
 
 def test_every_world_of_the_table_is_one() -> None:
-    found = rows()
+    found = load_worlds()
     assert list(found)[:6] == [f"{law} {panel}" for law in "BU" for panel in ("(100, 100)", "(500, 100)", "(100, 500)")]
     assert len(found) >= 16
     for name, row in found.items():
@@ -31,24 +41,24 @@ def test_every_world_of_the_table_is_one() -> None:
 
 
 def test_what_the_issue_asks_for_is_there() -> None:
-    found = rows()
+    found = load_worlds()
     assert {row.window for name, row in found.items() if "heavy tail" in name} == {2000, 10_000}
     assert np.unique(found["basis arms, .03 and .06"].world.theta).tolist() == [0.03, 0.06]
     means = found["low rates, 1 to 10 %"].world.block(np.random.default_rng(0), 1024).means
     assert 0.01 <= means.min() <= means.max() <= 0.1
     assert found["d = 30, K = 100"].world.block(np.random.default_rng(0), 2).sets.shape == (2, 100, 30)
-    assert isinstance(found["delays that drift"].world.delays, lc.delays.Drift)
+    assert isinstance(found["delays that drift"].world.delays, lc.delays.ChangePoint)
     assert found["delays that drift"].world.delays.change < found["delays that drift"].horizon
-    assert isinstance(found["arms that come and go"].world.actions, lc.actions.Passing)
+    assert isinstance(found["arms that come and go"].world.actions, lc.actions.Rotating)
     assert found["logistic rewards"].world.reward == "logistic"
     assert sum(row.window >= 10 * row.horizon for row in found.values()) == 2
-    assert {RECOMMENDED, UNIFORM, *PUBLISHED} <= set(ENTRANTS)
+    assert {RECOMMENDED, UNIFORM, *PUBLISHED} <= set(POLICIES)
 
 
 @pytest.mark.parametrize("missing", ["kind", "horizon", "window"])
 def test_a_world_that_lacks_something(missing: str) -> None:
     table: dict[str, object] = {"kind": "fixed", "horizon": 10, "window": 3, "theta": [0.5]}
-    table |= {"actions": {"law": "axes"}, "delays": {"law": "fixed", "delay": 1}}
+    table |= {"actions": {"law": "unit vectors"}, "delays": {"law": "fixed", "delay": 1}}
     assert arena._row("mine", dict(table)).world.dim == 1
     del table[missing]
     with pytest.raises(InputError, match=f"the arena's world 'mine' needs {missing}"):
@@ -56,8 +66,8 @@ def test_a_world_that_lacks_something(missing: str) -> None:
 
 
 def test_a_contest_is_a_simulation_on_the_same_numbers() -> None:
-    entrants: dict[str, Callable[[int, int], Any]] = {name: ENTRANTS[name] for name in (TS, "MaturedLinTS", UNIFORM)}
-    finals = contest(ROW, entrants, runs=3, seed=4)
+    entrants: dict[str, Callable[[int, int], Any]] = {name: POLICIES[name] for name in (TS, "MaturedLinTS", UNIFORM)}
+    finals = run_world(ROW, entrants, runs=3, seed=4)
     assert list(finals) == [TS, "MaturedLinTS", UNIFORM, UNDELAYED]
     policies = {name: make(2, 8) for name, make in entrants.items()}
     direct = lc.simulate(WORLD, policies, horizon=60, runs=3, seed=4, progress=False)
@@ -80,7 +90,7 @@ FINALS = {
 
 def test_ratios_by_hand() -> None:
     """Means 2, 6, 4, 8, 1: the best published is the released UCB, by its mean."""
-    table = judged(ROW, FINALS)
+    table = score_table(ROW, FINALS)
     assert table["policy"].to_list() == list(FINALS)
     assert set(table["world"]) == {"small"}
     assert set(table["best_published"]) == {RELEASED_UCB}
@@ -96,34 +106,34 @@ def test_ratios_by_hand() -> None:
 
 
 def test_without_a_reference_there_is_no_ratio() -> None:
-    table = judged(ROW, {name: FINALS[name] for name in (RECOMMENDED, UNDELAYED)})
+    table = score_table(ROW, {name: FINALS[name] for name in (RECOMMENDED, UNDELAYED)})
     assert np.isnan(table["to_best_published"].to_numpy()).all()
     assert np.isnan(table["to_uniform"].to_numpy()).all()
     assert set(table["best_published"]) == {""}
-    none = judged(ROW, {**FINALS, UNDELAYED: np.zeros(4), RELEASED_UCB: np.zeros(4)})
+    none = score_table(ROW, {**FINALS, UNDELAYED: np.zeros(4), RELEASED_UCB: np.zeros(4)})
     assert np.isnan(none["to_undelayed"].to_numpy()).all()
     assert np.isnan(none["to_best_published"].to_numpy()).all()
 
 
 def test_a_picture_of_worlds_has_a_cell_for_each_pair() -> None:
-    other = Row("other", "contexts", WORLD, horizon=60, window=8)
-    made = arena_figure(pl.concat([judged(ROW, FINALS), judged(other, FINALS)]), runs=4)
+    other = ArenaWorld("other", "contexts", WORLD, horizon=60, window=8)
+    made = arena_figure(pl.concat([score_table(ROW, FINALS), score_table(other, FINALS)]), runs=4)
     texts = [text.get_text() for text in made.axes[0].texts]
     assert texts == ["0.50", "0.50", "1.50", "1.50", "1.00", "1.00", "2.00", "2.00", "0.25", "0.25"]
     assert "the best published policy, 4 runs" in made.get_suptitle()
 
 
 def test_a_picture_without_published_policies_compares_with_no_delay() -> None:
-    other = Row("other", "contexts", WORLD, horizon=60, window=8)
+    other = ArenaWorld("other", "contexts", WORLD, horizon=60, window=8)
     finals = {name: FINALS[name] for name in (RECOMMENDED, UNDELAYED)}
-    made = arena_figure(pl.concat([judged(ROW, finals), judged(other, finals)]), runs=4)
+    made = arena_figure(pl.concat([score_table(ROW, finals), score_table(other, finals)]), runs=4)
     assert [text.get_text() for text in made.axes[0].texts] == ["2.00", "2.00", "1.00", "1.00"]
     assert "a learner without delay" in made.get_suptitle()
 
 
 def test_a_picture_of_one_world_has_a_bar_for_each_policy() -> None:
     """The longest name is not cut off, nor is the title: everything lies inside of the picture."""
-    made = arena_figure(judged(ROW, FINALS), runs=4)
+    made = arena_figure(score_table(ROW, FINALS), runs=4)
     axes = made.axes[0]
     assert len(axes.patches) == len(FINALS)
     assert [label.get_text().split("   ")[0] for label in axes.get_yticklabels()][-1] == UNDELAYED  # least, on top
@@ -162,4 +172,4 @@ class Interrupted:
 def test_a_world_counts_whole_or_not_at_all() -> None:
     engine: Any = Interrupted()
     with pytest.raises(KeyboardInterrupt):
-        contest(ROW, {UNIFORM: ENTRANTS[UNIFORM]}, runs=3, seed=0, engine=engine)
+        run_world(ROW, {UNIFORM: POLICIES[UNIFORM]}, runs=3, seed=0, engine=engine)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from latecomer.experiments import paper
+from latecomer.experiments.paper import experiments as paper
 from latecomer.simulation.result import Result
 from latecomer.simulation.simulate import simulate
 

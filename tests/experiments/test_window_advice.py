@@ -15,12 +15,12 @@ from polars.testing import assert_frame_equal
 
 import latecomer as lc
 from latecomer.errors import FileError, InputError
-from latecomer.experiments.window_advice import WindowAdvice, advise_window
-from latecomer.experiments.window_cost import Setting, advised_policy, scale, world_of
-from latecomer.experiments.window_grid import LADDER, spoken, windows
-from latecomer.experiments.window_runs import PairedRuns
-from latecomer.experiments.window_source import from_law
-from latecomer.simulation.simulate import Played, Threads
+from latecomer.experiments.window.advice import WindowAdvice, advise_window
+from latecomer.experiments.window.cost import Setting, advised_policy, scale, world_of
+from latecomer.experiments.window.grid import LADDER, format_duration, windows
+from latecomer.experiments.window.runs import PairedRuns
+from latecomer.experiments.window.source import from_law
+from latecomer.simulation.simulate import Played, ThreadEngine
 from latecomer.theory import upper_bound
 
 DAY = 86_400.0
@@ -158,8 +158,8 @@ def test_pooled_rounds_are_close_to_every_decision_by_itself() -> None:
     known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=500, conversion_rate=0.05)
     compared = [900.0, 7200.0, 4 * 3600.0]
     full = Setting(horizon=5 * DAY, dim=2, arms=10, rounds=60_000, runs=20, seed=0)
-    every = PairedRuns(known, full, compared, engine=Threads())
-    pooled = PairedRuns(known, replace(full, rounds=12_000), compared, engine=Threads())
+    every = PairedRuns(known, full, compared, engine=ThreadEngine())
+    pooled = PairedRuns(known, replace(full, rounds=12_000), compared, engine=ThreadEngine())
     every.extend(20)
     pooled.extend(50)
     np.testing.assert_allclose(pooled.costs.mean(axis=1), every.costs.mean(axis=1), rtol=0.33)
@@ -168,7 +168,7 @@ def test_pooled_rounds_are_close_to_every_decision_by_itself() -> None:
 def test_runs_that_are_added_are_the_runs_of_a_longer_simulation() -> None:
     known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=100, conversion_rate=0.2)
     setting = Setting(horizon=DAY, dim=2, arms=10, rounds=500, runs=None, seed=3)
-    once, twice = (PairedRuns(known, setting, [900.0, 7200.0], engine=Threads(jobs)) for jobs in (1, 2))
+    once, twice = (PairedRuns(known, setting, [900.0, 7200.0], engine=ThreadEngine(jobs)) for jobs in (1, 2))
     once.extend(6)
     twice.extend(2)
     twice.extend(6)
@@ -267,9 +267,9 @@ def test_windows_are_named_ones_and_the_longest() -> None:
     ends = np.unique(np.append(LADDER[LADDER < 40 * DAY], 29.9 * DAY))
     ends = ends[ends <= 29.9 * DAY]
     compared = windows(ends, np.linspace(0.0, 1.0, len(ends)))
-    assert [spoken(seconds) for seconds in compared[-3:]] == ["7 d", "14 d", "30 d"]
+    assert [format_duration(seconds) for seconds in compared[-3:]] == ["7 d", "14 d", "30 d"]
     ends = np.append(LADDER[LADDER < 5 * DAY], 5 * DAY)
-    assert [spoken(seconds) for seconds in windows(ends, np.ones(len(ends)))[-2:]] == ["4 d", "5 d"]
+    assert [format_duration(seconds) for seconds in windows(ends, np.ones(len(ends)))[-2:]] == ["4 d", "5 d"]
 
 
 @pytest.mark.parametrize(

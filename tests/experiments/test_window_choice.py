@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from latecomer.core.state import Array
-from latecomer.experiments.window_choice import Comparison, choose, compare
-from latecomer.experiments.window_runs import look_after
-from latecomer.experiments.window_words import finding
+from latecomer.experiments.window.choice import Comparison, choose, compare
+from latecomer.experiments.window.runs import look_after
+from latecomer.experiments.window.text import finding
 
 SHARES = np.array([0.1, 0.4, 0.7, 0.85, 0.95, 1.0])
 UNIFORM = 1000.0  # so that costs up to 50 apart are about the same

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import latecomer as lc
-from latecomer.experiments.window_advice import WindowAdvice
+from latecomer.experiments.window.advice import WindowAdvice
 
 HOUR, DAY = 3600.0, 86_400.0
 LOGS: dict[str, tuple[lc.delays.DelayLaw, float, float]] = {

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from latecomer.errors import InputError
-from latecomer.experiments.window_advice import advise_window
+from latecomer.experiments.window.advice import advise_window
 
 DAY = 86_400.0
 START = 1_700_000_000.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traces import EVERY_POLICY, make, unit_actions
+from policy_cases import EVERY_POLICY, make, unit_actions
 
 import latecomer as lc
 

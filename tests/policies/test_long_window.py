@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traces import EVERY_POLICY, make
+from policy_cases import EVERY_POLICY, make
 
 import latecomer as lc
 
@@ -27,7 +27,7 @@ def fresh(name: str, window: Any) -> Any:
 
 
 def regrets(window: int, *, horizon: int, runs: int) -> Any:
-    world = lc.World(theta=RATES, actions=lc.actions.Axes(), delays=lc.delays.Geometric(mean=10))
+    world = lc.World(theta=RATES, actions=lc.actions.UnitVectors(), delays=lc.delays.Geometric(mean=10))
     policies = {"it": lc.recommended(5, window)}
     return lc.simulate(world, policies, horizon=horizon, runs=runs, seed=0, progress=False).final("it")
 

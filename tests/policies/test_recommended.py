@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traces import unit_actions
+from policy_cases import unit_actions
 
 import latecomer as lc
 from latecomer.errors import InputError

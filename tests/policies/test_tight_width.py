@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from traces import unit_actions
+from policy_cases import unit_actions
 
 import latecomer as lc
 

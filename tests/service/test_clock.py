@@ -5,144 +5,144 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import DAY, HOUR, SECOND, FakeMachine
+from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 from typer.testing import CliRunner
 
 from latecomer.cli.main import app
-from latecomer.service.clock import DeskClock, ThisMachine
-from latecomer.service.desk import Desk
-from latecomer.service.messages import Conversion, Spec
+from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.storage.clock import StoreClock, SystemClocks
+from latecomer.service.store import Store
 
 STEPS = [HOUR, -HOUR, 30 * DAY, -30 * DAY]
-WEEK = Spec(dim=2, window="7d")
+WEEK = BanditSpec(dim=2, window="7d")
 OFFERS = np.eye(2)
 
 
-def verdict(desk: Desk, id_: str) -> str:
-    return desk.convert("shop", [Conversion(id_)])[0][0].value
+def verdict(store: Store, id_: str) -> str:
+    return store.convert("shop", [Conversion(id_)])[0][0].value
 
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_window_closes_when_its_time_has_passed(tmp_path: Path, step: int, restart: bool) -> None:
-    machine = FakeMachine()
-    desk = Desk.open(tmp_path / "desk.db", clock=machine)
-    desk.create("shop", WEEK)
+    machine = FakeClocks()
+    store = Store.open(tmp_path / "store.db", clock=machine)
+    store.create("shop", WEEK)
     ids = []
     for _ in range(15):  # twice a day, the clock being set every time, there and back
-        ids.append(desk.decide("shop", OFFERS)[0].decision_id)
+        ids.append(store.decide("shop", OFFERS)[0].decision_id)
         machine.set_clock(step if len(ids) % 2 else -step)
         if restart:
-            desk.close()
-            desk = Desk.open(tmp_path / "desk.db", clock=machine)
+            store.close()
+            store = Store.open(tmp_path / "store.db", clock=machine)
         machine.advance(DAY // 2)
     # 7.5 days have passed since the first decision, 7 since the second: exactly the window still counts
-    assert [verdict(desk, id_) for id_ in ids] == ["late", *["accepted"] * 14]
-    assert [verdict(desk, id_) for id_ in ids] == ["late", *["duplicate"] * 14]
-    assert desk.stats("shop").conversions["accepted"] == 14
-    desk.close()
+    assert [verdict(store, id_) for id_ in ids] == ["late", *["accepted"] * 14]
+    assert [verdict(store, id_) for id_ in ids] == ["late", *["duplicate"] * 14]
+    assert store.stats("shop").conversions["accepted"] == 14
+    store.close()
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_the_width_is_that_of_a_machine_whose_clock_was_left_alone(tmp_path: Path, step: int) -> None:
     stats = []
     for name, steps in (("left.db", [0, 0]), ("set.db", [step, -step])):
-        machine = FakeMachine()
-        with Desk.open(tmp_path / name, clock=machine) as desk:
-            desk.create("shop", Spec(dim=2, window="7d", parameters={"seed": 3}))
+        machine = FakeClocks()
+        with Store.open(tmp_path / name, clock=machine) as store:
+            store.create("shop", BanditSpec(dim=2, window="7d", parameters={"seed": 3}))
             for turn in range(40):
-                desk.decide("shop", OFFERS)
+                store.decide("shop", OFFERS)
                 machine.set_clock(steps[turn % 2])
                 machine.advance(6 * HOUR)
-            stats.append(desk.stats("shop"))
+            stats.append(store.stats("shop"))
     assert stats[0] == stats[1]
 
 
 def test_after_a_restart_of_the_machine_time_goes_on_from_the_log(tmp_path: Path) -> None:
-    machine = FakeMachine()
-    with Desk.open(tmp_path / "desk.db", clock=machine) as desk:
-        desk.create("shop", WEEK)
+    machine = FakeClocks()
+    with Store.open(tmp_path / "store.db", clock=machine) as store:
+        store.create("shop", WEEK)
         machine.advance(DAY)
-        first = desk.decide("shop", OFFERS)[0]
+        first = store.decide("shop", OFFERS)[0]
     machine.reboot()
     machine.set_clock(-30 * DAY)
-    with Desk.open(tmp_path / "desk.db", clock=machine) as desk:
+    with Store.open(tmp_path / "store.db", clock=machine) as store:
         machine.advance(6 * DAY)
-        assert desk.decide("shop", OFFERS)[0].expires_at > first.expires_at  # type: ignore[operator]
-        assert verdict(desk, first.decision_id) == "accepted"
-        assert desk.health.clock_offset == pytest.approx(30 * 86_400)
+        assert store.decide("shop", OFFERS)[0].expires_at > first.expires_at  # type: ignore[operator]
+        assert verdict(store, first.decision_id) == "accepted"
+        assert store.health.clock_offset == pytest.approx(30 * 86_400)
 
 
 def test_a_machine_that_was_off_has_aged(tmp_path: Path) -> None:
-    machine = FakeMachine()
-    with Desk.open(tmp_path / "desk.db", clock=machine) as desk:
-        desk.create("shop", WEEK)
-        id_ = desk.decide("shop", OFFERS)[0].decision_id
+    machine = FakeClocks()
+    with Store.open(tmp_path / "store.db", clock=machine) as store:
+        store.create("shop", WEEK)
+        id_ = store.decide("shop", OFFERS)[0].decision_id
     machine.reboot()
     machine.set_clock(8 * DAY)  # the wall clock went on while nothing ran
-    with Desk.open(tmp_path / "desk.db", clock=machine) as desk:
-        assert verdict(desk, id_) == "late"
+    with Store.open(tmp_path / "store.db", clock=machine) as store:
+        assert verdict(store, id_) == "late"
 
 
 def test_this_machine_tells_the_time() -> None:
-    clock = DeskClock(ThisMachine(), latest=0)
+    clock = StoreClock(SystemClocks(), latest=0)
     first = clock.now()
     assert 0 <= clock.now() - first < 10 * SECOND
     assert abs(clock.ahead()) < 10
-    later = DeskClock(ThisMachine(), latest=first + DAY)
+    later = StoreClock(SystemClocks(), latest=first + DAY)
     assert later.now() >= first + DAY
 
 
 CENTURY = 36_500 * DAY
 
 
-def moment(machine: FakeMachine) -> datetime:
+def moment(machine: FakeClocks) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=machine.wall())
 
 
 def test_a_clock_that_was_far_ahead_once_can_be_adjusted(tmp_path: Path) -> None:
     """Windows stay what they are; what is said of the calendar is right again, and time off counts again."""
-    machine, path = FakeMachine(), tmp_path / "desk.db"
+    machine, path = FakeClocks(), tmp_path / "store.db"
     machine.set_clock(CENTURY)
-    with Desk.open(path, clock=machine) as desk:
-        desk.create("shop", WEEK)
-        first = desk.decide("shop", OFFERS)[0]
+    with Store.open(path, clock=machine) as store:
+        store.create("shop", WEEK)
+        first = store.decide("shop", OFFERS)[0]
     machine.reboot()
     machine.set_clock(-CENTURY)
-    with Desk.open(path, clock=machine) as desk:
+    with Store.open(path, clock=machine) as store:
         machine.advance(6 * DAY)
-        assert desk.health.clock_offset == pytest.approx(CENTURY / SECOND)
-        assert desk.adjust_clock() == pytest.approx(CENTURY / SECOND)
-        assert desk.health.clock_offset == 0
-        second = desk.decide("shop", OFFERS)[0]
+        assert store.health.clock_offset == pytest.approx(CENTURY / SECOND)
+        assert store.adjust_clock() == pytest.approx(CENTURY / SECOND)
+        assert store.health.clock_offset == 0
+        second = store.decide("shop", OFFERS)[0]
         assert second.expires_at == moment(machine) + timedelta(days=7)
         machine.advance(DAY)
-        assert verdict(desk, first.decision_id) == "accepted"  # seven days, exactly the window
-    with Desk.open(path, clock=machine) as desk:
-        assert desk.health.clock_offset == 0
+        assert verdict(store, first.decision_id) == "accepted"  # seven days, exactly the window
+    with Store.open(path, clock=machine) as store:
+        assert store.health.clock_offset == 0
         happened = moment(machine)
         machine.advance(8 * DAY)
         told = [Conversion(second.decision_id, 1.0, happened)]
-        assert desk.convert("shop", told)[0][0].value == "accepted"  # it came late, and happened in time
-        third = desk.decide("shop", OFFERS)[0]
+        assert store.convert("shop", told)[0][0].value == "accepted"  # it came late, and happened in time
+        third = store.decide("shop", OFFERS)[0]
     machine.reboot()
     machine.set_clock(8 * DAY)  # the machine was off
-    with Desk.open(path, clock=machine) as desk:
-        assert desk.health.clock_offset == pytest.approx(0)
-        assert verdict(desk, third.decision_id) == "late"
+    with Store.open(path, clock=machine) as store:
+        assert store.health.clock_offset == pytest.approx(0)
+        assert verdict(store, third.decision_id) == "late"
 
 
 def test_the_command_adjusts_a_store_to_this_machine(tmp_path: Path) -> None:
-    path = tmp_path / "desk.db"
-    with Desk.open(path, clock=FakeMachine(ThisMachine().wall() + CENTURY)) as desk:
-        desk.create("shop", WEEK)
-        desk.wait(desk.decide("shop", OFFERS)[1])
-    with Desk.open(path) as desk:
-        assert desk.health.clock_offset > 36_499 * 86_400
+    path = tmp_path / "store.db"
+    with Store.open(path, clock=FakeClocks(SystemClocks().wall() + CENTURY)) as store:
+        store.create("shop", WEEK)
+        store.wait(store.decide("shop", OFFERS)[1])
+    with Store.open(path) as store:
+        assert store.health.clock_offset > 36_499 * 86_400
     done = CliRunner().invoke(app, ["log", "adjust-clock", str(path)])
     assert (done.exit_code, "s ahead of this machine's clock" in done.output) == (0, True)
-    with Desk.open(path) as desk:
-        assert abs(desk.health.clock_offset) < 10
-        expires_at = desk.decide("shop", OFFERS)[0].expires_at
+    with Store.open(path) as store:
+        assert abs(store.health.clock_offset) < 10
+        expires_at = store.decide("shop", OFFERS)[0].expires_at
         assert expires_at is not None
         assert abs(expires_at - datetime.now(UTC) - timedelta(days=7)) < timedelta(minutes=5)

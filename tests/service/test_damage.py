@@ -7,59 +7,61 @@ from pathlib import Path
 import apsw
 import numpy as np
 import pytest
-from machines import FakeMachine, unit_rows
+from fake_clocks import FakeClocks, unit_rows
 
 import latecomer as lc
 from latecomer.errors import DamagedFileError, FileError, StoreError
-from latecomer.service import snapshots
-from latecomer.service.bandit import Bandit
-from latecomer.service.births import Birth
-from latecomer.service.desk import Desk
-from latecomer.service.events import ASKED, CONVERSION, DECISION, Events
-from latecomer.service.export import export
-from latecomer.service.folding import fold
-from latecomer.service.log import GENESIS, connect, key_of, rows, sealed, seq_of
-from latecomer.service.messages import Conversion, Spec
-from latecomer.service.recovery import births
-from latecomer.service.verify import verify
+from latecomer.service.bandit.apply import apply_payload
+from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.descriptor import BanditDescriptor
+from latecomer.service.bandit.events import CONVERSION, DECISION, DECISION_WITH_REQUEST, Payload
+from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.storage import snapshots
+from latecomer.service.storage.recovery import read_descriptors
+from latecomer.service.storage.rows import GENESIS, connect, key_of, make_row, rows, seq_of
+from latecomer.service.store import Store
+from latecomer.service.tools.export import export
+from latecomer.service.tools.verify import verify
 
 MEGABYTE = 1 << 20
 State = tuple[int, bytes, bytes, str]
-SPECS = {"shop": Spec(dim=2, window="7d"), "news": Spec(dim=5, window=300, policy="OTFLinUCB")}
+SPECS = {"shop": BanditSpec(dim=2, window="7d"), "news": BanditSpec(dim=5, window=300, policy="OTFLinUCB")}
 
 
-def fill(desk: Desk, turns: int) -> None:
+def fill(store: Store, turns: int) -> None:
     """A few thousand events for two bandits, in rows of many sizes; every fifth turn in rows of one event."""
     generator = np.random.default_rng(5)
     for name, spec in SPECS.items():
-        desk.create(name, spec)
+        store.create(name, spec)
     for turn in range(turns):
         for name, spec in SPECS.items():
             sets = [unit_rows(generator, 3, spec.dim) for _ in range(generator.integers(1, 40))]
-            answers = [desk.decide(name, rows_, ["a", "b", "c"])[0] for rows_ in sets]
-            _, ticket = desk.convert(name, [Conversion(answer.decision_id, 0.5) for answer in answers[::3]])
+            answers = [store.decide(name, rows_, ["a", "b", "c"])[0] for rows_ in sets]
+            _, ticket = store.convert(name, [Conversion(answer.decision_id, 0.5) for answer in answers[::3]])
         if turn % 2:
-            desk.wait(ticket)
+            store.wait(ticket)
         for name, spec in SPECS.items() if turn % 5 == 0 else ():
             for _ in range(20):
-                desk.wait(desk.decide(name, unit_rows(generator, 3, spec.dim))[1])
-    desk.wait(ticket)
+                store.wait(store.decide(name, unit_rows(generator, 3, spec.dim))[1])
+    store.wait(ticket)
 
 
 def state_of(bandit: Bandit) -> State:
-    learner = bandit.learner
-    return learner.rounds, learner.V.tobytes(), learner.B.tobytes(), str(learner._randomness.state())
+    policy = bandit.policy
+    return policy.rounds, policy.V.tobytes(), policy.B.tobytes(), str(policy._randomness.state())
 
 
 class Log:
     """All that a bandit's log has ever said, and the state after any beginning of it, folded from nothing."""
 
-    def __init__(self, connection: apsw.Connection, birth: Birth) -> None:
-        self._birth = birth
-        found = rows(connection, birth.number, after=0, before=GENESIS)
+    def __init__(self, connection: apsw.Connection, descriptor: BanditDescriptor) -> None:
+        self._descriptor = descriptor
+        found = rows(connection, descriptor.number, after=0, before=GENESIS)
         self._payload = b"".join(row.payload for row in found)
-        told = Events(self._payload, birth.spec.dim)
-        happened = [np.isin(told.kinds, kinds).cumsum().tolist() for kinds in ((DECISION, ASKED), (CONVERSION,))]
+        told = Payload(self._payload, descriptor.spec.dim)
+        happened = [
+            np.isin(told.kinds, kinds).cumsum().tolist() for kinds in ((DECISION, DECISION_WITH_REQUEST), (CONVERSION,))
+        ]
         self._ends = dict(zip(zip(*happened, strict=True), told._starts[1:].tolist(), strict=True))
         self._states: dict[int, State] = {}
         self.last = max(self._ends)
@@ -68,8 +70,8 @@ class Log:
         """After so many decisions and conversions."""
         end = self._ends[happened]
         if end not in self._states:
-            bandit = Bandit(self._birth, self._birth.learner())
-            fold(bandit, self._payload[:end], 0)
+            bandit = Bandit(self._descriptor, self._descriptor.new_policy())
+            apply_payload(bandit, self._payload[:end], 0)
             self._states[end] = state_of(bandit)
         return self._states[end]
 
@@ -87,16 +89,16 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Originals:
     """A log that was closed, the same as a crash would leave it with its WAL, and all that it has ever said."""
     folder = tmp_path_factory.mktemp("originals")
     closed, crashed = folder / "closed.db", folder / "crashed.db"
-    with Desk.open(closed, clock=FakeMachine(), snapshot_every=700) as desk:
-        fill(desk, 220)
-    with Desk.open(closed, clock=FakeMachine(), snapshot_every=200) as desk:  # with a WAL that begins anew
-        fill(desk, 20)  # and has not come round again
+    with Store.open(closed, clock=FakeClocks(), snapshot_every=700) as store:
+        fill(store, 220)
+    with Store.open(closed, clock=FakeClocks(), snapshot_every=200) as store:  # with a WAL that begins anew
+        fill(store, 20)  # and has not come round again
         for suffix in ("", "-wal"):
             shutil.copy(f"{closed}{suffix}", f"{crashed}{suffix}")
     connection = connect(closed, write=False)
     ((bound,),) = connection.execute("SELECT sum(span) FROM log WHERE span > 1")
     assert bound > 500
-    logs = {birth.name: Log(connection, birth) for birth in births(connection, {})[0].values()}
+    logs = {descriptor.name: Log(connection, descriptor) for descriptor in read_descriptors(connection, {})[0].values()}
     connection.close()
     return closed, crashed, logs
 
@@ -126,24 +128,24 @@ def blank(generator: np.random.Generator, data: bytearray) -> bytearray:
 def survives(path: Path, logs: dict[str, Log]) -> str:
     """Open a damaged log: refused, or the state after a beginning of what it said, from which it goes on."""
     try:
-        desk = Desk.open(path, clock=FakeMachine())
+        store = Store.open(path, clock=FakeClocks())
     except FileError as error:
         loud = any(word in str(error) for word in ("damaged", "is empty", "cannot be read", "not a log"))
         return "refused" if loud else f"refused without a reason: {error}"
-    aside = desk.quarantined
+    aside = store.quarantined
     if not all("damaged" in reason for reason in aside.values()):
         return f"quarantined without a reason: {aside}"
-    found = {name: happened_to(bandit) for name, bandit in desk._bandits.items()}
+    found = {name: happened_to(bandit) for name, bandit in store._bandits.items()}
     for name, happened in found.items():
-        assert state_of(desk._bandits[name]) == logs[name].state_after(happened), (name, happened)
+        assert state_of(store._bandits[name]) == logs[name].state_after(happened), (name, happened)
     try:
         for name in found:
-            _, ticket = desk.decide(name, np.eye(SPECS[name].dim), request_id="afterwards")
-            desk.wait(ticket, timeout=1)
+            _, ticket = store.decide(name, np.eye(SPECS[name].dim), request_id="afterwards")
+            store.wait(ticket, timeout=1)
     except StoreError:
         return "refused later"  # SQLite met the damage when it wrote
     finally:
-        desk.close()
+        store.close()
     if aside:
         return "quarantined"
     return "whole" if found == {name: log.last for name, log in logs.items()} else "a beginning"
@@ -187,14 +189,14 @@ def test_five_thousand_damaged_logs(originals: Originals, tmp_path: Path) -> Non
 
 def check_quarantined(path: Path, message: str) -> None:
     """Who is damaged is refused by the row, and the other goes on."""
-    with Desk.open(path, clock=FakeMachine()) as desk:
-        assert message in desk.quarantined["shop"]
-        assert list(desk._bandits) == ["news"]
-        desk.wait(desk.decide("news", np.eye(5))[1])
+    with Store.open(path, clock=FakeClocks()) as store:
+        assert message in store.quarantined["shop"]
+        assert list(store._bandits) == ["news"]
+        store.wait(store.decide("news", np.eye(5))[1])
     with pytest.raises(DamagedFileError) as caught:
-        lc.open(path, name="shop", clock=FakeMachine())
+        lc.open(path, name="shop", clock=FakeClocks())
     assert message in str(caught.value)
-    with lc.open(path, name="news", clock=FakeMachine()) as bandit:
+    with lc.open(path, name="news", clock=FakeClocks()) as bandit:
         bandit.decide(np.eye(5))
 
 
@@ -237,15 +239,15 @@ def test_rows_that_change_places_are_named(originals: Originals, tmp_path: Path)
 
 
 def test_a_damaged_snapshot_costs_nothing_but_time(originals: Originals, tmp_path: Path) -> None:
-    path = tmp_path / "desk.db"
+    path = tmp_path / "store.db"
     for which in ("key = (SELECT max(key) FROM part)", "1"):
         shutil.copy(originals[0], path)
         connection = connect(path, write=True)
         connection.execute(f"UPDATE part SET data = zeroblob(100) WHERE {which}")  # noqa: S608 - our own words
         connection.close()
-        with Desk.open(path) as desk:
+        with Store.open(path) as store:
             for name, log in originals[2].items():
-                assert state_of(desk._bandits[name]) == log.state_after(log.last)
+                assert state_of(store._bandits[name]) == log.state_after(log.last)
 
 
 def forged(path: Path, payload: bytes) -> int:
@@ -253,7 +255,7 @@ def forged(path: Path, payload: bytes) -> int:
     connection = connect(path, write=True)
     *_, last = rows(connection, 1, after=0, before=GENESIS)
     numbers = {"span": last.span, "count": last.count, "rounds": last.rounds, "stamp": last.stamp}
-    row = sealed(1, last.seq, **numbers, before=last.before, after=last.after, payload=payload)
+    row = make_row(1, last.seq, **numbers, before=last.before, after=last.after, payload=payload)
     key = key_of(1, last.seq)
     connection.execute("UPDATE log SET payload = ?, checksum = ? WHERE key = ?", (payload, row.checksum, key))
     data = b"".join(part for (part,) in connection.execute("SELECT data FROM part WHERE key = ? ORDER BY part", (key,)))

@@ -3,31 +3,31 @@
 from pathlib import Path
 
 import numpy as np
+from fake_clocks import HOUR, FakeClocks
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import HOUR, FakeMachine
 
-from latecomer.service.decision_ids import DecisionIds
-from latecomer.service.desk import Desk
-from latecomer.service.events import SECRET, Events
-from latecomer.service.export import export
-from latecomer.service.log import GENESIS, connect, rows
-from latecomer.service.messages import Conversion, Spec
-from latecomer.service.replay import replay
+from latecomer.service.bandit.decision_ids import DecisionIds
+from latecomer.service.bandit.events import SECRET, Payload
+from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.storage.rows import GENESIS, connect, rows
+from latecomer.service.store import Store
+from latecomer.service.tools.export import export
+from latecomer.service.tools.replay import replay
 
 OFFERS = np.eye(2)
 
 
-def opened(path: Path, machine: FakeMachine, *, openings: int, each: int, every: int, retention: str) -> dict[int, str]:
+def opened(path: Path, machine: FakeClocks, *, openings: int, each: int, every: int, retention: str) -> dict[int, str]:
     """Decisions over many openings of the store, one an hour: their ids by their rounds."""
     ids: dict[int, str] = {}
     for _ in range(openings):
-        with Desk.open(path, clock=machine, snapshot_every=every, retention=retention) as desk:
-            desk.create("shop", Spec(dim=2, window="2d", policy="OTFLinUCB"))
+        with Store.open(path, clock=machine, snapshot_every=every, retention=retention) as store:
+            store.create("shop", BanditSpec(dim=2, window="2d", policy="OTFLinUCB"))
             for _ in range(each):
-                answer, ticket = desk.decide("shop", OFFERS, request_id=f"r{len(ids)}")
+                answer, ticket = store.decide("shop", OFFERS, request_id=f"r{len(ids)}")
                 ids[answer.round] = answer.decision_id
-                desk.wait(ticket)
+                store.wait(ticket)
                 machine.advance(HOUR)
     return ids
 
@@ -38,65 +38,65 @@ def exported(path: Path, name: str) -> dict[int, str]:
 
 
 def test_every_opening_has_a_secret_and_an_idle_one_writes_nothing(tmp_path: Path) -> None:
-    path, machine = tmp_path / "shop.db", FakeMachine()
+    path, machine = tmp_path / "shop.db", FakeClocks()
     ids = opened(path, machine, openings=4, each=3, every=5, retention="forever")
-    Desk.open(path, clock=machine).close()
-    with Desk.open(path, clock=machine) as desk:
-        assert desk.convert("shop", [Conversion(ids[12])])[0][0].value == "accepted"
+    Store.open(path, clock=machine).close()
+    with Store.open(path, clock=machine) as store:
+        assert store.convert("shop", [Conversion(ids[12])])[0][0].value == "accepted"
     connection = connect(path, write=False)
     payload = b"".join(row.payload for row in rows(connection, 1, after=0, before=GENESIS))
     connection.close()
-    told = Events(payload, 2)
+    told = Payload(payload, 2)
     assert told.records(SECRET)["round"].tolist() == [1, 4, 7, 10]
     assert len(set(told.records(SECRET)["secret"].tolist())) == 4
 
 
 def test_ids_are_the_same_from_snapshots_from_the_log_and_in_tables(tmp_path: Path) -> None:
-    path, machine = tmp_path / "shop.db", FakeMachine()
+    path, machine = tmp_path / "shop.db", FakeClocks()
     ids = opened(path, machine, openings=5, each=7, every=4, retention="forever")
     assert exported(path, "shop") == ids
     for statement in ("SELECT 1", "DELETE FROM snapshot"):
         connection = connect(path, write=True)
         connection.execute(statement)
         connection.close()
-        with Desk.open(path, clock=machine) as desk:
+        with Store.open(path, clock=machine) as store:
             for round_, id_ in ids.items():
-                assert desk.decide("shop", OFFERS, request_id=f"r{round_ - 1}")[0].decision_id == id_
-            assert {round_: desk._bandits["shop"].round_of(id_) for round_, id_ in ids.items()} == {
+                assert store.decide("shop", OFFERS, request_id=f"r{round_ - 1}")[0].decision_id == id_
+            assert {round_: store._bandits["shop"].round_of(id_) for round_, id_ in ids.items()} == {
                 round_: round_ for round_ in ids
             }
 
 
 def test_pruned_rounds_take_their_secrets_with_them(tmp_path: Path) -> None:
-    path, machine = tmp_path / "shop.db", FakeMachine()
+    path, machine = tmp_path / "shop.db", FakeClocks()
     ids = opened(path, machine, openings=40, each=6, every=5, retention="1d")
     left = exported(path, "shop")
     assert 0 < len(left) < len(ids)
     assert left == {round_: ids[round_] for round_ in left}
-    with Desk.open(path, clock=machine) as desk:
-        bandit = desk._bandits["shop"]
+    with Store.open(path, clock=machine) as store:
+        bandit = store._bandits["shop"]
         assert len(bandit.ids.known) < 30  # four days of 40 openings, two of them until the next snapshot
-        (verdict,), _ = desk.convert("shop", [Conversion(ids[1])])
+        (verdict,), _ = store.convert("shop", [Conversion(ids[1])])
         assert verdict.value == "unknown"
-        (verdict,), _ = desk.convert("shop", [Conversion(left[min(left)])])
+        (verdict,), _ = store.convert("shop", [Conversion(left[min(left)])])
         assert verdict.value == "late"
         assert bandit.round_of(ids[240]) == 240
 
 
 def test_an_heir_has_the_ids_of_what_it_was_replayed_from(tmp_path: Path) -> None:
     """Of a pruned log too; and what the two decide afterwards is not mistaken for each other's."""
-    path, machine = tmp_path / "shop.db", FakeMachine()
+    path, machine = tmp_path / "shop.db", FakeClocks()
     ids = opened(path, machine, openings=40, each=6, every=5, retention="1d")
-    with Desk.open(path, clock=machine, retention="forever") as desk:
-        rest = replay(desk, "shop", "rest", partial=True, window="30d")
-        replay(desk, "rest", "third")
+    with Store.open(path, clock=machine, retention="forever") as store:
+        rest = replay(store, "shop", "rest", partial=True, window="30d")
+        replay(store, "rest", "third")
         skipped = 240 - rest.rounds
         assert skipped > 100
-        mine = [desk.decide("shop", OFFERS)[0].decision_id for _ in range(3)]
+        mine = [store.decide("shop", OFFERS)[0].decision_id for _ in range(3)]
         for name in ("rest", "third"):
-            theirs = [desk.decide(name, OFFERS)[0].decision_id for _ in range(3)]
+            theirs = [store.decide(name, OFFERS)[0].decision_id for _ in range(3)]
             told = [Conversion(id_) for id_ in [*ids.values(), *mine, *theirs]]
-            verdicts = [verdict.value for verdict in desk.convert(name, told)[0]]
+            verdicts = [verdict.value for verdict in store.convert(name, told)[0]]
             assert verdicts == ["unknown"] * skipped + ["accepted"] * rest.rounds + ["unknown"] * 3 + ["accepted"] * 3
     for name in ("rest", "third"):
         assert list(exported(path, name).values())[:-3] == list(ids.values())[skipped:]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import filled
+import disk_full_worker
 import pytest
 from servers import Server, refusal
 
@@ -15,7 +15,7 @@ MOUNT, UNMOUNT = "/bin/mount", "/bin/umount"
 
 
 def run(database: Path, how: str) -> None:
-    script = Path(filled.__file__)
+    script = Path(disk_full_worker.__file__)
     done = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, str(script), str(database), how],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(script.parent), *sys.path])},
@@ -29,7 +29,7 @@ def run(database: Path, how: str) -> None:
 
 
 def test_files_that_may_not_grow(tmp_path: Path) -> None:
-    run(tmp_path / "desk.db", "limit")
+    run(tmp_path / "store.db", "limit")
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_file_system(small_disk: Path) -> None:
-    run(small_disk / "desk.db", "disk")
+    run(small_disk / "store.db", "disk")
 
 
 DECISION = {"actions": [[1.0, 0.0]], "request_id": "before"}
@@ -55,13 +55,13 @@ def test_a_server_starts_on_a_full_file_system(small_disk: Path, ended: str) -> 
 
     Where it was killed, its write-ahead log is there, with room for a few changes yet: those may be taken.
     """
-    store = small_disk / "desk.db"
-    server = Server(store)
+    store_path = small_disk / "store.db"
+    server = Server(store_path)
     server.http.put("/v1/bandits/shop", json={"dim": 2, "window": "7d", "policy": "OTFLinUCB"})
     answer = server.http.post("/v1/bandits/shop/decisions", json=DECISION).json()
     server.stop() if ended == "stopped" else server.kill()
-    filled.fill_up(store, "disk")
-    server = Server(store, LATECOMER_RETENTION="30d")
+    disk_full_worker.fill_up(store_path, "disk")
+    server = Server(store_path, LATECOMER_RETENTION="30d")
     try:
         assert server.http.get("/v1/bandits").json()["bandits"][0]["name"] == "shop"
         assert server.http.get("/v1/bandits/shop/stats").json()["rounds"] == 1
@@ -77,7 +77,7 @@ def test_a_server_starts_on_a_full_file_system(small_disk: Path, ended: str) -> 
             ):
                 assert change.status_code == 503
                 assert "the log cannot be written" in refusal(change)["message"]
-        filled.free(store, "disk")
+        disk_full_worker.free(store_path, "disk")
         end = time.monotonic() + 30
         while server.http.get("/readyz").status_code != 200 and time.monotonic() < end:
             time.sleep(0.05)
@@ -89,7 +89,7 @@ def test_a_server_starts_on_a_full_file_system(small_disk: Path, ended: str) -> 
         assert len(server.said("the store can be written again")) == len(server.said("the store cannot be written"))
     finally:
         server.kill()
-    server = Server(store)
+    server = Server(store_path)
     assert server.http.get("/v1/bandits/shop/stats").json()["rounds"] == 2
     assert server.said("serving")[0]["retention"] == f"{30 * 86400}s"
     assert server.stop() == 0

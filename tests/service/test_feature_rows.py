@@ -13,10 +13,10 @@ from servers import Server, refusal, running
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError
-from latecomer.service.desk import Desk
 from latecomer.service.feature_values import plain_features
-from latecomer.service.features import hashed
-from latecomer.service.messages import Scale, Spec
+from latecomer.service.features import hash_features
+from latecomer.service.messages import BanditSpec, Scale
+from latecomer.service.store import Store
 
 DIM = 5
 SCALES = {"discount": {"scale": 50}, "age": {"center": 40, "scale": 30}}
@@ -79,7 +79,8 @@ def test_rows_of_a_frame_are_features(case: str) -> None:
     assert {id_: plain_features(row, "action") for id_, row in actions.items()} == PLAIN
     scales = {"discount": Scale(scale=50.0)}
     np.testing.assert_array_equal(
-        hashed({}, list(actions.values()), DIM, scales=scales), hashed({}, list(PLAIN.values()), DIM, scales=scales)
+        hash_features({}, list(actions.values()), DIM, scales=scales),
+        hash_features({}, list(PLAIN.values()), DIM, scales=scales),
     )
 
 
@@ -173,15 +174,15 @@ def test_features_need_room(tmp_path: Path) -> None:
 
 
 def test_declarations_are_part_of_what_a_bandit_is(tmp_path: Path) -> None:
-    spec = Spec(dim=DIM, window=100, features={"discount": Scale(scale=50)})
-    with Desk.open(tmp_path / "a.db") as desk:
-        assert desk.create("b", spec)[1]
-    with Desk.open(tmp_path / "a.db") as desk:
-        assert not desk.create("b", spec)[1]
-        assert desk.info("b").features == spec.features
+    spec = BanditSpec(dim=DIM, window=100, features={"discount": Scale(scale=50)})
+    with Store.open(tmp_path / "a.db") as store:
+        assert store.create("b", spec)[1]
+    with Store.open(tmp_path / "a.db") as store:
+        assert not store.create("b", spec)[1]
+        assert store.info("b").features == spec.features
         for other in ({}, {"discount": Scale(scale=51)}, {"discount": Scale(scale=50, center=1)}):
             with pytest.raises(ConflictError):
-                desk.create("b", Spec(dim=DIM, window=100, features=other))
+                store.create("b", BanditSpec(dim=DIM, window=100, features=other))
 
 
 # ---- what it is for ----

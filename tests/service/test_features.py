@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latecomer.errors import InputError
-from latecomer.service.features import features_digest, hashed
+from latecomer.service.features import features_digest, hash_features
 from latecomer.service.messages import Scale
 
 CONTEXT: dict[str, Any] = {"hour": "noon", "age": 0.5, "member": True}
@@ -30,7 +30,7 @@ def test_the_hash_never_changes() -> None:
         [0.27785148465887516, -0.7122061749982721, 0.5402943396538616, -0.34382367068882097, 0.07367650086189023],
         [0.24794558234810185, -0.04694597396974176, 0.38695879513943643, -0.35064800528718065, 0.8146336176309262],
     ]
-    np.testing.assert_allclose(hashed(CONTEXT, ACTIONS, 5), pinned, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(hash_features(CONTEXT, ACTIONS, 5), pinned, rtol=0, atol=1e-15)
     assert mix(0x9E3779B97F4A7C15) == 0xE220A8397B1DCDAF  # SplitMix64's first number for the seed 0, as published
 
 
@@ -44,45 +44,45 @@ FEATURES = st.dictionaries(
 @given(context=FEATURES, actions=st.lists(FEATURES, min_size=1, max_size=3), dim=st.integers(3, 9))
 def test_what_the_module_says_is_what_it_does(context: Any, actions: Any, dim: int) -> None:
     expected = [slow_row(context, action, dim) for action in actions]
-    np.testing.assert_allclose(hashed(context, actions, dim), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(hash_features(context, actions, dim), expected, rtol=0, atol=1e-12)
 
 
 @given(price=st.floats(-1e308, 1e308), age=st.floats(-1e308, 1e308))
 def test_scaled_numbers_are_those_of_the_description(price: float, age: float) -> None:
     expected = slow_row({"age": age}, {"price": price}, 7, SHOP)
-    np.testing.assert_allclose(hashed({"age": age}, [{"price": price}], 7, scales=SHOP)[0], expected, atol=1e-12)
+    np.testing.assert_allclose(hash_features({"age": age}, [{"price": price}], 7, scales=SHOP)[0], expected, atol=1e-12)
 
 
 @given(context=FEATURES, actions=st.lists(FEATURES, min_size=1, max_size=3), dim=st.integers(3, 9))
 def test_norms_are_at_most_one(context: Any, actions: Any, dim: int) -> None:
-    assert (np.linalg.norm(hashed(context, actions, dim), axis=1) <= 1.0 + 1e-12).all()
+    assert (np.linalg.norm(hash_features(context, actions, dim), axis=1) <= 1.0 + 1e-12).all()
 
 
 @given(context=FEATURES, actions=st.lists(FEATURES, min_size=2, max_size=4), data=st.data())
 def test_a_row_depends_on_no_other_and_on_no_order(context: Any, actions: Any, data: st.DataObject) -> None:
-    rows = hashed(context, actions, 6)
+    rows = hash_features(context, actions, 6)
     shuffled = dict(data.draw(st.permutations(list(context.items()))))
     for row, action in zip(rows, actions, strict=True):
         again = dict(data.draw(st.permutations(list(action.items()))))
-        assert hashed(shuffled, [again], 6)[0].tobytes() == row.tobytes()
+        assert hash_features(shuffled, [again], 6)[0].tobytes() == row.tobytes()
 
 
 def test_a_context_changes_what_distinguishes_actions() -> None:
-    noon, night = (hashed({"hour": hour}, ACTIONS, 50) for hour in ("noon", "night"))
+    noon, night = (hash_features({"hour": hour}, ACTIONS, 50) for hour in ("noon", "night"))
     assert not np.allclose(noon[0] - noon[1], night[0] - night[1])
 
 
 def test_no_feature_is_the_constant() -> None:
-    np.testing.assert_array_equal(hashed({}, [{}], 3), [[1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(hash_features({}, [{}], 3), [[1.0, 0.0, 0.0]])
 
 
 def test_a_list_is_a_set_and_weighs_as_one_text() -> None:
-    many = hashed({}, [{"tags": [f"t{i}" for i in range(30)], "kind": "book"}], 2000)[0]
+    many = hash_features({}, [{"tags": [f"t{i}" for i in range(30)], "kind": "book"}], 2000)[0]
     assert math.isclose(np.linalg.norm(many), 1.0, rel_tol=0.1)
     assert math.isclose(many[0], 1 / math.sqrt(3), rel_tol=0.1)
-    twice, once = hashed({}, [{"tags": ["b", "a", "b"]}, {"tags": ["a", "b"]}], 9)
+    twice, once = hash_features({}, [{"tags": ["b", "a", "b"]}, {"tags": ["a", "b"]}], 9)
     np.testing.assert_array_equal(twice, once)
-    np.testing.assert_array_equal(hashed({}, [{"tags": []}], 9), hashed({}, [{"tags": None}], 9))
+    np.testing.assert_array_equal(hash_features({}, [{"tags": []}], 9), hash_features({}, [{"tags": None}], 9))
 
 
 # ---- sizes ----
@@ -90,7 +90,7 @@ def test_a_list_is_a_set_and_weighs_as_one_text() -> None:
 
 @pytest.mark.parametrize("context", [{}, {"country": "NO"}, {"country": "SE", "age": 25}])
 def test_the_size_of_a_number_is_in_the_row(context: dict[str, Any]) -> None:
-    rows = hashed(context, [{"discount": size} for size in (0, 5, 20, 50)], 16, scales=SHOP)
+    rows = hash_features(context, [{"discount": size} for size in (0, 5, 20, 50)], 16, scales=SHOP)
     for one in range(4):
         for other in range(one):
             assert np.linalg.norm(rows[one] - rows[other]) > 0.03
@@ -99,14 +99,14 @@ def test_the_size_of_a_number_is_in_the_row(context: dict[str, Any]) -> None:
 @pytest.mark.parametrize("context", [{}, {"country": "NO"}])
 def test_a_row_is_linear_in_a_number(context: dict[str, Any]) -> None:
     """Half the discount is half way: no row is divided by what depends on it."""
-    low, middle, high = hashed(context, [{"discount": size} for size in (0, 25, 50)], 64, scales=SHOP)
+    low, middle, high = hash_features(context, [{"discount": size} for size in (0, 25, 50)], 64, scales=SHOP)
     np.testing.assert_allclose(middle, (low + high) / 2, atol=1e-12)
 
 
 def test_a_price_does_not_drown_the_categories() -> None:
     """Two genres at a price of 150 differ as much as they do at a price of 0."""
     for price in (0, 150, 10_000):
-        crime, poetry = hashed({}, [{"price": price, "genre": g} for g in ("crime", "poetry")], 64, scales=SHOP)
+        crime, poetry = hash_features({}, [{"price": price, "genre": g} for g in ("crime", "poetry")], 64, scales=SHOP)
         assert math.isclose(np.linalg.norm(crime - poetry), math.sqrt(2 / 3), rel_tol=1e-9)
 
 
@@ -114,22 +114,22 @@ def test_a_price_does_not_drown_the_categories() -> None:
 def test_a_number_without_a_scale_is_refused_with_the_remedy(size: Any) -> None:
     for context, action, where in (({"x": size}, {}, "context"), ({}, {"x": size}, "action 0")):
         with pytest.raises(InputError, match=rf"{where}: 'x' must have a declared scale.*features.*label"):
-            hashed(context, [action], 5)
-    rows = hashed({}, [{"x": value} for value in (-1, -0.5, 0, 0.5, 1)], 5)
+            hash_features(context, [action], 5)
+    rows = hash_features({}, [{"x": value} for value in (-1, -0.5, 0, 0.5, 1)], 5)
     assert len(np.unique(rows.round(9), axis=0)) == 5
 
 
 def test_what_is_beyond_the_scale_counts_as_its_end() -> None:
-    at, beyond = hashed({}, [{"price": 200}, {"price": 1e300}], 5, scales=SHOP)
+    at, beyond = hash_features({}, [{"price": 200}, {"price": 1e300}], 5, scales=SHOP)
     np.testing.assert_array_equal(at, beyond)
-    low, lower = hashed({}, [{"age": 10}, {"age": -1e300}], 5, scales=SHOP)
+    low, lower = hash_features({}, [{"age": 10}, {"age": -1e300}], 5, scales=SHOP)
     np.testing.assert_array_equal(low, lower)
 
 
 def test_a_declared_number_is_a_number() -> None:
     for value in ("12.5", True, ["12.5"]):
         with pytest.raises(InputError, match="action 0: 'price' must be a number, as declared"):
-            hashed({}, [{"price": value}], 5, scales=SHOP)
+            hash_features({}, [{"price": value}], 5, scales=SHOP)
 
 
 def test_as_many_columns_as_terms_tell_nearly_everything_apart() -> None:
@@ -139,7 +139,7 @@ def test_as_many_columns_as_terms_tell_nearly_everything_apart() -> None:
     for draw in range(20):
         rng = np.random.default_rng(draw)
         actions = [{f"genre{draw}": f"g{i}", f"discount{draw}": size} for i in range(8) for size in sizes]
-        rows = np.concatenate([hashed({f"shop{draw}": f"s{i}"}, actions, 64) for i in range(6)])
+        rows = np.concatenate([hash_features({f"shop{draw}": f"s{i}"}, actions, 64) for i in range(6)])
         genre, both = rng.normal(size=(1, 8, 1)), rng.normal(0, 0.5, (6, 8, 1))
         slope = rng.normal() + rng.normal(0, 0.5, (6, 1, 1))
         values = (genre + both + slope * np.array(sizes)).ravel()
@@ -155,19 +155,19 @@ def test_as_many_columns_as_terms_tell_nearly_everything_apart() -> None:
 @pytest.mark.parametrize("value", [math.inf, -math.inf, np.float32("inf"), 10**400])
 def test_numbers_that_are_none(value: float) -> None:
     with pytest.raises(InputError, match="action 0: 'x' must be a finite number"):
-        hashed({}, [{"x": value}], 3)
+        hash_features({}, [{"x": value}], 3)
 
 
 @pytest.mark.parametrize("value", [[1], [["a"]], {"a": 1}, b"a", object(), 1j, np.datetime64("2026-01-01")])
 def test_values_of_no_use(value: Any) -> None:
     with pytest.raises(InputError, match="'x' must be a number, a text, a truth value or a list of texts"):
-        hashed({"x": value}, [{}], 3)
+        hash_features({"x": value}, [{}], 3)
 
 
 @pytest.mark.parametrize("dim", [1, 2])
 def test_too_few_dimensions(dim: int) -> None:
     with pytest.raises(InputError, match="actions with features need a bandit of at least 3 dimensions"):
-        hashed({}, [{"x": 1}], dim)
+        hash_features({}, [{"x": 1}], dim)
 
 
 def test_a_digest_does_not_depend_on_order_and_does_on_sizes() -> None:

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 import latecomer as lc
 from latecomer.cli.main import app
 from latecomer.errors import ConflictError, InputError, StoreError
-from latecomer.service.births import new_birth, refuse_another, resolved
+from latecomer.service.bandit.descriptor import new_descriptor, refuse_another, resolve_spec
 from latecomer.service.feature_values import plain_actions, plain_features
-from latecomer.service.messages import Conversion, Scale, Spec
+from latecomer.service.messages import BanditSpec, Conversion, Scale
 
 ROWS = [[1.0, 0.0], [0.0, 1.0]]
 FRAME = pd.DataFrame({"price": [12, 150], "genre": ["crime", "poetry"]})
@@ -67,25 +67,25 @@ def test_a_frame_the_wrong_way_round_is_told_the_right_one() -> None:
 @pytest.mark.parametrize(
     ("asked", "differences"),
     [
-        (Spec(dim=2, window="7d"), "window is '2d', not '7d';"),
-        (Spec(dim=2, window=2), "window is '2d', not 2;"),
-        (Spec(dim=3, window="48h"), "dim is 2, not 3;"),
-        (Spec(dim=2, window="2d", policy="LinTS"), "policy is 'recommended', not 'LinTS';"),
-        (Spec(dim=2, window="2d", parameters={"ridge": 2.0}), "parameters.ridge is unset, not 2.0;"),
+        (BanditSpec(dim=2, window="7d"), "window is '2d', not '7d';"),
+        (BanditSpec(dim=2, window=2), "window is '2d', not 2;"),
+        (BanditSpec(dim=3, window="48h"), "dim is 2, not 3;"),
+        (BanditSpec(dim=2, window="2d", policy="LinTS"), "policy is 'recommended', not 'LinTS';"),
+        (BanditSpec(dim=2, window="2d", parameters={"ridge": 2.0}), "parameters.ridge is unset, not 2.0;"),
         (
-            Spec(dim=5, window="2d", features={"price": Scale(scale=9)}),
+            BanditSpec(dim=5, window="2d", features={"price": Scale(scale=9)}),
             "dim is 2, not 5, features.price is unset, not Scale(scale=9, center=0.0);",
         ),
     ],
 )
-def test_a_conflict_says_what_differs(asked: Spec, differences: str) -> None:
-    mine = Spec(dim=2, window="2d")
-    birth = new_birth(1, "shop", resolved(mine), asked=mine, stamp=0)
-    refuse_another(birth, mine)
-    refuse_another(birth, Spec(dim=2, window="48h"))
-    refuse_another(birth, birth.spec)
+def test_a_conflict_says_what_differs(asked: BanditSpec, differences: str) -> None:
+    mine = BanditSpec(dim=2, window="2d")
+    descriptor = new_descriptor(1, "shop", resolve_spec(mine), asked=mine, stamp=0)
+    refuse_another(descriptor, mine)
+    refuse_another(descriptor, BanditSpec(dim=2, window="48h"))
+    refuse_another(descriptor, descriptor.spec)
     with pytest.raises(ConflictError) as raised:
-        refuse_another(birth, asked)
+        refuse_another(descriptor, asked)
     assert str(raised.value).startswith(f"bandit 'shop' exists with another specification: {differences}")
 
 

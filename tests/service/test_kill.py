@@ -5,17 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import killed
+import crash_worker
 import numpy as np
 import pytest
 
-from latecomer.service.desk import Desk
 from latecomer.service.messages import Conversion
+from latecomer.service.store import Store
 
 
 def killed_over_and_over(folder: Path, cycles: int, seed: int) -> tuple[Path, Path]:
-    database, journal = folder / "desk.db", folder / "journal"
-    script = str(Path(killed.__file__))
+    database, journal = folder / "store.db", folder / "journal"
+    script = str(Path(crash_worker.__file__))
     subprocess.run(  # noqa: S603 - our own words
         [sys.executable, script, str(database), str(journal), str(cycles), str(seed)],
         check=True,
@@ -26,33 +26,33 @@ def killed_over_and_over(folder: Path, cycles: int, seed: int) -> tuple[Path, Pa
 
 
 def check(database: Path, journal: Path) -> int:
-    """The desk against an oracle that adds up what was acknowledged, once the last steps have been taken again."""
-    done = killed.journal_of(journal.read_text())
+    """The store against an oracle that adds up what was acknowledged, once the last steps have been taken again."""
+    done = crash_worker.journal_of(journal.read_text())
     told = max(i for _, i in done) + 1
-    V, B, converted = np.eye(killed.DIM), np.zeros(killed.DIM), 0
+    V, B, converted = np.eye(crash_worker.DIM), np.zeros(crash_worker.DIM), 0
     rounds = set()
-    with Desk.open(database) as desk:
-        assert desk.stats("shop").rounds >= sum(kind == "d" for kind, _ in done)
-        for i in range(told + killed.WORKERS):
-            answer, ticket = desk.decide("shop", killed.actions_of(i), request_id=f"r{i}")
+    with Store.open(database) as store:
+        assert store.stats("shop").rounds >= sum(kind == "d" for kind, _ in done)
+        for i in range(told + crash_worker.WORKERS):
+            answer, ticket = store.decide("shop", crash_worker.actions_of(i), request_id=f"r{i}")
             if ("d", i) in done:
                 assert done["d", i] == [str(answer.index), str(answer.round), answer.decision_id]
             rounds.add(answer.round)
-            action = killed.actions_of(i)[answer.index]
+            action = crash_worker.actions_of(i)[answer.index]
             V += np.outer(action, action)
-            value = killed.value_of(i)
+            value = crash_worker.value_of(i)
             if value is not None:
-                (verdict,), ticket = desk.convert("shop", [Conversion(answer.decision_id, value)])
+                (verdict,), ticket = store.convert("shop", [Conversion(answer.decision_id, value)])
                 assert verdict.value in ({"duplicate"} if ("c", i) in done else {"accepted", "duplicate"})
                 B += value * action
                 converted += 1
-        desk.wait(ticket)
-        stats, learner = desk.stats("shop"), desk._bandits["shop"].learner
+        store.wait(ticket)
+        stats, policy = store.stats("shop"), store._bandits["shop"].policy
         assert rounds == set(range(1, stats.rounds + 1))
-        assert len(rounds) == told + killed.WORKERS
+        assert len(rounds) == told + crash_worker.WORKERS
         assert stats.conversions["accepted"] == converted
-        np.testing.assert_allclose(learner.V, V, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(learner.B, B, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(policy.V, V, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(policy.B, B, rtol=0, atol=1e-9)
     return told
 
 

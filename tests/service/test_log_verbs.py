@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from machines import DAY, HOUR, FakeMachine, state_of, unit_rows
+from fake_clocks import DAY, HOUR, FakeClocks, state_of, unit_rows
 from typer.testing import CliRunner
 
 import latecomer as lc
 from latecomer.cli.main import app
 from latecomer.errors import FileError
-from latecomer.service.desk import Desk
-from latecomer.service.events import DECISION, Events
-from latecomer.service.log import connect, first_row
-from latecomer.service.messages import Conversion, Revocation, Spec
-from latecomer.service.replay import replay
+from latecomer.service.bandit.events import DECISION, Payload
+from latecomer.service.messages import BanditSpec, Conversion, Revocation
+from latecomer.service.storage.rows import connect, first_row
+from latecomer.service.store import Store
+from latecomer.service.tools.replay import replay
 
 TRACE = tuple[list[np.ndarray], list[int]]
 
@@ -27,75 +27,75 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def played(desk: Desk, machine: FakeMachine, turns: int = 200) -> None:
+def played(store: Store, machine: FakeClocks, turns: int = 200) -> None:
     """Decisions every hour; each third one converts, after 1 to 120 hours, by its order of arrival."""
     generator = np.random.default_rng(2)
-    desk.create("shop", Spec(dim=2, window="2d", parameters={"seed": 1}))
+    store.create("shop", BanditSpec(dim=2, window="2d", parameters={"seed": 1}))
     due: dict[int, list[tuple[str, float]]] = {}
     for turn in range(turns):
         for id_, value in due.pop(turn, []):
-            desk.convert("shop", [Conversion(id_, value)] * (turn % 2 + 1))
-        answer, ticket = desk.decide("shop", unit_rows(generator, 3, 2), ["x", "y", "z"], request_id=f"r{turn}")
+            store.convert("shop", [Conversion(id_, value)] * (turn % 2 + 1))
+        answer, ticket = store.decide("shop", unit_rows(generator, 3, 2), ["x", "y", "z"], request_id=f"r{turn}")
         if turn % 3 == 0:
             due.setdefault(turn + int(generator.integers(1, 120)), []).append((answer.decision_id, 0.5))
         if turn % 40 == 7:
-            desk.revoke("shop", [Revocation(answer.decision_id)])
+            store.revoke("shop", [Revocation(answer.decision_id)])
         machine.advance(HOUR)
         if turn % 5 == 0:
-            desk.wait(ticket)
-    desk.wait(ticket)
+            store.wait(ticket)
+    store.wait(ticket)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    path, machine = tmp_path / "shop.db", FakeMachine()
-    with Desk.open(path, clock=machine, snapshot_every=100, retention="forever") as desk:
-        played(desk, machine)
+def store_path(tmp_path: Path) -> Path:
+    path, machine = tmp_path / "shop.db", FakeClocks()
+    with Store.open(path, clock=machine, snapshot_every=100, retention="forever") as store:
+        played(store, machine)
     return path
 
 
-def test_a_whole_log_verifies(store: Path) -> None:
-    code, output = run("log", "verify", store)
+def test_a_whole_log_verifies(store_path: Path) -> None:
+    code, output = run("log", "verify", store_path)
     assert (code, output.splitlines()[-1]) == (0, "whole")
     assert "200 rounds" in output
 
 
-def test_a_damaged_row_is_named(store: Path) -> None:
-    connection = connect(store, write=True)
+def test_a_damaged_row_is_named(store_path: Path) -> None:
+    connection = connect(store_path, write=True)
     connection.execute("UPDATE log SET payload = zeroblob(length(payload)) WHERE key = (1 << 40) + 9")
     connection.close()
-    code, output = run("log", "verify", store)
+    code, output = run("log", "verify", store_path)
     assert code == 1
     assert "row 9 of chain 1 of the log is damaged: its checksum does not match" in output
 
 
 @pytest.mark.parametrize(("file", "why"), [("shop.db", "there is no bandit 'nope'"), ("none.db", "is not there")])
-def test_an_export_of_nothing_makes_nothing(store: Path, tmp_path: Path, file: str, why: str) -> None:
-    code, output = run("log", "export", store.with_name(file), "--bandit", "nope", "--out", tmp_path / "tables")
+def test_an_export_of_nothing_makes_nothing(store_path: Path, tmp_path: Path, file: str, why: str) -> None:
+    code, output = run("log", "export", store_path.with_name(file), "--bandit", "nope", "--out", tmp_path / "tables")
     assert code == 1
     assert len(output.splitlines()) == 1
     assert why in output
     assert not (tmp_path / "tables").exists()
 
 
-def test_tables(store: Path, tmp_path: Path) -> None:
-    code, output = run("log", "export", store, "--bandit", "shop", "--out", tmp_path / "tables")
+def test_tables(store_path: Path, tmp_path: Path) -> None:
+    code, output = run("log", "export", store_path, "--bandit", "shop", "--out", tmp_path / "tables")
     assert code == 0, output
     decisions = pl.read_parquet(tmp_path / "tables/decisions-*.parquet")
     reports = pl.read_parquet(tmp_path / "tables/reports-*.parquet")
     assert f"{len(decisions)} decisions and {len(reports)} reports" in output
     assert decisions["round"].to_list() == list(range(1, 201))
-    with Desk.open(store) as desk:
-        known = [desk._bandits["shop"].round_of(decision_id) for decision_id in decisions["decision_id"]]
+    with Store.open(store_path) as store:
+        known = [store._bandits["shop"].round_of(decision_id) for decision_id in decisions["decision_id"]]
     assert known == decisions["round"].to_list()
     assert reports.join(decisions, on=["decision_id", "round"]).height == reports.height
     assert decisions["decided_at"].diff().drop_nulls().unique().to_list() == [timedelta(hours=1)]
     np.testing.assert_allclose(np.linalg.norm(decisions["action"].to_numpy(), axis=1), 1.0)
     assert set(decisions["action_id"]) <= {"x", "y", "z"}
     counts = dict(reports.filter(kind="conversion").group_by("verdict").len().iter_rows())
-    with Desk.open(store) as desk:
-        told = desk.stats("shop").conversions
-        B = desk._bandits["shop"].learner.B
+    with Store.open(store_path) as store:
+        told = store.stats("shop").conversions
+        B = store._bandits["shop"].policy.B
     assert counts == {verdict: count for verdict, count in told.items() if count}
     accepted = reports.filter(kind="conversion", verdict="accepted").join(decisions, on="round")
     np.testing.assert_allclose((accepted["value"].to_numpy()[:, None] * accepted["action"].to_numpy()).sum(0), B)
@@ -117,91 +117,91 @@ def oracle(path: Path, tables: Path, window: timedelta) -> lc.OTFLinUCB:
     return policy
 
 
-def test_a_larger_window_loses_nothing(store: Path, tmp_path: Path) -> None:
+def test_a_larger_window_loses_nothing(store_path: Path, tmp_path: Path) -> None:
     code, output = run(
-        *("log", "replay", store, "--bandit", "shop", "--into", "wide", "--window", "10d", "--policy", "OTFLinUCB")
+        *("log", "replay", store_path, "--bandit", "shop", "--into", "wide", "--window", "10d", "--policy", "OTFLinUCB")
     )
     assert code == 0, output
-    expected = oracle(store, tmp_path / "tables", timedelta(days=10))
-    with Desk.open(store) as desk:
-        narrow, wide = desk.stats("shop"), desk.stats("wide")
-        learner = desk._bandits["wide"].learner
+    expected = oracle(store_path, tmp_path / "tables", timedelta(days=10))
+    with Store.open(store_path) as store:
+        narrow, wide = store.stats("shop"), store.stats("wide")
+        learner = store._bandits["wide"].policy
     assert narrow.conversions["late"] > 0 == wide.conversions["late"]
     assert wide.conversions["accepted"] > narrow.conversions["accepted"]
     assert wide.rounds == narrow.rounds
     np.testing.assert_allclose(learner.V, expected.V, rtol=1e-12)
     np.testing.assert_allclose(learner.B, expected.B, rtol=1e-12)
-    assert run("log", "verify", store)[0] == 0
+    assert run("log", "verify", store_path)[0] == 0
 
 
-def test_a_replay_that_changes_nothing_changes_no_bit(store: Path) -> None:
-    with Desk.open(store) as desk:
-        replay(desk, "shop", "twin", window="48h")
-        mine, theirs = state_of(desk, "shop"), state_of(desk, "twin")
-        ((events,), (theirs_,)) = desk.reader.execute(
+def test_a_replay_that_changes_nothing_changes_no_bit(store_path: Path) -> None:
+    with Store.open(store_path) as store:
+        replay(store, "shop", "twin", window="48h")
+        mine, theirs = state_of(store, "shop"), state_of(store, "twin")
+        ((events,), (theirs_,)) = store.reader.execute(
             "SELECT sum(count) FROM log WHERE key >> 40 > 0 GROUP BY key >> 40"
         )
         assert events == theirs_
-        first, again = (desk.decide(name, np.eye(2))[0] for name in ("shop", "twin"))
+        first, again = (store.decide(name, np.eye(2))[0] for name in ("shop", "twin"))
     for name in ("V", "B", "generator", "pending", "width"):
         assert mine[name] == theirs[name]
     assert (first.index, first.score, first.round) == (again.index, again.score, again.round)
 
 
-def test_the_heir_knows_ids_and_requests(store: Path) -> None:
+def test_the_heir_knows_ids_and_requests(store_path: Path) -> None:
     generator = np.random.default_rng(2)
     rows = unit_rows(generator, 3, 2)
-    with Desk.open(store) as desk:
-        old = desk.decide("shop", rows, ["x", "y", "z"], request_id="r0")[0]
-        recent = desk.decide("shop", np.eye(2))[0]
-        replay(desk, "shop", "heir", window=1000)
-        new = desk.decide("heir", rows, ["x", "y", "z"], request_id="r0")[0]
+    with Store.open(store_path) as store:
+        old = store.decide("shop", rows, ["x", "y", "z"], request_id="r0")[0]
+        recent = store.decide("shop", np.eye(2))[0]
+        replay(store, "shop", "heir", window=1000)
+        new = store.decide("heir", rows, ["x", "y", "z"], request_id="r0")[0]
         assert (new.index, new.round, new.action_id, new.score) == (old.index, old.round, old.action_id, old.score)
-        verdicts = desk.convert("heir", [Conversion(recent.decision_id)] * 2)[0]
+        verdicts = store.convert("heir", [Conversion(recent.decision_id)] * 2)[0]
         assert [verdict.value for verdict in verdicts] == ["accepted", "duplicate"]
-        replay(desk, "heir", "grandchild", window="30d")
-        assert desk.convert("grandchild", [Conversion(recent.decision_id)])[0][0].value == "duplicate"
+        replay(store, "heir", "grandchild", window="30d")
+        assert store.convert("grandchild", [Conversion(recent.decision_id)])[0][0].value == "duplicate"
 
 
 def test_a_pruned_log_is_replayed_only_when_that_is_wanted(tmp_path: Path) -> None:
-    path, machine = tmp_path / "shop.db", FakeMachine()
-    with Desk.open(path, clock=machine, snapshot_every=40, retention="1d") as desk:
-        played(desk, machine)
-        last = desk.decide("shop", np.eye(2))[0]
-    with Desk.open(path, clock=machine, retention="forever") as desk:
-        whole = desk.stats("shop")
-        first = first_row(desk.reader, 1)
+    path, machine = tmp_path / "shop.db", FakeClocks()
+    with Store.open(path, clock=machine, snapshot_every=40, retention="1d") as store:
+        played(store, machine)
+        last = store.decide("shop", np.eye(2))[0]
+    with Store.open(path, clock=machine, retention="forever") as store:
+        whole = store.stats("shop")
+        first = first_row(store.reader, 1)
         assert first is not None
-        oldest = Events(first.payload, 2).records(DECISION)["round"][0]
+        oldest = Payload(first.payload, 2).records(DECISION)["round"][0]
         assert 50 < oldest <= 129  # of 200 hours 3 days stay, and what waits for its snapshot or is bound with them
         with pytest.raises(FileError, match="has been pruned"):
-            replay(desk, "shop", "rest")
-        rest = replay(desk, "shop", "rest", partial=True)
+            replay(store, "shop", "rest")
+        rest = replay(store, "shop", "rest", partial=True)
         assert 72 < rest.rounds < whole.rounds
-        assert desk.convert("rest", [Conversion(last.decision_id)])[0][0].value == "accepted"
-        old, stale = (desk.decide("shop", np.eye(2), request_id=name)[0].round for name in ("r0", "r1"))
+        assert store.convert("rest", [Conversion(last.decision_id)])[0][0].value == "accepted"
+        old, stale = (store.decide("shop", np.eye(2), request_id=name)[0].round for name in ("r0", "r1"))
         assert (old, stale) == (whole.rounds + 1, whole.rounds + 2)  # their answers have been pruned
     assert run("log", "verify", path)[0] == 0
 
 
 def test_pruning_waits_for_the_window(tmp_path: Path) -> None:
     """Whatever the retention, an open decision's row stays: the snapshot needs it."""
-    path, machine = tmp_path / "shop.db", FakeMachine()
-    with Desk.open(path, clock=machine, snapshot_every=10, retention="0s") as desk:
-        desk.create("shop", Spec(dim=2, window="30d"))
-        ids = [desk.decide("shop", np.eye(2))[0].decision_id for _ in range(100)]
+    path, machine = tmp_path / "shop.db", FakeClocks()
+    with Store.open(path, clock=machine, snapshot_every=10, retention="0s") as store:
+        store.create("shop", BanditSpec(dim=2, window="30d"))
+        ids = [store.decide("shop", np.eye(2))[0].decision_id for _ in range(100)]
         machine.advance(60 * DAY)  # closed by time, and not yet by a decision
     for _ in range(3):
-        with Desk.open(path, clock=machine, snapshot_every=10, retention="0s") as desk:
-            assert desk.stats("shop").pending == 100
-            desk.convert("shop", [Conversion(id_) for id_ in ids])
-    with Desk.open(path, clock=machine, snapshot_every=10, retention="0s") as desk:
+        with Store.open(path, clock=machine, snapshot_every=10, retention="0s") as store:
+            assert store.stats("shop").pending == 100
+            store.convert("shop", [Conversion(id_) for id_ in ids])
+    with Store.open(path, clock=machine, snapshot_every=10, retention="0s") as store:
         for _ in range(50):
-            desk.wait(desk.decide("shop", np.eye(2))[1])
-    with Desk.open(path, clock=machine) as desk:
-        ((first,),) = desk.reader.execute("SELECT min(rounds) FROM log WHERE key >> 40 = 1")
+            store.wait(store.decide("shop", np.eye(2))[1])
+    with Store.open(path, clock=machine) as store:
+        ((first,),) = store.reader.execute("SELECT min(rounds) FROM log WHERE key >> 40 = 1")
         assert first == 100  # the reports of the last rows have come within a window
-        assert desk.stats("shop").rounds == 150
+        assert store.stats("shop").rounds == 150
 
 
 @pytest.mark.parametrize(
@@ -213,31 +213,31 @@ def test_pruning_waits_for_the_window(tmp_path: Path) -> None:
         (("--bandit", "shop", "--into", "x", "--window", "soon"), 2, "window must be a whole number and one of"),
     ],
 )
-def test_replays_that_are_refused(store: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
-    assert run("log", "replay", store, *arguments)[0] == code
-    assert message in run("log", "replay", store, *arguments)[1]
+def test_replays_that_are_refused(store_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    assert run("log", "replay", store_path, *arguments)[0] == code
+    assert message in run("log", "replay", store_path, *arguments)[1]
 
 
-def test_a_copy_of_a_store_in_use(store: Path, tmp_path: Path) -> None:
+def test_a_copy_of_a_store_in_use(store_path: Path, tmp_path: Path) -> None:
     stop, target = threading.Event(), tmp_path / "copy.db"
-    with Desk.open(store, retention="forever") as desk:
+    with Store.open(store_path, retention="forever") as store:
 
         def decide() -> None:
             while not stop.is_set():
-                desk.wait(desk.decide("shop", np.eye(2))[1])
+                store.wait(store.decide("shop", np.eye(2))[1])
 
         thread = threading.Thread(target=decide)
         thread.start()
-        code, output = run("backup", store, target)
+        code, output = run("backup", store_path, target)
         stop.set()
         thread.join()
-        rounds = desk.stats("shop").rounds
+        rounds = store.stats("shop").rounds
     assert code == 0, output
     assert run("log", "verify", target)[0] == 0
-    with Desk.open(target) as copy:
+    with Store.open(target) as copy:
         assert 200 <= copy.stats("shop").rounds <= rounds
         copy.decide("shop", np.eye(2))
-    code, output = run("backup", store, target)
+    code, output = run("backup", store_path, target)
     assert (code, "is there already" in output) == (2, True)
     assert not list(tmp_path.glob(".copy*"))
 
@@ -256,25 +256,25 @@ def test_verbs_without_a_store(tmp_path: Path) -> None:
 
 def test_an_heir_is_pruned_from_its_first_row_on(tmp_path: Path) -> None:
     """Its first row is younger than what was replayed into it."""
-    path, machine = tmp_path / "shop.db", FakeMachine()
-    with Desk.open(path, clock=machine, retention="forever") as desk:
-        played(desk, machine)
-        replay(desk, "shop", "heir")
+    path, machine = tmp_path / "shop.db", FakeClocks()
+    with Store.open(path, clock=machine, retention="forever") as store:
+        played(store, machine)
+        replay(store, "shop", "heir")
     for _ in range(3):
-        with Desk.open(path, clock=machine, retention="1s") as desk:
-            desk.decide("heir", np.eye(2))
-    with Desk.open(path, clock=machine, retention="1s") as desk:
-        ((first,),) = desk.reader.execute("SELECT min(key) & 0xffffffff FROM log WHERE key >> 40 = 2")
+        with Store.open(path, clock=machine, retention="1s") as store:
+            store.decide("heir", np.eye(2))
+    with Store.open(path, clock=machine, retention="1s") as store:
+        ((first,),) = store.reader.execute("SELECT min(key) & 0xffffffff FROM log WHERE key >> 40 = 2")
         assert first > 2
-        assert desk.stats("heir").rounds == 203
+        assert store.stats("heir").rounds == 203
     assert run("log", "verify", path)[0] == 0
 
 
 def test_a_replay_prunes_nothing(tmp_path: Path) -> None:
     """The command does not know the server's retention: two years later, the log of a week is still whole."""
-    path, machine = tmp_path / "old.db", FakeMachine(1_700_000_000 * 1_000_000)
-    with Desk.open(path, clock=machine, retention="forever") as desk:
-        played(desk, machine, 50)
+    path, machine = tmp_path / "old.db", FakeClocks(1_700_000_000 * 1_000_000)
+    with Store.open(path, clock=machine, retention="forever") as store:
+        played(store, machine, 50)
     before = [line for line in run("log", "verify", path)[1].splitlines() if line.startswith("shop:")]
     for name in ("wide", "wider"):
         code, output = run("log", "replay", path, "--bandit", "shop", "--into", name, "--window", "30d")
@@ -282,8 +282,8 @@ def test_a_replay_prunes_nothing(tmp_path: Path) -> None:
     assert [line for line in run("log", "verify", path)[1].splitlines() if line.startswith("shop:")] == before
 
 
-def test_tables_do_not_mix_with_earlier_ones(store: Path, tmp_path: Path) -> None:
-    export = ("log", "export", store, "--bandit", "shop", "--out", tmp_path)
+def test_tables_do_not_mix_with_earlier_ones(store_path: Path, tmp_path: Path) -> None:
+    export = ("log", "export", store_path, "--bandit", "shop", "--out", tmp_path)
     assert run(*export)[0] == 0
     before = sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
     code, output = run(*export)
@@ -292,7 +292,7 @@ def test_tables_do_not_mix_with_earlier_ones(store: Path, tmp_path: Path) -> Non
     assert sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir()) == before
 
 
-def test_a_copy_needs_a_folder(store: Path, tmp_path: Path) -> None:
-    code, output = run("backup", store, tmp_path / "none" / "copy.db")
+def test_a_copy_needs_a_folder(store_path: Path, tmp_path: Path) -> None:
+    code, output = run("backup", store_path, tmp_path / "none" / "copy.db")
     assert code == 1
     assert "copy.db could not be written: No such file or directory" in " ".join(output.split())

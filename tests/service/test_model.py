@@ -1,4 +1,4 @@
-"""A state machine: whatever happens in whatever order, the desk agrees with a model that keeps everything in lists."""
+"""A state machine: whatever happens in whatever order, the store agrees with a model that keeps everything in lists."""
 
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -18,10 +19,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from machines import DAY, HOUR, SECOND, FakeMachine
 
-from latecomer.service.desk import Desk
-from latecomer.service.messages import Answer, Conversion, Revocation, Spec, Verdict
+from latecomer.service.messages import BanditSpec, Conversion, DecisionAnswer, Revocation, Verdict
+from latecomer.service.store import Store
 
 WINDOW, RETENTION = 10 * SECOND, 5 * SECOND
 OFFERS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
@@ -96,22 +96,22 @@ class DeskAndModel(RuleBasedStateMachine):
     @initialize(in_rounds=st.booleans())
     def begin(self, in_rounds: bool) -> None:
         self.folder = TemporaryDirectory()
-        self.machine, self.model = FakeMachine(), Model(in_rounds)
-        self.requests: dict[str, Answer] = {}
+        self.machine, self.model = FakeClocks(), Model(in_rounds)
+        self.requests: dict[str, DecisionAnswer] = {}
         self.ids: list[str] = []
         self.copies = 0
-        self.path = Path(self.folder.name) / "desk.db"
+        self.path = Path(self.folder.name) / "store.db"
         self.open()
-        self.desk.create("shop", Spec(dim=2, window=3 if in_rounds else "10s"))
+        self.store.create("shop", BanditSpec(dim=2, window=3 if in_rounds else "10s"))
 
     def open(self) -> None:
-        self.desk = Desk.open(self.path, clock=self.machine, snapshot_every=4, retention="5s")
+        self.store = Store.open(self.path, clock=self.machine, snapshot_every=4, retention="5s")
 
     @property
     def now(self) -> int:
-        return self.desk._clock.now()
+        return self.store._clock.now()
 
-    def played(self, answer: Answer) -> None:
+    def played(self, answer: DecisionAnswer) -> None:
         """A new decision, which the model follows."""
         assert answer.round == self.model.decide(OFFERS[answer.index], self.now)
         assert answer.action_id == "abc"[answer.index]
@@ -119,15 +119,15 @@ class DeskAndModel(RuleBasedStateMachine):
 
     @rule()
     def decide(self) -> None:
-        answer, ticket = self.desk.decide("shop", OFFERS, ["a", "b", "c"])
-        self.desk.wait(ticket)
+        answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"])
+        self.store.wait(ticket)
         self.played(answer)
 
     @rule(name=st.sampled_from("xyz"))
     def ask(self, name: str) -> None:
         """The same request gets the same answer as long as the log keeps it, and may get a new one afterwards."""
-        answer, ticket = self.desk.decide("shop", OFFERS, ["a", "b", "c"], request_id=name)
-        self.desk.wait(ticket)
+        answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"], request_id=name)
+        self.store.wait(ticket)
         known = self.requests.get(name)
         if answer != known:
             if known is not None:
@@ -146,7 +146,7 @@ class DeskAndModel(RuleBasedStateMachine):
 
     def known(self, id_: str, round_: int) -> int:
         """The round of a decision's id; 0 where the log has pruned it, and what its id was made with."""
-        if round_ and not self.desk._bandits["shop"].round_of(id_):
+        if round_ and not self.store._bandits["shop"].round_of(id_):
             age = self.now - self.model.stamps[round_ - 1]
             assert round_ <= self.model.forgotten
             assert age > RETENTION + (0 if self.model.in_rounds else WINDOW)
@@ -166,8 +166,8 @@ class DeskAndModel(RuleBasedStateMachine):
         id_, round_ = self.pick(data)
         round_ = self.known(id_, round_)
         occurred, arrival = self.moment(data)
-        verdicts, ticket = self.desk.convert("shop", [Conversion(id_, value, occurred)] * times)
-        self.desk.wait(ticket)
+        verdicts, ticket = self.store.convert("shop", [Conversion(id_, value, occurred)] * times)
+        self.store.wait(ticket)
         assert verdicts == [self.model.convert(round_, value, arrival) for _ in range(times)]
 
     @rule(data=st.data())
@@ -175,8 +175,8 @@ class DeskAndModel(RuleBasedStateMachine):
         id_, round_ = self.pick(data)
         round_ = self.known(id_, round_)
         occurred, arrival = self.moment(data)
-        verdicts, ticket = self.desk.revoke("shop", [Revocation(id_, occurred)])
-        self.desk.wait(ticket)
+        verdicts, ticket = self.store.revoke("shop", [Revocation(id_, occurred)])
+        self.store.wait(ticket)
         assert verdicts == [self.model.revoke(round_, arrival)]
 
     @rule(seconds=st.sampled_from([1, 4, 9, 10, 11, 30]))
@@ -189,7 +189,7 @@ class DeskAndModel(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.desk.close()
+        self.store.close()
         self.open()
 
     @precondition(lambda self: self.copies < 3)
@@ -200,24 +200,24 @@ class DeskAndModel(RuleBasedStateMachine):
         path = self.path.with_name(f"copy{self.copies}.db")
         for suffix in ("", "-wal"):
             shutil.copy(f"{self.path}{suffix}", f"{path}{suffix}")
-        self.desk.close()
+        self.store.close()
         self.path = path
         self.open()
 
     @invariant()
     def agree(self) -> None:
-        if not hasattr(self, "desk"):
+        if not hasattr(self, "store"):
             return
-        stats, learner = self.desk.stats("shop"), self.desk._bandits["shop"].learner
+        stats, policy = self.store.stats("shop"), self.store._bandits["shop"].policy
         assert (stats.rounds, stats.pending) == (len(self.model.stamps), self.model.pending)
         for kind, counts in (("c", stats.conversions), ("r", stats.revocations)):
             assert counts == {verdict.value: self.model.counts[kind, verdict] for verdict in Verdict}
-        np.testing.assert_allclose(learner.B, self.model.B, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(learner.V, self.model.V, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(policy.B, self.model.B, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(policy.V, self.model.V, rtol=0, atol=1e-12)
 
     def teardown(self) -> None:
-        if hasattr(self, "desk"):
-            self.desk.close()
+        if hasattr(self, "store"):
+            self.store.close()
             self.folder.cleanup()
 
 

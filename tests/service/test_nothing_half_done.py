@@ -9,11 +9,11 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError, StoreError
-from latecomer.service.bandit import Bandit
-from latecomer.service.desk import Desk
-from latecomer.service.messages import Spec
-from latecomer.service.replay import replay
-from latecomer.service.verify import verify
+from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.messages import BanditSpec
+from latecomer.service.store import Store
+from latecomer.service.tools.replay import replay
+from latecomer.service.tools.verify import verify
 
 ROWS = np.eye(2)
 
@@ -60,7 +60,7 @@ def test_a_report_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatch:
     with lc.open(path, dim=2, window=100) as bandit:
         kept = bandit.decide(ROWS)
         with monkeypatch.context() as broken:
-            broken.setattr(bandit._desk._writer, "append", interrupted)
+            broken.setattr(bandit._store._writer, "append", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 bandit.convert(kept.decision_id)
         with pytest.raises(StoreError, match=r"could not be logged .*KeyboardInterrupt.*: open the store again"):
@@ -99,46 +99,46 @@ def test_a_window_may_be_a_timedelta(path: Path) -> None:
     ],
 )
 def test_what_the_log_could_not_tell_again_is_refused(path: Path, spec: dict[str, Any]) -> None:
-    with Desk.open(path) as desk:
-        desk.create("there", Spec(dim=2, window=5))
+    with Store.open(path) as store:
+        store.create("there", BanditSpec(dim=2, window=5))
         with pytest.raises(InputError, match="must be"):
-            desk.create("b", Spec(**{"dim": 2, "window": 5, **spec}))
-        assert [info.name for info in desk.bandits()] == ["there"]
-        assert desk.create("b", Spec(dim=2, window=5))[1]
-    with Desk.open(path) as desk:
-        assert [info.name for info in desk.bandits()] == ["b", "there"]
+            store.create("b", BanditSpec(**{"dim": 2, "window": 5, **spec}))
+        assert [info.name for info in store.bandits()] == ["there"]
+        assert store.create("b", BanditSpec(dim=2, window=5))[1]
+    with Store.open(path) as store:
+        assert [info.name for info in store.bandits()] == ["b", "there"]
 
 
 def test_another_specification_is_another_one(path: Path) -> None:
-    plain, tuned = Spec(dim=2, window=5), Spec(dim=2, window=5, parameters={"exploration": 0.9})
-    with Desk.open(path) as desk:
+    plain, tuned = BanditSpec(dim=2, window=5), BanditSpec(dim=2, window=5, parameters={"exploration": 0.9})
+    with Store.open(path) as store:
         for name, mine, other in (("plain", plain, tuned), ("tuned", tuned, plain)):
-            assert desk.create(name, mine)[1]
-            assert not desk.create(name, mine)[1]
+            assert store.create(name, mine)[1]
+            assert not store.create(name, mine)[1]
             with pytest.raises(ConflictError):
-                desk.create(name, other)
-        full = desk.info("tuned")
-        again = Spec(dim=full.dim, window=full.window, policy=full.policy, parameters=full.parameters)
-        assert not desk.create("tuned", again)[1]  # what it is, in full, is the same too
-    with Desk.open(path) as desk, pytest.raises(ConflictError):
-        desk.create("tuned", plain)
+                store.create(name, other)
+        full = store.info("tuned")
+        again = BanditSpec(dim=full.dim, window=full.window, policy=full.policy, parameters=full.parameters)
+        assert not store.create("tuned", again)[1]  # what it is, in full, is the same too
+    with Store.open(path) as store, pytest.raises(ConflictError):
+        store.create("tuned", plain)
 
 
 def test_a_replay_that_breaks_off_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with lc.open(path, name="old", dim=2, window=100) as bandit:
         for _ in range(50):
             bandit.decide(ROWS)
-    with monkeypatch.context() as broken, Desk.open(path, retention="forever") as desk:
-        broken.setattr(Desk, "finish", lambda *_: 1 // 0)  # all rows are there, but nobody was told
+    with monkeypatch.context() as broken, Store.open(path, retention="forever") as store:
+        broken.setattr(Store, "finish", lambda *_: 1 // 0)  # all rows are there, but nobody was told
         with pytest.raises(ZeroDivisionError):
-            replay(desk, "old", "new", window=10)
+            replay(store, "old", "new", window=10)
     assert "old" in "".join(verify(path))
     assert "new" not in "".join(verify(path))
-    with Desk.open(path, retention="forever") as desk:
-        assert [info.name for info in desk.bandits()] == ["old"]
-        assert replay(desk, "old", "new", window=10).rounds == 50
-        assert [info.name for info in desk.bandits()] == ["new", "old"]
-    with Desk.open(path, retention="forever") as desk:
-        assert [info.name for info in desk.bandits()] == ["new", "old"]
-        assert desk.decide("new", ROWS)[0].round == 51
+    with Store.open(path, retention="forever") as store:
+        assert [info.name for info in store.bandits()] == ["old"]
+        assert replay(store, "old", "new", window=10).rounds == 50
+        assert [info.name for info in store.bandits()] == ["new", "old"]
+    with Store.open(path, retention="forever") as store:
+        assert [info.name for info in store.bandits()] == ["new", "old"]
+        assert store.decide("new", ROWS)[0].round == 51
     assert "new: rows" in "".join(verify(path))

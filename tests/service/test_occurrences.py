@@ -9,69 +9,69 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from machines import DAY, HOUR, FakeMachine, state_of
+from fake_clocks import DAY, HOUR, FakeClocks, state_of
 
 import latecomer as lc
-from latecomer.core.window import ACCEPTED, LATE
+from latecomer.core.ring import ACCEPTED, LATE
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
-from latecomer.service.counters import Counters
-from latecomer.service.desk import Desk
-from latecomer.service.messages import Conversion, Revocation, Spec, Verdict
-from latecomer.service.recovery import bandit_of, births
-from latecomer.service.replay import replay
-from latecomer.service.verdicts import Verdicts
+from latecomer.service.bandit.counters import Counters
+from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.messages import BanditSpec, Conversion, Revocation, Verdict
+from latecomer.service.storage.recovery import bandit_of, read_descriptors
+from latecomer.service.store import Store
+from latecomer.service.tools.replay import replay
 from latecomer.timestamps import to_datetime
 
-WEEK = Spec(dim=2, window="7d")
+WEEK = BanditSpec(dim=2, window="7d")
 OFFERS = np.eye(2)
 
 
 @pytest.fixture
-def machine() -> FakeMachine:
-    return FakeMachine()
+def machine() -> FakeClocks:
+    return FakeClocks()
 
 
 @pytest.fixture
-def desk(tmp_path: Path, machine: FakeMachine) -> Iterator[Desk]:
-    with Desk.open(tmp_path / "desk.db", clock=machine) as opened:
+def store(tmp_path: Path, machine: FakeClocks) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.db", clock=machine) as opened:
         opened.create("shop", WEEK)
         yield opened
 
 
-def decided(desk: Desk, count: int) -> list[str]:
-    answers = [desk.decide("shop", OFFERS) for _ in range(count)]
-    desk.wait(answers[-1][1])
+def decided(store: Store, count: int) -> list[str]:
+    answers = [store.decide("shop", OFFERS) for _ in range(count)]
+    store.wait(answers[-1][1])
     return [answer.decision_id for answer, _ in answers]
 
 
 # ---- the future ----
 
 
-def test_a_time_more_than_a_day_ahead_is_refused_and_nothing_has_changed(desk: Desk, machine: FakeMachine) -> None:
-    ids = decided(desk, 2)
+def test_a_time_more_than_a_day_ahead_is_refused_and_nothing_has_changed(store: Store, machine: FakeClocks) -> None:
+    ids = decided(store, 2)
     ahead = to_datetime(machine.wall() + DAY) + timedelta(seconds=1)
-    before = state_of(desk, "shop")
+    before = state_of(store, "shop")
     rule = r"^occurred_at of report 1 must not lie more than a day ahead of the store's clock, 2027-01-15T08:00:00Z; "
     with pytest.raises(InputError, match=rule + r"got 2027-01-16T08:00:01\+00:00: check its zone, its unit"):
-        desk.convert("shop", [Conversion(ids[0]), Conversion(ids[1], occurred_at=ahead)])
+        store.convert("shop", [Conversion(ids[0]), Conversion(ids[1], occurred_at=ahead)])
     with pytest.raises(InputError, match="occurred_at of report 0 must not lie more than a day ahead"):
-        desk.revoke("shop", [Revocation(ids[0], occurred_at=ahead)])
-    assert state_of(desk, "shop") == before
+        store.revoke("shop", [Revocation(ids[0], occurred_at=ahead)])
+    assert state_of(store, "shop") == before
 
 
-def test_a_time_a_little_ahead_is_now(desk: Desk, machine: FakeMachine) -> None:
-    (first,) = decided(desk, 1)
+def test_a_time_a_little_ahead_is_now(store: Store, machine: FakeClocks) -> None:
+    (first,) = decided(store, 1)
     machine.advance(HOUR)
     ahead = to_datetime(machine.wall() + DAY)
-    assert desk.convert("shop", [Conversion(first, occurred_at=ahead)])[0] == [Verdict.ACCEPTED]
-    assert desk.stats("shop").delay_sum == pytest.approx(3600)
+    assert store.convert("shop", [Conversion(first, occurred_at=ahead)])[0] == [Verdict.ACCEPTED]
+    assert store.stats("shop").delay_sum == pytest.approx(3600)
 
 
 # ---- the store in this process ----
 
 
 @pytest.mark.parametrize("dress", ["datetime", "Timestamp", "datetime64", "text", "seconds"])
-def test_a_time_in_any_dress(tmp_path: Path, machine: FakeMachine, dress: str) -> None:
+def test_a_time_in_any_dress(tmp_path: Path, machine: FakeClocks, dress: str) -> None:
     with lc.open(tmp_path / "shop.db", dim=2, window=np.timedelta64(7, "D"), clock=machine) as bandit:
         answers = [bandit.decide(OFFERS) for _ in range(2)]
         bought = to_datetime(machine.wall() + HOUR)
@@ -133,44 +133,44 @@ def test_portions_of_verdicts_keep_the_places_of_their_warnings() -> None:
 
 
 def warnings_at(*places: int) -> Any:
-    from latecomer.service.verdicts import warnings_of_early
+    from latecomer.service.bandit.verdicts import warnings_of_early
 
     return warnings_of_early(places)
 
 
-def test_a_time_before_its_decision_is_taken_counted_and_said(desk: Desk, machine: FakeMachine) -> None:
-    ids = decided(desk, 3)
+def test_a_time_before_its_decision_is_taken_counted_and_said(store: Store, machine: FakeClocks) -> None:
+    ids = decided(store, 3)
     machine.advance(HOUR)
     early, since = to_datetime(0), to_datetime(machine.wall() - HOUR // 2)
     told = [Conversion(ids[0], occurred_at=since), Conversion(ids[1], occurred_at=early), Conversion(ids[1])]
-    verdicts, _ = desk.convert("shop", told)
+    verdicts, _ = store.convert("shop", told)
     assert verdicts == [Verdict.ACCEPTED, Verdict.ACCEPTED, Verdict.DUPLICATE]
     assert [(found.index, found.code) for found in verdicts.warnings] == [(1, "occurred_before_decision")]
     assert "check its zone" in verdicts.warnings[0].message
-    stats = desk.stats("shop")
+    stats = store.stats("shop")
     assert (stats.before_decision, stats.conversions["accepted"], sum(stats.delay_counts)) == (1, 2, 1)
     assert stats.delay_sum == pytest.approx(1800)
-    assert desk.convert("shop", [Conversion(ids[2])])[0].warnings == []
+    assert store.convert("shop", [Conversion(ids[2])])[0].warnings == []
 
 
-def test_the_count_outlasts_snapshots_restarts_and_replays(tmp_path: Path, machine: FakeMachine) -> None:
-    path = tmp_path / "desk.db"
-    with Desk.open(path, clock=machine) as desk:
-        desk.create("shop", WEEK)
+def test_the_count_outlasts_snapshots_restarts_and_replays(tmp_path: Path, machine: FakeClocks) -> None:
+    path = tmp_path / "store.db"
+    with Store.open(path, clock=machine) as store:
+        store.create("shop", WEEK)
         for _ in range(3):
-            (first,) = decided(desk, 1)
-            desk.convert("shop", [Conversion(first, occurred_at=to_datetime(0))])
-        before = state_of(desk, "shop")
+            (first,) = decided(store, 1)
+            store.convert("shop", [Conversion(first, occurred_at=to_datetime(0))])
+        before = state_of(store, "shop")
     assert before["stats"].before_decision == 3
-    with Desk.open(path, clock=machine) as desk:  # from the snapshot that closing took
-        assert state_of(desk, "shop") == before
-        found, _ = births(desk.reader, {})
-        folded = bandit_of(desk.reader, next(iter(found.values())), {}, from_snapshot=False)  # from the first row
+    with Store.open(path, clock=machine) as store:  # from the snapshot that closing took
+        assert state_of(store, "shop") == before
+        found, _ = read_descriptors(store.reader, {})
+        folded = bandit_of(store.reader, next(iter(found.values())), {}, from_snapshot=False)  # from the first row
         assert folded.stats() == before["stats"]
-        assert replay(desk, "shop", "twin", window="168h").before_decision == 3
+        assert replay(store, "shop", "twin", window="168h").before_decision == 3
 
 
-def test_the_caller_is_warned(tmp_path: Path, machine: FakeMachine) -> None:
+def test_the_caller_is_warned(tmp_path: Path, machine: FakeClocks) -> None:
     with lc.open(tmp_path / "shop.db", dim=2, window="7d", clock=machine) as bandit:
         ids = [bandit.decide(OFFERS).decision_id for _ in range(4)]
         with pytest.warns(OccurredBeforeDecisionWarning, match=r"^occurred_at lies before the decision: ") as seen:

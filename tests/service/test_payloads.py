@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latecomer.service import events
-from latecomer.service.events import Events
+from latecomer.service.bandit import events
+from latecomer.service.bandit.events import Payload
 
 DIM = 2
 SIZES = {1: 33 + 10 * DIM, 2: 57 + 10 * DIM, 4: 34, 5: 26, 6: 9, 7: 9, 9: 5, 10: 25}
@@ -30,7 +30,7 @@ EVENT = st.one_of(
 
 @given(st.lists(EVENT, max_size=30))
 def test_every_event_is_found_where_it_was_put(made: list[bytes]) -> None:
-    told = Events(b"".join(made), DIM)
+    told = Payload(b"".join(made), DIM)
     assert told.kinds.tolist() == [event[0] for event in made]
     for kind in SIZES:
         mine = [event for event in made if event[0] == kind or (event[0] == 2 and kind == 1)]
@@ -46,23 +46,23 @@ def test_what_ends_amid_an_event_is_refused_by_its_byte(made: list[bytes], data:
     cut = data.draw(st.integers(1, len(made[-1]) - 1))
     begin = sum(map(len, made[:-1]))
     with pytest.raises(ValueError, match=f"no whole event at byte {begin}$"):
-        Events(b"".join(made)[: begin + cut], DIM)
+        Payload(b"".join(made)[: begin + cut], DIM)
 
 
 @pytest.mark.parametrize("kind", [0, 11, 255])
 def test_what_begins_no_event_is_refused_by_its_byte(kind: int) -> None:
     with pytest.raises(ValueError, match=r"no whole event at byte 9$"):
-        Events(bytes([events.UNKNOWN]) + bytes(8) + bytes([kind]) * 50, DIM)
+        Payload(bytes([events.UNKNOWN]) + bytes(8) + bytes([kind]) * 50, DIM)
 
 
 def test_an_empty_payload_has_no_events() -> None:
-    told = Events(b"", DIM)
+    told = Payload(b"", DIM)
     assert (len(told.kinds), len(told.records(events.DECISION)), told.tobytes()) == (0, 0, b"")
 
 
 @given(st.lists(EVENT, min_size=1, max_size=30), st.data())
 def test_what_is_left_out_and_what_is_put_in(made: list[bytes], data: st.DataObject) -> None:
-    told = Events(payload := b"".join(made), DIM)
+    told = Payload(payload := b"".join(made), DIM)
     gone = data.draw(st.sets(st.integers(0, len(made) - 1)))
     kept = [event for number, event in enumerate(made) if number not in gone]
     assert told.without(np.array(sorted(gone), np.int64)) == b"".join(kept)
@@ -72,7 +72,7 @@ def test_what_is_left_out_and_what_is_put_in(made: list[bytes], data: st.DataObj
         told.put(numbers, records)
         assert told.records(kind)["round"].tolist() == list(range(len(records)))
     assert len(told.tobytes()) == len(payload)
-    assert told.records(events.REVOCATION).tobytes() == Events(payload, DIM).records(events.REVOCATION).tobytes()
+    assert told.records(events.REVOCATION).tobytes() == Payload(payload, DIM).records(events.REVOCATION).tobytes()
 
 
 @given(st.lists(st.sampled_from([1, 4, 5]), max_size=40))

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import latecomer as lc
-from latecomer.cli.folder import replacing
+from latecomer.cli.output import replacing
 from latecomer.errors import FileError, InputError
-from latecomer.service.backup import backup
-from latecomer.service.desk import Desk
-from latecomer.service.keys import KeyFile
+from latecomer.service.http.keys import KeyFile
+from latecomer.service.store import Store
+from latecomer.service.tools.backup import backup
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o377], ids=oct)
@@ -45,17 +45,17 @@ def test_a_link_at_the_name_of_the_lock_is_refused(tmp_path: Path, victim: Path)
     for target in (victim, tmp_path / "new"):
         (tmp_path / "a.db.owner").symlink_to(target)
         with pytest.raises(FileError, match=r"a\.db\.owner is a symbolic link, and is not followed: remove it"):
-            Desk.open(tmp_path / "a.db")
+            Store.open(tmp_path / "a.db")
         (tmp_path / "a.db.owner").unlink()
     assert victim.read_text() == "precious"
     assert not (tmp_path / "new").exists()
     os.mkfifo(tmp_path / "a.db.owner")
     with pytest.raises(FileError, match="is no regular file: remove it"):
-        Desk.open(tmp_path / "a.db")
+        Store.open(tmp_path / "a.db")
 
 
 def test_a_link_in_the_place_of_a_copy_is_not_followed(tmp_path: Path, victim: Path) -> None:
-    Desk.open(tmp_path / "a.db").close()
+    Store.open(tmp_path / "a.db").close()
     for number, target in enumerate((victim, tmp_path / "new")):
         link = tmp_path / f"copy{number}.db"
         link.symlink_to(target)
@@ -69,10 +69,10 @@ def test_a_link_in_the_place_of_a_copy_is_not_followed(tmp_path: Path, victim: P
 
 
 def test_a_link_ahead_of_the_store_is_not_followed(tmp_path: Path, victim: Path) -> None:
-    Desk.open(tmp_path / "a.db").close()
+    Store.open(tmp_path / "a.db").close()
     (tmp_path / "a.db-wal").symlink_to(victim)
     with pytest.raises(FileError):
-        Desk.open(tmp_path / "a.db")
+        Store.open(tmp_path / "a.db")
     assert victim.read_text() == "precious"
 
 

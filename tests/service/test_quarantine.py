@@ -7,34 +7,34 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machines import HOUR, FakeMachine
+from fake_clocks import HOUR, FakeClocks
 from typer.testing import CliRunner
 
 from latecomer.cli.main import app
 from latecomer.errors import DamagedFileError, QuarantinedError
-from latecomer.service.backup import backup
-from latecomer.service.desk import Desk
-from latecomer.service.log import connect
-from latecomer.service.messages import Conversion, Spec
+from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.storage.rows import connect
+from latecomer.service.store import Store
+from latecomer.service.tools.backup import backup
 
-SPEC = Spec(dim=2, window="2d", policy="OTFLinUCB")
+SPEC = BanditSpec(dim=2, window="2d", policy="OTFLinUCB")
 OFFERS = np.eye(2)
 DAMAGED = "row 21 of chain 1 of the log is damaged: its checksum does not match"
-Store = tuple[Path, FakeMachine, list[str]]
+MadeStore = tuple[Path, FakeClocks, list[str]]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def made(tmp_path_factory: pytest.TempPathFactory) -> MadeStore:
     """Two bandits of forty decisions; row 21 of the first, of its twentieth decision, has lost its events."""
-    path, machine = tmp_path_factory.mktemp("quarantine") / "shop.db", FakeMachine()
+    path, machine = tmp_path_factory.mktemp("quarantine") / "shop.db", FakeClocks()
     ids = []
-    with Desk.open(path, clock=machine, retention="forever") as desk:
+    with Store.open(path, clock=machine, retention="forever") as store:
         for name in ("shop", "news"):
-            desk.create(name, SPEC)
+            store.create(name, SPEC)
         for turn in range(40):
-            answer = desk.decide("shop", OFFERS, request_id=f"r{turn}")[0]
+            answer = store.decide("shop", OFFERS, request_id=f"r{turn}")[0]
             ids.append(answer.decision_id)
-            desk.wait(desk.decide("news", OFFERS)[1])
+            store.wait(store.decide("news", OFFERS)[1])
             machine.advance(HOUR)
     connection = connect(path, write=True)
     connection.execute("UPDATE log SET payload = zeroblob(length(payload)) WHERE key = (1 << 40) + 21")
@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture
-def store(made: Store, tmp_path: Path) -> Store:
+def store_path(made: MadeStore, tmp_path: Path) -> MadeStore:
     path = tmp_path / "shop.db"
     shutil.copy(made[0], path)
     return path, made[1], made[2]
@@ -66,49 +66,49 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_nothing_of_a_quarantined_bandit_is_served_or_written(store: Store) -> None:
-    path, machine, ids = store
+def test_nothing_of_a_quarantined_bandit_is_served_or_written(store_path: MadeStore) -> None:
+    path, machine, ids = store_path
     before = held(path, 1)
     assert any(before)
     for _ in range(2):
         machine.advance(100 * HOUR)
-        with Desk.open(path, clock=machine, snapshot_every=5, retention="1s") as desk:
-            assert DAMAGED in desk.health.quarantined["shop"]
-            assert [(info.name, info.quarantined) for info in desk.bandits()] == [("news", False), ("shop", True)]
+        with Store.open(path, clock=machine, snapshot_every=5, retention="1s") as store:
+            assert DAMAGED in store.health.quarantined["shop"]
+            assert [(info.name, info.quarantined) for info in store.bandits()] == [("news", False), ("shop", True)]
             for ask in (
-                partial(desk.decide, "shop", OFFERS),
-                partial(desk.convert, "shop", [Conversion(ids[0])]),
-                partial(desk.info, "shop"),
-                partial(desk.stats, "shop"),
-                partial(desk.create, "shop", SPEC),
+                partial(store.decide, "shop", OFFERS),
+                partial(store.convert, "shop", [Conversion(ids[0])]),
+                partial(store.info, "shop"),
+                partial(store.stats, "shop"),
+                partial(store.create, "shop", SPEC),
             ):
                 with pytest.raises(QuarantinedError, match=f"bandit 'shop' is quarantined: {DAMAGED}"):
                     ask()
             for _ in range(20):
-                desk.wait(desk.decide("news", OFFERS)[1])
+                store.wait(store.decide("news", OFFERS)[1])
     assert held(path, 1) == before
     assert held(path, 2)[0][0][0] > (2 << 40) + 1  # the other was pruned meanwhile
 
 
-def test_a_quarantined_bandit_can_be_deleted_and_made_anew(store: Store) -> None:
-    path, machine, ids = store
-    with Desk.open(path, clock=machine) as desk:
-        desk.delete("shop")
-        assert desk.quarantined == {}
-        desk.create("shop", SPEC)
-        answer = desk.decide("shop", OFFERS)[0]
+def test_a_quarantined_bandit_can_be_deleted_and_made_anew(store_path: MadeStore) -> None:
+    path, machine, ids = store_path
+    with Store.open(path, clock=machine) as store:
+        store.delete("shop")
+        assert store.quarantined == {}
+        store.create("shop", SPEC)
+        answer = store.decide("shop", OFFERS)[0]
         assert answer.round == 1
-        assert desk.convert("shop", [Conversion(ids[0])])[0][0].value == "unknown"
-    with Desk.open(path, clock=machine) as desk:
-        assert desk.stats("shop").rounds == 1
-        assert desk.stats("news").rounds == 40
+        assert store.convert("shop", [Conversion(ids[0])])[0][0].value == "unknown"
+    with Store.open(path, clock=machine) as store:
+        assert store.stats("shop").rounds == 1
+        assert store.stats("news").rounds == 40
     assert held(path, 1) == [[], [], []]
     assert run("log", "verify", path)[0] == 0
 
 
-def test_verify_says_how_to_go_on_and_that_works(store: Store, tmp_path: Path) -> None:
+def test_verify_says_how_to_go_on_and_that_works(store_path: MadeStore, tmp_path: Path) -> None:
     """The commands are taken from what it says."""
-    path, _, ids = store
+    path, _, ids = store_path
     code, output = run("log", "verify", path)
     assert code == 1
     assert "news: rows 1 to 41, 41 events, 40 rounds" in output
@@ -122,28 +122,28 @@ def test_verify_says_how_to_go_on_and_that_works(store: Store, tmp_path: Path) -
     assert DAMAGED in results[0][1]
     assert results[1][1].startswith("shop-rest: 19 rounds")
     assert run("log", "verify", path)[0] == 0
-    with Desk.open(path, clock=FakeMachine()) as desk:
-        assert {info.name for info in desk.bandits()} == {"news", "shop-rest"}
-        verdicts = [verdict.value for verdict in desk.convert("shop-rest", [Conversion(id_) for id_ in ids])[0]]
+    with Store.open(path, clock=FakeClocks()) as store:
+        assert {info.name for info in store.bandits()} == {"news", "shop-rest"}
+        verdicts = [verdict.value for verdict in store.convert("shop-rest", [Conversion(id_) for id_ in ids])[0]]
         assert [verdict != "unknown" for verdict in verdicts] == [True] * 19 + [False] * 21
 
 
-def test_a_replay_of_what_is_left_has_to_be_asked_for(store: Store) -> None:
-    code, output = run("log", "replay", store[0], "--bandit", "shop", "--into", "rest")
+def test_a_replay_of_what_is_left_has_to_be_asked_for(store_path: MadeStore) -> None:
+    code, output = run("log", "replay", store_path[0], "--bandit", "shop", "--into", "rest")
     assert (code, DAMAGED in output) == (1, True)
-    code, output = run("log", "delete", store[0], "--bandit", "shop", "--confirm", "shop!")
+    code, output = run("log", "delete", store_path[0], "--bandit", "shop", "--confirm", "shop!")
     assert (code, "--confirm must repeat the bandit's name" in output) == (2, True)
 
 
-def test_a_copy_of_a_damaged_store_is_none(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(DamagedFileError, match=f"bandits of {store[0]} are damaged"):
-        backup(store[0], tmp_path / "copy.db")
+def test_a_copy_of_a_damaged_store_is_none(store_path: MadeStore, tmp_path: Path) -> None:
+    with pytest.raises(DamagedFileError, match=f"bandits of {store_path[0]} are damaged"):
+        backup(store_path[0], tmp_path / "copy.db")
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_damage_to_the_list_of_bandits_refuses_the_file(store: Store) -> None:
-    connection = connect(store[0], write=True)
+def test_damage_to_the_list_of_bandits_refuses_the_file(store_path: MadeStore) -> None:
+    connection = connect(store_path[0], write=True)
     connection.execute("UPDATE log SET stamp = stamp + 1 WHERE key = 1")
     connection.close()
     with pytest.raises(DamagedFileError, match="row 1 of chain 0 of the log is damaged"):
-        Desk.open(store[0])
+        Store.open(store_path[0])

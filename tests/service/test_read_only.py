@@ -12,9 +12,9 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import FileError
-from latecomer.service.backup import backup
 from latecomer.service.embedded import OpenBandit
-from latecomer.service.verify import verify
+from latecomer.service.tools.backup import backup
+from latecomer.service.tools.verify import verify
 
 MOUNT, UNMOUNT = "/bin/mount", "/bin/umount"
 DECISIONS = 40

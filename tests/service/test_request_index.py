@@ -8,17 +8,17 @@ from pathlib import Path
 import apsw
 import numpy as np
 import pytest
-from machines import FakeMachine
+from fake_clocks import FakeClocks
 
 from latecomer.errors import ConflictError, DamagedFileError, StoreError
-from latecomer.service import request_index
-from latecomer.service.desk import Desk
-from latecomer.service.log import make
-from latecomer.service.messages import Spec
-from latecomer.service.request_index import FAN_IN, RequestIndex
-from latecomer.service.request_segments import bucket_reader, check, load, remove_all
-from latecomer.service.request_writer import flush, merge
-from latecomer.service.verify import verify
+from latecomer.service.bandit import request_index
+from latecomer.service.bandit.request_index import FAN_IN, RequestIndex
+from latecomer.service.messages import BanditSpec
+from latecomer.service.storage.request_segments import bucket_reader, check, load, remove_all
+from latecomer.service.storage.request_writer import flush, merge
+from latecomer.service.storage.rows import make
+from latecomer.service.store import Store
+from latecomer.service.tools.verify import verify
 
 BANDIT = 7
 
@@ -158,17 +158,17 @@ def test_filters_pass_few_and_beyond_their_limit_are_read(
 ACTIONS = np.eye(2)
 
 
-def ask(desk: Desk, numbers: range) -> dict[int, str]:
+def ask(store: Store, numbers: range) -> dict[int, str]:
     """Ask for decisions with request ids of these numbers; their decision ids."""
-    answers = {number: desk.decide("shop", ACTIONS, request_id=f"request {number}") for number in numbers}
-    desk.wait(list(answers.values())[-1][1])
+    answers = {number: store.decide("shop", ACTIONS, request_id=f"request {number}") for number in numbers}
+    store.wait(list(answers.values())[-1][1])
     return {number: answer.decision_id for number, (answer, _) in answers.items()}
 
 
 def full_store(path: Path, count: int) -> dict[int, str]:
-    with Desk.open(path, clock=FakeMachine(), snapshot_every=400) as desk:
-        desk.create("shop", Spec(dim=2, window=100, policy="OTFLinUCB"))
-        return ask(desk, range(count))
+    with Store.open(path, clock=FakeClocks(), snapshot_every=400) as store:
+        store.create("shop", BanditSpec(dim=2, window=100, policy="OTFLinUCB"))
+        return ask(store, range(count))
 
 
 @pytest.mark.usefixtures("small")
@@ -176,22 +176,22 @@ def test_repeated_requests_get_their_answer_after_any_end(tmp_path: Path) -> Non
     path = tmp_path / "store.db"
     given = full_store(path, 3000)
     killed = tmp_path / "killed.db"
-    with Desk.open(path, clock=FakeMachine(), snapshot_every=400) as desk:
-        assert ask(desk, range(3000)) == given
+    with Store.open(path, clock=FakeClocks(), snapshot_every=400) as store:
+        assert ask(store, range(3000)) == given
         for first in range(3000, 4000, 20):
-            given |= ask(desk, range(first, first + 20))
-        assert ask(desk, range(4000)) == given
-        assert desk._bandit("shop").requests.buffered < 200
+            given |= ask(store, range(first, first + 20))
+        assert ask(store, range(4000)) == given
+        assert store._bandit("shop").requests.buffered < 200
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", f"{killed}{suffix}")  # as kill -9 would leave it
     for left in (path, killed):
         assert list(verify(left))
-        with Desk.open(left, clock=FakeMachine()) as desk:
-            assert ask(desk, range(4000)) == given
-            assert desk.stats("shop").rounds == 4000
+        with Store.open(left, clock=FakeClocks()) as store:
+            assert ask(store, range(4000)) == given
+            assert store.stats("shop").rounds == 4000
             with pytest.raises(ConflictError, match="another body"):
-                desk.decide("shop", ACTIONS[:1], request_id="request 5")
-            desk.delete("shop")
+                store.decide("shop", ACTIONS[:1], request_id="request 5")
+            store.delete("shop")
         connection = apsw.Connection(str(left))
         for table in ("request_bucket", "request_filter", "request_manifest"):
             assert list(connection.execute(f"SELECT count(*) FROM {table}")) == [(0,)]  # noqa: S608
@@ -206,8 +206,8 @@ def test_a_damaged_index_is_made_anew_from_the_log(tmp_path: Path, table: str, d
     connection = apsw.Connection(str(path))
     connection.execute(damage.format(table))
     connection.close()
-    with Desk.open(path, clock=FakeMachine()) as desk:
-        assert ask(desk, range(1500)) == given
+    with Store.open(path, clock=FakeClocks()) as store:
+        assert ask(store, range(1500)) == given
     assert list(verify(path))
 
 
@@ -220,10 +220,10 @@ def test_a_damaged_bucket_is_told_and_mended_by_a_restart(tmp_path: Path) -> Non
     connection.close()
     with pytest.raises(DamagedFileError, match="start it again"):
         list(verify(path))
-    with Desk.open(path, clock=FakeMachine()) as desk:
+    with Store.open(path, clock=FakeClocks()) as store:
         with pytest.raises(StoreError, match="start it again"):
-            ask(desk, range(1))
-        assert desk.stats("shop").rounds == 1500
-    with Desk.open(path, clock=FakeMachine()) as desk:
-        assert ask(desk, range(1500)) == given
+            ask(store, range(1))
+        assert store.stats("shop").rounds == 1500
+    with Store.open(path, clock=FakeClocks()) as store:
+        assert ask(store, range(1500)) == given
     assert list(verify(path))

@@ -10,9 +10,9 @@ import apsw
 import pytest
 
 from latecomer.errors import StoreError
-from latecomer.service.chores import Work
-from latecomer.service.log import GENESIS, Row, connect, make, rows
-from latecomer.service.writer import Writer
+from latecomer.service.storage.background import Job
+from latecomer.service.storage.rows import GENESIS, Row, connect, make, rows
+from latecomer.service.storage.writer import Writer
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_failure_is_told_and_outlived(connection: apsw.Connection) -> None:
     assert [row.count for row in written(connection, 1)] == [1, 2]  # nothing twice, nothing lost
 
 
-def cut(writer: Writer, *work: Work) -> None:
+def cut(writer: Writer, *work: Job) -> None:
     """Have chores begun, and return when commits have been made since."""
     with writer._lock:
         for one in work:
@@ -128,14 +128,14 @@ def test_a_chore_that_fails_stops_nothing(writer: Writer) -> None:
         yield
         raise apsw.FullError("no room for this")
 
-    cut(writer, Work(failing, ("snapshot", 1)))
+    cut(writer, Job(failing, ("snapshot", 1)))
     assert writer.failure is None
     assert "no room for this" in str(writer.chores.failure)
-    cut(writer, Work(lambda _: iter(()), ("snapshot", 2)))
+    cut(writer, Job(lambda _: iter(()), ("snapshot", 2)))
     assert "no room for this" in str(writer.chores.failure)  # another's success says nothing of it
-    cut(writer, Work(lambda _: iter(()), ("snapshot", 1)))
+    cut(writer, Job(lambda _: iter(()), ("snapshot", 1)))
     assert writer.chores.failure is None
-    cut(writer, Work(failing, ("binding", 1)))
+    cut(writer, Job(failing, ("binding", 1)))
     writer.chores.forget(1)
     assert writer.chores.failure is None
 
@@ -154,9 +154,9 @@ def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> 
         return begin
 
     with writer._lock:
-        writer.cut(Work(steps("due", 1), ("snapshot", 1)))
-        writer.cut(Work(steps("can wait", 3), ("binding", 1), can_wait=True))
-        writer.cut(Work(steps("due", 3), ("snapshot", 2)))
+        writer.cut(Job(steps("due", 1), ("snapshot", 1)))
+        writer.cut(Job(steps("can wait", 3), ("binding", 1), can_wait=True))
+        writer.cut(Job(steps("due", 3), ("snapshot", 2)))
     is_free.set()
     for _ in range(1000):
         if len(done) == 7:
@@ -165,8 +165,8 @@ def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> 
     assert done == ["due"] * 4 + ["can wait"] * 3
     is_free.clear()
     with writer._lock:
-        writer.cut(Work(steps("last", 3), ("snapshot", 1)))
-        writer.cut(Work(steps("can wait", 1000), ("binding", 1), can_wait=True))
+        writer.cut(Job(steps("last", 3), ("snapshot", 1)))
+        writer.cut(Job(steps("can wait", 1000), ("binding", 1), can_wait=True))
     Timer(0.2, is_free.set).start()
     writer.stop()
     assert done[7:] == ["last"] * 3
@@ -203,7 +203,7 @@ def test_a_writer_that_dies_is_said_and_refuses(connection: apsw.Connection, cap
     writer, died = Writer(connection, RLock(), {}), Event()
     writer.listeners.on_death = died.set
     with writer._lock:
-        writer.cut(Work(fault, ("fault", 0)))
+        writer.cut(Job(fault, ("fault", 0)))
         ticket = put(writer, 1)
     with pytest.raises(
         StoreError, match=r"the writer has died \(LookupError\('nobody foresaw this'\)\): open the store"

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from traces import EVERY_POLICY, make
+from policy_cases import EVERY_POLICY, make
 
 import latecomer as lc
 from latecomer.errors import InputError
-from latecomer.experiments.released import ReleasedTS, ReleasedUCB
+from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
 from latecomer.simulation.run import Episode, policy_seed
 
 THETA = np.array([0.5, 0.8])
@@ -23,8 +23,8 @@ WORLD = lc.World(theta=THETA, actions=lc.actions.Uniform(6), delays=lc.delays.Ge
 
 CHANGING = lc.World(
     theta=[3.0, -2.0],
-    actions=lc.actions.Passing(count=9, shown=4, stay=70),
-    delays=lc.delays.Drift(lc.delays.Geometric(mean=3), lc.delays.Geometric(mean=25), change=700),
+    actions=lc.actions.Rotating(count=9, visible=4, period=70),
+    delays=lc.delays.ChangePoint(lc.delays.Geometric(mean=3), lc.delays.Geometric(mean=25), change=700),
     reward="logistic",
     intercept=-1.0,
 )

@@ -7,7 +7,7 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import InputError
-from latecomer.simulation.loop import arrivals
+from latecomer.simulation.kernel import arrivals
 
 RNG = np.random.default_rng(0)
 THETA = np.full(5, 1 / np.sqrt(5))
@@ -54,22 +54,24 @@ def test_fixed_arms() -> None:
 
 
 def test_axes_are_the_unit_vectors() -> None:
-    np.testing.assert_array_equal(lc.actions.Axes().sample(RNG, 3, np.array([0.1, 0.2])), np.stack([np.eye(2)] * 3))
+    np.testing.assert_array_equal(
+        lc.actions.UnitVectors().sample(RNG, 3, np.array([0.1, 0.2])), np.stack([np.eye(2)] * 3)
+    )
 
 
 def test_drawn_arms_are_the_same_in_every_round_and_run() -> None:
-    law = lc.actions.Drawn(7, draw=3)
+    law = lc.actions.RandomFixed(7, seed=3)
     first, second = (law.sample(np.random.default_rng(i), 4, THETA) for i in range(2))
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(first, np.stack([law.arms(5)] * 4))
     np.testing.assert_allclose(np.linalg.norm(law.arms(5), axis=1), 1.0, rtol=1e-12)
     assert (law.arms(5) >= 0).all()
-    assert not np.allclose(lc.actions.Drawn(7, draw=4).arms(5), law.arms(5))
+    assert not np.allclose(lc.actions.RandomFixed(7, seed=4).arms(5), law.arms(5))
 
 
 def test_passing_arms_come_and_go() -> None:
-    law = lc.actions.Passing(count=5, shown=3, stay=10, draw=3)
-    arms = lc.actions.Drawn(5, draw=3).arms(5)
+    law = lc.actions.Rotating(count=5, visible=3, period=10, seed=3)
+    arms = lc.actions.RandomFixed(5, seed=3).arms(5)
     for first, offered in (
         (0, [0, 1, 2]),
         (9, [0, 1, 2]),
@@ -85,8 +87,8 @@ def test_passing_arms_come_and_go() -> None:
 
 
 def test_passing_arms_pass_in_a_simulation_too() -> None:
-    """Beyond the first block of rounds; and a longer horizon has the same beginning."""
-    law = lc.actions.Passing(count=40, shown=3, stay=100, draw=3)
+    """ExtendedOracle the first block of rounds; and a longer horizon has the same beginning."""
+    law = lc.actions.Rotating(count=40, visible=3, period=100, seed=3)
     world = lc.World(theta=[0.1, 0.9], actions=law, delays=lc.delays.Fixed(1))
     seen = [world.block(np.random.default_rng(0), 1024, first).sets for first in (0, 1024, 2048)]
     np.testing.assert_array_equal(np.concatenate(seen), law.sample(RNG, 3072, world.theta))
@@ -100,16 +102,16 @@ def test_passing_arms_pass_in_a_simulation_too() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: lc.actions.Drawn(0), r"count must be at least 1"),
+        (lambda: lc.actions.RandomFixed(0), r"count must be at least 1"),
         (
-            lambda: lc.actions.Drawn(2.0),  # type: ignore[arg-type]
+            lambda: lc.actions.RandomFixed(2.0),  # type: ignore[arg-type]
             r"count must be a whole number; got 2.0",
         ),
-        (lambda: lc.actions.Drawn(2, draw=-1), r"draw must be at least 0"),
-        (lambda: lc.actions.Passing(5, 6, 1), r"shown must be at most count, 5; got 6"),
-        (lambda: lc.actions.Passing(5, 0, 1), r"shown must be at least 1"),
-        (lambda: lc.actions.Passing(5, 2, 0), r"stay must be at least 1"),
-        (lambda: lc.actions.Passing(5, 2, 1, draw=-1), r"draw must be at least 0"),
+        (lambda: lc.actions.RandomFixed(2, seed=-1), r"seed must be at least 0"),
+        (lambda: lc.actions.Rotating(5, 6, 1), r"visible must be at most count, 5; got 6"),
+        (lambda: lc.actions.Rotating(5, 0, 1), r"visible must be at least 1"),
+        (lambda: lc.actions.Rotating(5, 2, 0), r"period must be at least 1"),
+        (lambda: lc.actions.Rotating(5, 2, 1, seed=-1), r"seed must be at least 0"),
     ],
 )
 def test_arms_that_cannot_be(make: Any, message: str) -> None:
@@ -250,6 +252,6 @@ def test_a_sample_of_another_signature_is_explained() -> None:
     mixed = lc.delays.Mixture([wrong, lc.delays.Never()], weights=[0.5, 0.5])
     for law in (wrong, mixed):
         with pytest.raises(InputError, match=r"^sample of <.*OnlySize.*> must take \(rng, size\), by position; it has"):
-            lc.World(theta=theta, actions=lc.actions.Axes(), delays=law)
+            lc.World(theta=theta, actions=lc.actions.UnitVectors(), delays=law)
     with pytest.raises(TypeError, match="unsupported operand"):  # a fault of its own stays what it is
-        lc.World(theta=theta, actions=lc.actions.Axes(), delays=Broken())
+        lc.World(theta=theta, actions=lc.actions.UnitVectors(), delays=Broken())

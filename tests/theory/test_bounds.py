@@ -5,7 +5,7 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import InputError
-from latecomer.experiments.growth import measure_growth
+from latecomer.experiments.paper.growth import measure_growth
 from latecomer.theory.bounds import gap, lower_bound, upper_bound, vacuous_until
 
 

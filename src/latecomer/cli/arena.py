@@ -58,12 +58,12 @@ def arena(
       latecomer arena --runs 20 --world "B (100, 100)" --world "U (100, 100)"
     """  # noqa: D301 - \b keeps the lines below it as they are
     from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
-    from latecomer.cli.folder import writable  # noqa: PLC0415
-    from latecomer.experiments.arena import ENTRANTS, play, rows  # noqa: PLC0415
+    from latecomer.cli.output import writable_folder  # noqa: PLC0415
+    from latecomer.experiments.arena.arena import POLICIES, load_worlds, play  # noqa: PLC0415
 
-    where, folder = engine_of(engine, scheduler, jobs), writable(out)
-    worlds, done = world or list(rows()), []
-    contests = play(worlds=worlds, entrants=policy or list(ENTRANTS), runs=runs, seed=seed, engine=where)
+    where, folder = engine_of(engine, scheduler, jobs), writable_folder(out)
+    worlds, done = world or list(load_worlds()), []
+    contests = play(worlds=worlds, entrants=policy or list(POLICIES), runs=runs, seed=seed, engine=where)
     try:
         for row, judged in contests:
             done.append(judged)
@@ -83,8 +83,8 @@ def arena(
 def _write(done: "list[pl.DataFrame]", folder: Path, *, runs: int) -> list[Path]:
     import polars as pl  # noqa: PLC0415
 
-    from latecomer.cli.folder import replacing  # noqa: PLC0415
-    from latecomer.experiments.arena_plot import arena_figure  # noqa: PLC0415 - brings matplotlib
+    from latecomer.cli.output import replacing  # noqa: PLC0415
+    from latecomer.experiments.arena.plot import arena_figure  # noqa: PLC0415 - brings matplotlib
 
     table = pl.concat(done)
     with replacing(folder / "arena.csv") as path:

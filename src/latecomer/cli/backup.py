@@ -16,7 +16,7 @@ def backup(
     Example:
       latecomer backup shop.db backups/shop-monday.db
     """  # noqa: D301 - \b keeps the lines below it as they are
-    from latecomer.service.backup import backup as copied  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.service.tools.backup import backup as copied  # noqa: PLC0415 - `latecomer --help` is light
 
     for line in copied(store, target):
         typer.echo(line)

@@ -13,13 +13,13 @@ def engine_of(engine: str, scheduler: str | None, jobs: int | None) -> "Engine":
     if engine == "threads":
         if scheduler is not None:
             raise InputError(f"--scheduler is for --engine dask; got {scheduler!r} with --engine threads")
-        from latecomer.simulation.simulate import Threads  # noqa: PLC0415 - only where it is used
+        from latecomer.simulation.simulate import ThreadEngine  # noqa: PLC0415 - only where it is used
 
-        return Threads(jobs)
+        return ThreadEngine(jobs)
     if engine == "dask":
         if scheduler is None:
             raise InputError("--engine dask needs the scheduler's address: --scheduler tcp://HOST:PORT")
-        from latecomer.simulation.cluster import Cluster  # noqa: PLC0415
+        from latecomer.simulation.dask_engine import DaskEngine  # noqa: PLC0415
 
-        return Cluster(scheduler)
+        return DaskEngine(scheduler)
     raise InputError(f"--engine must be one of 'threads', 'dask'; got {engine!r}")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from latecomer.service.config import Settings
-    from latecomer.service.keys import KeyFile
+    from latecomer.service.http.keys import KeyFile
+    from latecomer.service.http.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys of a server.", rich_markup_mode=None)
 
@@ -17,13 +17,13 @@ Keys = Annotated[str | None, typer.Option("--keys", metavar="FILE", help="The fi
 
 
 def _settings(config: Path | None, store: str | None, keys: str | None) -> "Settings":
-    from latecomer.service.config import settings  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.service.http.settings import settings  # noqa: PLC0415 - `latecomer --help` is light
 
     return settings(config, given={"store": store, "keys": keys})
 
 
 def _file(settings: "Settings") -> "KeyFile":
-    from latecomer.service.keys import KeyFile  # noqa: PLC0415
+    from latecomer.service.http.keys import KeyFile  # noqa: PLC0415
 
     return KeyFile(settings.keys_file)
 

@@ -24,7 +24,7 @@ def verify(store: Store) -> None:
     Example:
       latecomer log verify shop.db
     """  # noqa: D301 - \b keeps the lines below it as they are
-    from latecomer.service.verify import verify as verified  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.service.tools.verify import verify as verified  # noqa: PLC0415 - `latecomer --help` is light
 
     for line in verified(store):
         typer.echo(line)
@@ -43,12 +43,12 @@ def export(
     Example:
       latecomer log export shop.db --bandit offers --out tables
     """  # noqa: D301
-    from latecomer.cli.folder import replacing, writable  # noqa: PLC0415
-    from latecomer.service.export import check_bandit  # noqa: PLC0415
-    from latecomer.service.export import export as exported  # noqa: PLC0415
+    from latecomer.cli.output import replacing, writable_folder  # noqa: PLC0415
+    from latecomer.service.tools.export import check_bandit  # noqa: PLC0415
+    from latecomer.service.tools.export import export as exported  # noqa: PLC0415
 
     check_bandit(store, bandit)  # before anything is made or said
-    folder, written = writable(out), {"decisions": 0, "reports": 0}
+    folder, written = writable_folder(out), {"decisions": 0, "reports": 0}
     for earlier in (file for table in written for file in sorted(folder.glob(f"{table}-*.parquet"))):
         raise InputError(f"--out must be a folder without earlier tables; {earlier} is there: choose another")
     parts = dict(written)
@@ -80,8 +80,8 @@ def replay(
     """  # noqa: D301
     import msgspec  # noqa: PLC0415
 
-    from latecomer.service.desk import Desk  # noqa: PLC0415
-    from latecomer.service.replay import replay as replayed  # noqa: PLC0415
+    from latecomer.service.store import Store  # noqa: PLC0415
+    from latecomer.service.tools.replay import replay as replayed  # noqa: PLC0415
 
     try:
         given = None if parameters is None else msgspec.json.decode(parameters, type=dict)
@@ -90,8 +90,8 @@ def replay(
     span = int(window) if window is not None and window.isdecimal() else window
     if not store.is_file():
         raise FileError(f"{store} is not there")
-    with Desk.open(store, prune=False) as desk:  # it reads what it has, and leaves the rest alone
-        stats = replayed(desk, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
+    with Store.open(store, prune=False) as opened:  # it reads what it has, and leaves the rest alone
+        stats = replayed(opened, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
     accepted, late = stats.conversions["accepted"], stats.conversions["late"]
     typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")
 
@@ -108,14 +108,14 @@ def delete(
     Example:
       latecomer log delete shop.db --bandit offers --confirm offers
     """  # noqa: D301
-    from latecomer.service.desk import Desk  # noqa: PLC0415
+    from latecomer.service.store import Store  # noqa: PLC0415
 
     if confirm != bandit:
         raise InputError(f"--confirm must repeat the bandit's name; got {confirm!r} for {bandit!r}")
     if not store.is_file():
         raise InputError(f"STORE must be a store's file; {store} is not there")
-    with Desk.open(store, prune=False) as desk:
-        desk.delete(bandit)
+    with Store.open(store, prune=False) as opened:
+        opened.delete(bandit)
     typer.echo(f"{bandit} is deleted")
 
 
@@ -130,12 +130,12 @@ def adjust_clock(store: Store) -> None:
     Example:
       latecomer log adjust-clock shop.db
     """  # noqa: D301
-    from latecomer.service.desk import Desk  # noqa: PLC0415
+    from latecomer.service.store import Store  # noqa: PLC0415
 
     if not store.is_file():
         raise InputError(f"STORE must be a store's file; {store} is not there")
-    with Desk.open(store, prune=False) as desk:
-        ahead = desk.adjust_clock()
-    if failure := desk.health.snapshot_failure:
+    with Store.open(store, prune=False) as opened:
+        ahead = opened.adjust_clock()
+    if failure := opened.health.snapshot_failure:
         raise FileError(f"{store} could not be written: {failure}")
     typer.echo(f"the store's time was {ahead:,.0f} s ahead of this machine's clock, and is converted from now on")

@@ -30,9 +30,9 @@ def reproduce(
     from rich.console import Console  # noqa: PLC0415 - `latecomer --help` is light
 
     from latecomer.cli.engine import engine_of  # noqa: PLC0415
-    from latecomer.cli.folder import writable  # noqa: PLC0415
-    from latecomer.experiments.reproduce import reproduce as run  # noqa: PLC0415
-    from latecomer.experiments.setting import Setting  # noqa: PLC0415
+    from latecomer.cli.output import writable_folder  # noqa: PLC0415
+    from latecomer.experiments.paper.reproduce import reproduce as run  # noqa: PLC0415
+    from latecomer.experiments.paper.setting import Setting  # noqa: PLC0415
 
     setting = Setting(
         runs=min(runs, 10) if quick else runs,
@@ -41,5 +41,5 @@ def reproduce(
         quick=quick,
         criteo=criteo,
     )
-    if not run(setting, writable(out), Console()):
+    if not run(setting, writable_folder(out), Console()):
         raise typer.Exit(130)

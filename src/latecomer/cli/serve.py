@@ -46,9 +46,9 @@ def serve(
       latecomer serve --store shop.db --port 8080
     """  # noqa: D301 - \b keeps the lines below it as they are
     try:
-        from latecomer.service.config import injected, settings  # noqa: PLC0415 - `latecomer --help` is light
+        from latecomer.service.http.logging_setup import start_log  # noqa: PLC0415
         from latecomer.service.http.server import serve as run  # noqa: PLC0415
-        from latecomer.service.logs import start_log  # noqa: PLC0415
+        from latecomer.service.http.settings import injected, settings  # noqa: PLC0415 - `latecomer --help` is light
 
         loop = _loop()
     except ModuleNotFoundError as error:

@@ -47,14 +47,14 @@ def simulate(
       latecomer simulate examples/simulate.toml --runs 20 --out results
     """  # noqa: D301 - \b keeps the lines below it as they are
     from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
-    from latecomer.cli.folder import writable  # noqa: PLC0415
-    from latecomer.experiments.description import read  # noqa: PLC0415
+    from latecomer.cli.output import writable_folder  # noqa: PLC0415
+    from latecomer.experiments.experiment_file import read  # noqa: PLC0415
     from latecomer.simulation.simulate import simulate as play  # noqa: PLC0415
 
     described = read(file)
     runs, seed = runs or described.runs, described.seed if seed is None else seed
     where = engine_of(engine, scheduler, jobs)
-    folder = writable(out or Path(f"{file.stem}-result"))
+    folder = writable_folder(out or Path(f"{file.stem}-result"))
     try:
         result = play(
             described.world, described.policies, horizon=described.horizon, runs=runs, seed=seed, engine=where
@@ -71,7 +71,7 @@ def simulate(
 
 
 def _write(result: "Result", folder: Path, *, title: str) -> list[Path]:
-    from latecomer.cli.folder import replacing  # noqa: PLC0415
+    from latecomer.cli.output import replacing  # noqa: PLC0415
     from latecomer.experiments.plots import regret_figure  # noqa: PLC0415 - brings matplotlib
 
     writers: dict[str, Callable[[Path], object]] = {

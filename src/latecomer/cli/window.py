@@ -12,7 +12,7 @@ from latecomer.errors import InputError
 
 if TYPE_CHECKING:
     from latecomer.delays import DelayLaw
-    from latecomer.experiments.window_advice import WindowAdvice
+    from latecomer.experiments.window.advice import WindowAdvice
 
 _DAY = 86_400.0
 
@@ -65,11 +65,11 @@ def window(
     Without a log:
       latecomer window --law 'law = "lognormal", median = 3600, sigma = 1.5' --rate 1000
     """  # noqa: D301 - \b keeps the lines below it as they are
-    from latecomer.cli.folder import writable  # noqa: PLC0415 - `latecomer --help` is light
-    from latecomer.experiments.window_advice import advise_window  # noqa: PLC0415
+    from latecomer.cli.output import writable_folder  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.experiments.window.advice import advise_window  # noqa: PLC0415
 
     source = _source(log, law)
-    folder = writable(out)
+    folder = writable_folder(out)
     advice = advise_window(
         source,
         strict=strict,
@@ -98,7 +98,7 @@ def _source(log: Path | None, law: str | None) -> "Path | DelayLaw":
     if log is not None and law is None:
         return log
     if log is None and law is not None:
-        from latecomer.experiments.description import read_law  # noqa: PLC0415
+        from latecomer.experiments.experiment_file import read_law  # noqa: PLC0415
 
         return read_law(law, name="--law")
     raise InputError("window needs a log, or --law with --rate: one of the two")
@@ -129,8 +129,8 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _write(advice: "WindowAdvice", folder: Path) -> list[Path]:
-    from latecomer.cli.folder import replacing  # noqa: PLC0415
-    from latecomer.experiments.window_plot import window_figure  # noqa: PLC0415 - brings matplotlib
+    from latecomer.cli.output import replacing  # noqa: PLC0415
+    from latecomer.experiments.window.plot import window_figure  # noqa: PLC0415 - brings matplotlib
 
     writers: dict[str, Callable[[Path], object]] = {
         "windows.csv": advice.table.write_csv,
@@ -149,8 +149,8 @@ def _show(advice: "WindowAdvice") -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from latecomer.experiments.window_grid import spoken  # noqa: PLC0415
-    from latecomer.experiments.window_words import amount, bytes_of, plus_minus  # noqa: PLC0415
+    from latecomer.experiments.window.grid import format_duration  # noqa: PLC0415
+    from latecomer.experiments.window.text import amount, bytes_of, plus_minus  # noqa: PLC0415
 
     chosen = advice.recommended.total_seconds()
     table = Table(title=advice.facts["delays"], title_justify="left")
@@ -171,7 +171,7 @@ def _show(advice: "WindowAdvice") -> None:
     if advice.warning:
         console.print(advice.warning, style="bold red", highlight=False, markup=False)
     console.print(table)
-    console.print(f"Recommended: {spoken(chosen)}", style="bold", highlight=False)
+    console.print(f"Recommended: {format_duration(chosen)}", style="bold", highlight=False)
     console.print(advice.finding, style="bold", highlight=False, markup=False)
     for sentence in (advice.reason, *advice.notes):
         console.print(sentence, highlight=False, markup=False)

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Self
 
-from latecomer.arguments import conversion_value
 from latecomer.errors import InputError, LatecomerError
-from latecomer.service.messages import Answer, Conversion, Verdict, decision_id_of
-from latecomer.service.verdicts import Verdicts, warn_of
+from latecomer.service.bandit.verdicts import Verdicts, warn_of
+from latecomer.service.messages import Conversion, DecisionAnswer, Verdict, decision_id_of
 from latecomer.timestamps import Moment, parse_datetime
+from latecomer.validation import check_conversion_value
 
 
-class Batch:
+class ConversionBatch:
     """Collects conversions and sends them together. Safe to use from several threads.
 
     `verdicts` counts what became of those that were sent, and `warnings` those of them that were accepted and look
@@ -30,7 +30,9 @@ class Batch:
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._flush_now_and_then, daemon=True, name="latecomer-batch")
 
-    def convert(self, decision_id: Answer | str, *, value: float = 1.0, occurred_at: Moment | None = None) -> None:
+    def convert(
+        self, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
+    ) -> None:
         """Report a conversion, soon."""
         with self._lock:
             self._waiting.append(checked(decision_id, value, occurred_at))
@@ -72,9 +74,9 @@ class Batch:
         warn_of(self.warnings, stacklevel=3)
 
 
-def checked(decision_id: Answer | str, value: float, occurred_at: Moment | None) -> Conversion:
+def checked(decision_id: DecisionAnswer | str, value: float, occurred_at: Moment | None) -> Conversion:
     """A conversion; a mistake is told at once, not when others travel with it."""
-    conversion_value("value", value)
+    check_conversion_value("value", value)
     return Conversion(decision_id_of(decision_id), value, parse_datetime(occurred_at, name="occurred_at"))
 
 

@@ -6,13 +6,21 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from latecomer.client import calls
-from latecomer.client.batch import Batch
+from latecomer.client import protocol as calls
+from latecomer.client.batch import ConversionBatch
 from latecomer.durations import Span
 from latecomer.errors import ServiceError
+from latecomer.service.bandit.verdicts import Verdicts
 from latecomer.service.feature_values import FeatureRow
-from latecomer.service.messages import Answer, Conversion, Info, Revocation, Stats, Verdict, decision_id_of
-from latecomer.service.verdicts import Verdicts
+from latecomer.service.messages import (
+    BanditInfo,
+    BanditStats,
+    Conversion,
+    DecisionAnswer,
+    Revocation,
+    Verdict,
+    decision_id_of,
+)
 from latecomer.timestamps import Moment, parse_datetime
 
 T = TypeVar("T")
@@ -54,7 +62,7 @@ class Client:
         policy: str | None = None,
         parameters: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
-    ) -> Info:
+    ) -> BanditInfo:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
         `features` declares the scales of numbers for `choose`: {"price": {"scale": 200}}.
@@ -62,25 +70,25 @@ class Client:
         call = calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
         return self._send(call)
 
-    def bandits(self) -> list[Info]:
+    def bandits(self) -> list[BanditInfo]:
         """Every bandit that the key may read."""
         return self._send(calls.bandits()).bandits
 
-    def info(self, name: str) -> Info:
+    def info(self, name: str) -> BanditInfo:
         """What a bandit is."""
         return self._send(calls.info(name))
 
-    def stats(self, name: str) -> Stats:
+    def stats(self, name: str) -> BanditStats:
         """What a bandit has learnt, and what happened to it."""
         return self._send(calls.stats(name))
 
-    def delete(self, name: str) -> Info | None:
+    def delete(self, name: str) -> BanditInfo | None:
         """Delete a bandit and all that it has learnt; what it was, or None where only a second try was answered."""
         return self._send(calls.delete(name))
 
     def decide(
         self, name: str, actions: calls.Actions, *, ids: Sequence[str] | None = None, request_id: str | None = None
-    ) -> Answer:
+    ) -> DecisionAnswer:
         """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
         return self._send(calls.decide(name, actions, ids=ids, request_id=request_id))
 
@@ -91,12 +99,12 @@ class Client:
         *,
         context: FeatureRow | None = None,
         request_id: str | None = None,
-    ) -> Answer:
+    ) -> DecisionAnswer:
         """Choose between actions that are known by their features: {id: {name: value}}."""
-        return self._send(calls.choose(name, actions, context=context, request_id=request_id))
+        return self._send(calls.decide_features(name, actions, context=context, request_id=request_id))
 
     def convert(
-        self, name: str, decision_id: Answer | str, *, value: float = 1.0, occurred_at: Moment | None = None
+        self, name: str, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
     ) -> Verdict:
         """Report a conversion.
 
@@ -118,14 +126,14 @@ class Client:
             found.append_portion(answer.verdicts, answer.warnings)
         return found
 
-    def revoke(self, name: str, decision_id: Answer | str, *, occurred_at: Moment | None = None) -> Verdict:
+    def revoke(self, name: str, decision_id: DecisionAnswer | str, *, occurred_at: Moment | None = None) -> Verdict:
         """Take a conversion back."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
         return self._send(calls.revoke(name, [Revocation(decision_id_of(decision_id), occurred)])).verdicts[0]
 
-    def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> Batch:
+    def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> ConversionBatch:
         """Conversions that travel together: sent when `size` are waiting, or after `seconds`, or at the end."""
-        return Batch(lambda conversions: self._convert(name, conversions), size=size, seconds=seconds)
+        return ConversionBatch(lambda conversions: self._convert(name, conversions), size=size, seconds=seconds)
 
     def _send(self, call: calls.Call[T]) -> T:
         for tries, wait in enumerate((*calls.waits(self._retries), None)):

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel, outlined
-from latecomer.core.state import LANES, Array, Ring, State
-from latecomer.core.vectors import EPSILON
+from latecomer.core.jit import kernel, kernel_noinline
+from latecomer.core.linalg.products import EPSILON
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State
 
 
 @kernel
@@ -18,7 +18,7 @@ def add_outer(state: State, ring: Ring, slot: int, weight: float) -> None:
     """G += weight·A_s A_sᵀ, for the round in that slot; the upper triangle alone."""
     gram, action, dim = state.gram, state.u, state.gram.shape[0]
     for i in range(dim):  # its numbers lie a block's breadth apart: side by side, they are added by vectors
-        action[i] = ring[slot // LANES].action[i, slot % LANES]
+        action[i] = ring[slot // ROUNDS_PER_BLOCK].action[i, slot % ROUNDS_PER_BLOCK]
     for i in range(dim):
         weighted = weight * action[i]
         for j in range(i, dim):
@@ -50,7 +50,7 @@ def factorise(gram: Array, ridge: float, factor: Array) -> None:
 
 
 @kernel
-def forward(factor: Array, x: Array) -> None:
+def solve_upper_transposed(factor: Array, x: Array) -> None:
     """X = U⁻ᵀx, in place."""
     dim = x.shape[0]
     for k in range(dim):
@@ -60,7 +60,7 @@ def forward(factor: Array, x: Array) -> None:
 
 
 @kernel
-def backward(factor: Array, x: Array) -> None:
+def solve_upper(factor: Array, x: Array) -> None:
     """X = U⁻¹x, in place."""
     dim = x.shape[0]
     for step in range(dim):
@@ -71,12 +71,12 @@ def backward(factor: Array, x: Array) -> None:
         x[k] = rest / factor[k, k]
 
 
-@outlined
+@kernel_noinline
 def gram_solve(state: State, ridge: float) -> None:
     """state.theta_hat becomes (G + ridge·I)⁻¹ times what it was, and state.factor U."""
     factorise(state.gram, ridge, state.factor)
-    forward(state.factor, state.theta_hat)
-    backward(state.factor, state.theta_hat)
+    solve_upper_transposed(state.factor, state.theta_hat)
+    solve_upper(state.factor, state.theta_hat)
 
 
 @kernel
@@ -87,14 +87,14 @@ def gram_estimate(state: State) -> None:
     gram_solve(state, 0.0)
 
 
-@outlined
+@kernel_noinline
 def gram_trace(state: State) -> float:
     """The trace of (G + ridge·I)⁻¹ = ‖U⁻ᵀ‖²; after `gram_solve`."""
     dim, column, trace = state.B.shape[0], state.u, 0.0
     for k in range(dim):
         for i in range(dim):
             column[i] = 1.0 if i == k else 0.0
-        forward(state.factor, column)
+        solve_upper_transposed(state.factor, column)
         for i in range(dim):
             trace += column[i] * column[i]
     return trace
@@ -106,12 +106,12 @@ def gram_draw(state: State, scale: float, normals: Array) -> None:
     sample = state.sample
     for i in range(sample.shape[0]):
         sample[i] = normals[i]
-    backward(state.factor, sample)
+    solve_upper(state.factor, sample)
     for i in range(sample.shape[0]):
         sample[i] = state.theta_hat[i] + scale * sample[i]
 
 
-@outlined
+@kernel_noinline
 def gram_norms(state: State, actions: Array, out: Array) -> None:
     """out[k] = ‖a_k‖² in G⁻¹ = ‖U⁻ᵀa_k‖², all actions side by side; after `gram_solve`."""
     dim, count = state.B.shape[0], actions.shape[0]

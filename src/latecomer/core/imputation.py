@@ -10,17 +10,17 @@ import math
 
 import numpy as np
 
-from latecomer.core.bits import gamma, uniform
-from latecomer.core.compile import kernel
-from latecomer.core.curve import BINS, bin_edges, reference_round
-from latecomer.core.state import LANES, Extras, Ring, State
-from latecomer.core.window import is_closed, is_delay_known, slot_of
+from latecomer.core.delay_curve import BINS, bin_edges, reference_round
+from latecomer.core.jit import kernel
+from latecomer.core.ring import is_closed, is_delay_known, slot_of
+from latecomer.core.rng import gamma, uniform
+from latecomer.core.state import ROUNDS_PER_BLOCK, ExtraFields, Ring, State
 
 PRIOR_DELAYS = 2.0
 """Conversions that the prior of f weighs, spread evenly over the bins that f lives in."""
 
 
-def imputation_extras(dim: int, span: int, ridge: float) -> Extras:
+def imputation_fields(dim: int, span: int, ridge: float) -> ExtraFields:
     """What a policy keeps to impute."""
     edges = bin_edges(span)
     return {
@@ -55,7 +55,7 @@ def keep_closing_delays(state: State, ring: Ring, now: int) -> None:
     state.moment = now
     for round in range(state.oldest, state.rounds + 1):
         slot = slot_of(state, ring, round)
-        block, lane = ring[slot // LANES], slot % LANES
+        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         if not is_closed(state, block.stamp[lane], now):
             break
         if is_delay_known(block, lane):
@@ -73,7 +73,7 @@ def impute(state: State, ring: Ring) -> None:
     state.imputed_count = 0.0
     for round in range(state.oldest, state.rounds + 1):
         slot = slot_of(state, ring, round)
-        block, lane = ring[slot // LANES], slot % LANES
+        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         if is_closed(state, block.stamp[lane], state.moment):
             continue
         if is_delay_known(block, lane):
@@ -106,7 +106,7 @@ def _covered_bins(state: State, ring: Ring) -> int:
     covered = 0
     if reference <= state.rounds:
         slot = slot_of(state, ring, reference)
-        age = state.moment - ring[slot // LANES].stamp[slot % LANES]
+        age = state.moment - ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK]
         while covered < BINS and state.edges[covered + 1] <= age:
             covered += 1
     return covered

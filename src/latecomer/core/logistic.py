@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel
-from latecomer.core.curve import bin_from, curve_extras, follow_curve, maturity_in
-from latecomer.core.gram import backward, factorise, forward
-from latecomer.core.state import LANES, Array, Extras, Ring, State
-from latecomer.core.window import held, is_closed, slot_of
+from latecomer.core.delay_curve import bin_from, delay_curve_fields, maturity_in, update_delay_curve
+from latecomer.core.gram import factorise, solve_upper, solve_upper_transposed
+from latecomer.core.jit import kernel
+from latecomer.core.ring import held_count, is_closed, slot_of
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, ExtraFields, Ring, State
 
 LONGEST_STEP = 2.0
 """A step of Fisher scoring that is longer is cut: far from the optimum the quadratic misleads."""
@@ -23,11 +23,11 @@ TINY = 1e-300
 """No probability of silence is taken to be smaller: logits of hundreds make it 0, and 0/0 is no number."""
 
 
-def logistic_extras(dim: int, span: int, ridge: float) -> Extras:
+def logistic_fields(dim: int, span: int, ridge: float) -> ExtraFields:
     """What a policy keeps for it."""
     size = dim + 1
     return {
-        **curve_extras(span),
+        **delay_curve_fields(span),
         "precision": np.eye(size) * ridge,  # H, its upper triangle
         "linear": np.zeros(size),  # η: closed rounds and the prior are ½βᵀHβ − ηᵀβ
         "beta": np.zeros(size),
@@ -40,7 +40,7 @@ def logistic_extras(dim: int, span: int, ridge: float) -> Extras:
 
 @kernel
 def _feature(state: State, ring: Ring, slot: int, i: int) -> float:
-    return float(ring[slot // LANES].action[i, slot % LANES]) if i < state.B.shape[0] else 1.0
+    return float(ring[slot // ROUNDS_PER_BLOCK].action[i, slot % ROUNDS_PER_BLOCK]) if i < state.B.shape[0] else 1.0
 
 
 @kernel
@@ -75,10 +75,10 @@ def _mean(logit: float) -> float:
 def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
     """A round that closes at `now` becomes quadratic for good: H += μ(1−μ)AAᵀ, η += (μ(1−μ)⟨A, β⟩ + Y − μ)A."""
     state.moment = now
-    follow_curve(state, ring, now)
+    update_delay_curve(state, ring, now)
     for round in range(state.oldest, state.rounds + 1):
         slot = slot_of(state, ring, round)
-        block, lane = ring[slot // LANES], slot % LANES
+        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         if not is_closed(state, block.stamp[lane], now):
             break
         logit = _logit(state, ring, slot)
@@ -92,7 +92,7 @@ def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
 @kernel
 def _add_open_round(state: State, ring: Ring, slot: int, matured: float) -> None:
     """The gradient (μ − Y − (1−Y)w)A with w = μ(1−F)/(1−Fμ), and Fisher's Fμ(1−μ)²/(1−Fμ)·AAᵀ."""
-    block, lane = ring[slot // LANES], slot % LANES
+    block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
     logit = _logit(state, ring, slot)
     chance, refusal = _mean(logit), _mean(-logit)  # of both: 1 − μ would round to 0, and F may be 1
     silence = max(refusal + chance * (1.0 - matured), TINY)  # 1 − Fμ
@@ -116,17 +116,17 @@ def score_step(state: State, ring: Ring) -> None:
         for j in range(dim):
             descent[i] -= state.precision[min(i, j), max(i, j)] * state.beta[j]
     j = 0
-    for back in range(held(state)):  # the newest first: ages only grow, and the first that is closed ends it
+    for back in range(held_count(state)):  # the newest first: ages only grow, and the first that is closed ends it
         slot = slot_of(state, ring, state.rounds - back)
-        stamp = ring[slot // LANES].stamp[slot % LANES]
+        stamp = ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK]
         if is_closed(state, stamp, state.moment):
             break
         age = max(0, state.moment - stamp)
         j = bin_from(state, j, age)
         _add_open_round(state, ring, slot, maturity_in(state, j, max(age, state.edges[j])))
     factorise(state.gram, 0.0, state.factor)
-    forward(state.factor, descent)
-    backward(state.factor, descent)
+    solve_upper_transposed(state.factor, descent)
+    solve_upper(state.factor, descent)
     length = 0.0
     for i in range(dim):
         length += descent[i] * descent[i]

@@ -9,19 +9,19 @@ import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel, outlined
-from latecomer.core.curve import curve_extras, follow_curve
+from latecomer.core.delay_curve import delay_curve_fields, update_delay_curve
 from latecomer.core.gram import add_outer
-from latecomer.core.state import LANES, Extras, Ring, State
-from latecomer.core.window import slot_of
+from latecomer.core.jit import kernel, kernel_noinline
+from latecomer.core.ring import slot_of
+from latecomer.core.state import ROUNDS_PER_BLOCK, ExtraFields, Ring, State
 
 LEVELS = 16
 
 
-def maturity_extras(dim: int, span: int, ridge: float) -> Extras:
+def maturity_fields(dim: int, span: int, ridge: float) -> ExtraFields:
     """What a policy keeps to weigh rounds by their maturity."""
     return {
-        **curve_extras(span),
+        **delay_curve_fields(span),
         "gram": np.eye(dim) * ridge,  # G, its upper triangle
         "factor": np.zeros((dim, dim)),  # U with UᵀU = G
         "matured": np.zeros(()),  # Σ F̂_m(age_s), in rounds
@@ -29,7 +29,7 @@ def maturity_extras(dim: int, span: int, ridge: float) -> Extras:
     }
 
 
-@outlined
+@kernel_noinline
 def _move_levels(state: State, ring: Ring, now: int) -> None:
     """A round counts one sixteenth more for every level (l + ½)/16 of F̂_m that its age has reached."""
     j = 0
@@ -44,14 +44,14 @@ def _move_levels(state: State, ring: Ring, now: int) -> None:
         head = state.level_heads[level]
         while head <= state.rounds:
             slot = slot_of(state, ring, head)
-            if now - ring[slot // LANES].stamp[slot % LANES] < age:
+            if now - ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK] < age:
                 break
             add_outer(state, ring, slot, 1.0 / LEVELS)
             state.matured += 1.0 / LEVELS
             head += 1
         while head > state.oldest:
             slot = slot_of(state, ring, head - 1)
-            if now - ring[slot // LANES].stamp[slot % LANES] >= age:
+            if now - ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK] >= age:
                 break
             add_outer(state, ring, slot, -1.0 / LEVELS)
             state.matured -= 1.0 / LEVELS
@@ -60,13 +60,13 @@ def _move_levels(state: State, ring: Ring, now: int) -> None:
 
 
 @kernel
-def mature(state: State, ring: Ring, now: int) -> None:
+def update_maturity(state: State, ring: Ring, now: int) -> None:
     """Bring the curve and G up to `now`; before `expire`, so that what closes then counts in full."""
-    follow_curve(state, ring, now)
+    update_delay_curve(state, ring, now)
     _move_levels(state, ring, now)
 
 
 @kernel
-def rate(state: State) -> float:
+def conversion_rate(state: State) -> float:
     """p̂ = (conversions + 1)/(matured rounds + 2), kept below 0.9: it estimates τ_m times the mean reward."""
     return float(min(0.9, (state.credited + 1.0) / (state.matured + 2.0)))

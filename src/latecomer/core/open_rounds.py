@@ -2,34 +2,34 @@
 
 import math
 
-from latecomer.core.compile import kernel
-from latecomer.core.state import LANES, Array, Ring, State
-from latecomer.core.window import held, is_closed, slot_of, spanned_blocks
+from latecomer.core.jit import kernel
+from latecomer.core.ring import held_count, is_closed, slot_of, spanned_blocks
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State
 
 
 @kernel
 def possible_gain(state: State, ring: Ring, u: Array) -> float:
     """Σ (A_s·u)₊ over the open rounds that have not converted: the most that they can still add to B·u, O(m d)."""
     products, sums = state.products, state.sums
-    for lane in range(LANES):
+    for lane in range(ROUNDS_PER_BLOCK):
         sums[lane] = 0.0
-    first, blocks = state.head // LANES, spanned_blocks(state.head, held(state))
+    first, blocks = state.head // ROUNDS_PER_BLOCK, spanned_blocks(state.head, held_count(state))
     for i in range(blocks):
-        low = state.head % LANES if i == 0 else 0
-        high = (state.head + held(state) - 1) % LANES + 1 if i == blocks - 1 else LANES
+        low = state.head % ROUNDS_PER_BLOCK if i == 0 else 0
+        high = (state.head + held_count(state) - 1) % ROUNDS_PER_BLOCK + 1 if i == blocks - 1 else ROUNDS_PER_BLOCK
         block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
         action, credit = block.action, block.credit
-        for lane in range(LANES):
+        for lane in range(ROUNDS_PER_BLOCK):
             products[lane] = 0.0
         for j in range(u.shape[0]):
             u_j = u[j]
-            for lane in range(LANES):
+            for lane in range(ROUNDS_PER_BLOCK):
                 products[lane] += action[j, lane] * u_j
         for lane in range(low, high):
             gain = products[lane] if math.isnan(credit[lane]) else 0.0
             sums[lane] += gain if gain > 0.0 else 0.0
     total = 0.0
-    for lane in range(LANES):
+    for lane in range(ROUNDS_PER_BLOCK):
         total += sums[lane]
     return total
 
@@ -37,7 +37,7 @@ def possible_gain(state: State, ring: Ring, u: Array) -> float:
 @kernel
 def take_action(state: State, ring: Ring, slot: int) -> None:
     """state.played = the action in that slot, side by side in memory."""
-    action, lane = ring[slot // LANES].action, slot % LANES
+    action, lane = ring[slot // ROUNDS_PER_BLOCK].action, slot % ROUNDS_PER_BLOCK
     for i in range(state.played.shape[0]):
         state.played[i] = action[i, lane]
 
@@ -48,7 +48,7 @@ def open_at(state: State, ring: Ring, now: int) -> int:
     count = state.pending
     for round in range(state.oldest, state.rounds + 1):
         slot = slot_of(state, ring, round)
-        block, lane = ring[slot // LANES], slot % LANES
+        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         if not is_closed(state, block.stamp[lane], now):
             break
         if math.isnan(block.credit[lane]):

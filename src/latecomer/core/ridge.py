@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel, outlined
-from latecomer.core.draws import raise_root
+from latecomer.core.jit import kernel, kernel_noinline
+from latecomer.core.linalg.products import EPSILON, UNROLLED, dot, multiply
+from latecomer.core.sampling import cholesky_rank_one_update
 from latecomer.core.state import Array, State
-from latecomer.core.vectors import EPSILON, UNROLLED, dot, multiply
 
 DRIFT = 1e-8
 STEEP = 1e4
@@ -25,7 +25,7 @@ def estimate(state: State) -> None:
 
 
 @kernel
-def absorb(state: State, action: Array) -> float:
+def rank_one_update(state: State, action: Array) -> float:
     """V += aaᵀ and all that follows from it. Leaves u = V⁻¹a (before) in the state; returns c = a·u."""
     dim = state.B.shape[0]
     u = state.u
@@ -42,7 +42,7 @@ def absorb(state: State, action: Array) -> float:
             state.V_inv[i, j] -= u_i * u[j]  # Sherman-Morrison
     state.log_det += math.log1p(c)  # ln det(V + aaᵀ) = ln det V + ln(1 + c)
     if state.root.shape[0] == dim:
-        raise_root(state.root, action, state.sample)
+        cholesky_rank_one_update(state.root, action, state.sample)
     return c
 
 
@@ -52,7 +52,7 @@ def is_check_due(state: State, c: float) -> bool:
     return c > STEEP or state.residual == np.inf or state.rounds % max(1024, 8 * state.B.shape[0]) == 0
 
 
-@outlined
+@kernel_noinline
 def residual(V: Array, V_inv: Array) -> float:
     """Max |V·V⁻¹ − I|."""
     dim = V.shape[0]
@@ -71,7 +71,7 @@ def residual(V: Array, V_inv: Array) -> float:
     return worst
 
 
-@outlined
+@kernel_noinline
 def refactorise(V: Array, V_inv: Array, root: Array, ridge: float, rounds: int) -> None:
     """V⁻¹ (and the root, where it is kept) afresh from V: V = UᵀU by Cholesky, V⁻¹ = U⁻¹U⁻ᵀ."""
     dim = V.shape[0]
@@ -110,8 +110,8 @@ def refactorise(V: Array, V_inv: Array, root: Array, ridge: float, rounds: int) 
                 V_inv[i, j] += factor * inverse[k, j]
 
 
-@outlined
-def mend_inverse(state: State) -> bool:
+@kernel_noinline
+def refresh_inverse_if_drifted(state: State) -> bool:
     """Measure the residual, and refactorise where it is past `DRIFT`; whether it was.
 
     Both take arrays, not the state: they are compiled once for each d, whatever the algorithm.

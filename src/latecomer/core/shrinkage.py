@@ -18,17 +18,17 @@ import math
 
 import numpy as np
 
-from latecomer.core.compile import kernel, outlined
+from latecomer.core.action_summary import freshness, square_of_sum
 from latecomer.core.gram import gram_solve, gram_trace
-from latecomer.core.maturity import rate
-from latecomer.core.offers import freshness, square_of_sum
-from latecomer.core.state import Extras, State
+from latecomer.core.jit import kernel, kernel_noinline
+from latecomer.core.maturity import conversion_rate
+from latecomer.core.state import ExtraFields, State
 
 INTERVAL = 16
 """The ridge is estimated again when the number of rounds has grown by one part in so many."""
 
 
-def shrinkage_extras() -> Extras:
+def shrinkage_fields() -> ExtraFields:
     """What a policy keeps to shrink its estimate."""
     return {
         "ridge_growth": np.ones(()),  # λ/λ_0
@@ -42,7 +42,9 @@ def _prior_scale(state: State) -> float:
     square = square_of_sum(state)
     if square <= 0.0:
         return 0.0
-    return float(state.prior * rate(state) * min(state.offers / square, math.sqrt(state.B.shape[0] / square)))
+    return float(
+        state.prior * conversion_rate(state) * min(state.offers / square, math.sqrt(state.B.shape[0] / square))
+    )
 
 
 @kernel
@@ -54,7 +56,7 @@ def shrunk_estimate(state: State) -> None:
     gram_solve(state, ridge - state.ridge)
 
 
-@outlined
+@kernel_noinline
 def update_ridge(state: State) -> None:
     """Estimate λ/λ_0 again where it is due."""
     if state.shrinkage <= 1.0 or state.rounds < state.ridge_due:
@@ -68,6 +70,6 @@ def update_ridge(state: State) -> None:
         off = state.theta_hat[i] - scale * state.offered[i]
         largest = max(largest, off * off)
     weight = dim / (state.shrinkage - 1.0)
-    variance = rate(state) * (1.0 - rate(state))
+    variance = conversion_rate(state) * (1.0 - conversion_rate(state))
     growth = (determined + weight) / (0.5 * dim * state.ridge * largest / variance + weight)
     state.ridge_growth = 1.0 + freshness(state) * max(0.0, growth - 1.0)

@@ -16,9 +16,9 @@ Integers = npt.NDArray[np.int64]
 Ring = npt.NDArray[Any]
 Block = Any
 """One record of a ring, as a compiled kernel sees it; `block_dtype` has its fields."""
-Cell = npt.NDArray[Any]
+StateArray = npt.NDArray[Any]
 """An array of one state record."""
-Extras = Mapping[str, npt.NDArray[Any]]
+ExtraFields = Mapping[str, npt.NDArray[Any]]
 """What an algorithm keeps besides: fields by name, as they are before the first round."""
 
 
@@ -70,7 +70,7 @@ class State(Protocol):
         """The algorithm's own numbers and arrays."""
 
 
-LANES = 64
+ROUNDS_PER_BLOCK = 64
 """Rounds a block of the ring holds, side by side: long enough for the compiler to make vector loops of it."""
 
 
@@ -111,12 +111,12 @@ def state_dtype(
         *extras,
         # room to work in; nothing here outlives a call
         ("played", np.float64, (dim,)),  # the action of the latest `step`
-        ("scores", np.float64, (LANES,)),  # of a set that is not larger
+        ("scores", np.float64, (ROUNDS_PER_BLOCK,)),  # of a set that is not larger
         ("theta_hat", np.float64, (dim,)),
         ("sample", np.float64, (dim,)),
         ("u", np.float64, (dim,)),
-        ("products", np.float64, (LANES,)),
-        ("sums", np.float64, (LANES,)),
+        ("products", np.float64, (ROUNDS_PER_BLOCK,)),
+        ("sums", np.float64, (ROUNDS_PER_BLOCK,)),
     ]
     return np.dtype(fields, align=True)
 
@@ -126,14 +126,14 @@ SCRATCH = ("played", "scores", "theta_hat", "sample", "u", "products", "sums", "
 
 @cache
 def block_dtype(dim: int) -> np.dtype[np.void]:
-    """A block of `LANES` open rounds: 8d + 32 bytes each."""
+    """A block of `ROUNDS_PER_BLOCK` open rounds: 8d + 32 bytes each."""
     return np.dtype(
         [
-            ("action", np.float64, (dim, LANES)),
-            ("norm", np.float64, (LANES,)),  # ‖A_s‖² in V_t⁻¹ (exact) or V_s⁻¹ (buffered)
-            ("credit", np.float64, (LANES,)),  # the value credited, NaN while open, −1 once revoked
-            ("stamp", np.int64, (LANES,)),  # of the decision
-            ("arrival", np.int64, (LANES,)),  # of the conversion, where there is one and its time is known
+            ("action", np.float64, (dim, ROUNDS_PER_BLOCK)),
+            ("norm", np.float64, (ROUNDS_PER_BLOCK,)),  # ‖A_s‖² in V_t⁻¹ (exact) or V_s⁻¹ (buffered)
+            ("credit", np.float64, (ROUNDS_PER_BLOCK,)),  # the value credited, NaN while open, −1 once revoked
+            ("stamp", np.int64, (ROUNDS_PER_BLOCK,)),  # of the decision
+            ("arrival", np.int64, (ROUNDS_PER_BLOCK,)),  # of the conversion, where there is one and its time is known
         ],
         align=True,
     )
@@ -148,7 +148,7 @@ def new_state(
     sampled: bool,
     deferred: bool,
     numbers: Mapping[str, float],
-    extras: Extras,
+    extras: ExtraFields,
 ) -> npt.NDArray[Any]:
     """V = λI, B = 0, no round played; `numbers` are λ ("ridge") and the algorithm's parameters."""
     shapes = tuple((name, array.dtype.str, array.shape) for name, array in extras.items())
@@ -168,7 +168,7 @@ _LINE = 64
 
 
 def new_ring(dim: int, blocks: int = 1) -> Ring:
-    """An empty ring with room for `blocks` · `LANES` rounds, on its own cache lines: vector loads then cross none."""
+    """An empty ring of `blocks` blocks, on its own cache lines: vector loads then cross none."""
     dtype = block_dtype(dim)
     size = blocks * dtype.itemsize
     room = np.zeros(size + _LINE, np.uint8)

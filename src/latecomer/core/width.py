@@ -2,10 +2,10 @@
 
 import math
 
-from latecomer.core.compile import kernel
-from latecomer.core.state import LANES, Ring, State
-from latecomer.core.vectors import UNROLLED
-from latecomer.core.window import add_width, held, is_closed, slot_of, spanned_blocks
+from latecomer.core.jit import kernel
+from latecomer.core.linalg.products import UNROLLED
+from latecomer.core.ring import add_width, held_count, is_closed, slot_of, spanned_blocks
+from latecomer.core.state import ROUNDS_PER_BLOCK, Ring, State
 
 
 @kernel
@@ -31,14 +31,14 @@ def pending_width_at(state: State, ring: Ring, now: int) -> float:
     """W as of a decision at `now`, without closing anything."""
     width_sum, width_lost = state.width_sum, state.width_lost
     closed = 0
-    while closed < held(state):
+    while closed < held_count(state):
         slot = slot_of(state, ring, state.oldest + closed)
-        block, lane = ring[slot // LANES], slot % LANES
+        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         if not is_closed(state, block.stamp[lane], now):
             break
         add_width(state, -math.sqrt(block.norm[lane]))
         closed += 1
-    width = pending_width(state) if closed < held(state) else 0.0
+    width = pending_width(state) if closed < held_count(state) else 0.0
     state.width_sum, state.width_lost = width_sum, width_lost
     return width
 
@@ -53,13 +53,15 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
     dim = state.B.shape[0]
     shrink = 1.0 / (1.0 + c)
     u, products, sums = state.u, state.products, state.sums
-    for lane in range(LANES):
+    for lane in range(ROUNDS_PER_BLOCK):
         sums[lane] = 0.0
-    first = state.head // LANES
-    last = spanned_blocks(state.head, held(state)) - 1
+    first = state.head // ROUNDS_PER_BLOCK
+    last = spanned_blocks(state.head, held_count(state)) - 1
     for i in range(last + 1):
-        low = state.head % LANES // 8 * 8 if i == 0 else 0  # in eights, so that no lane is left for scalar code
-        high = ((state.head + held(state) - 1) % LANES // 8 + 1) * 8 if i == last else LANES
+        low = (
+            state.head % ROUNDS_PER_BLOCK // 8 * 8 if i == 0 else 0
+        )  # in eights, so that no lane is left for scalar code
+        high = ((state.head + held_count(state) - 1) % ROUNDS_PER_BLOCK // 8 + 1) * 8 if i == last else ROUNDS_PER_BLOCK
         block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
         action, norm = block.action, block.norm
         if dim <= UNROLLED:
@@ -70,25 +72,27 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
                 rest = norm[lane] - product * product * shrink
                 norm[lane] = rest if rest > 0.0 else 0.0
         else:
-            for lane in range(LANES):
+            for lane in range(ROUNDS_PER_BLOCK):
                 products[lane] = 0.0
             for j in range(dim):
                 u_j = u[j]
-                for lane in range(LANES):
+                for lane in range(ROUNDS_PER_BLOCK):
                     products[lane] += action[j, lane] * u_j
-            for lane in range(LANES):
+            for lane in range(ROUNDS_PER_BLOCK):
                 rest = norm[lane] - products[lane] * products[lane] * shrink
                 norm[lane] = rest if rest > 0.0 else 0.0
         for lane in range(low, high):
             sums[lane] += math.sqrt(norm[lane])
-    for lane in range(LANES // 2):  # folded, for one addition after the other would take as long as all the rest
-        sums[lane] += sums[lane + LANES // 2]
-    for lane in range(LANES // 4):
-        sums[lane] += sums[lane + LANES // 4]
-    for lane in range(LANES // 8):
-        sums[lane] += sums[lane + LANES // 8]
+    for lane in range(
+        ROUNDS_PER_BLOCK // 2
+    ):  # folded, for one addition after the other would take as long as all the rest
+        sums[lane] += sums[lane + ROUNDS_PER_BLOCK // 2]
+    for lane in range(ROUNDS_PER_BLOCK // 4):
+        sums[lane] += sums[lane + ROUNDS_PER_BLOCK // 4]
+    for lane in range(ROUNDS_PER_BLOCK // 8):
+        sums[lane] += sums[lane + ROUNDS_PER_BLOCK // 8]
     total = 0.0
-    for lane in range(LANES // 8):
+    for lane in range(ROUNDS_PER_BLOCK // 8):
         total += sums[lane]
     state.width_sum, state.width_lost = total, 0.0
 
@@ -98,9 +102,9 @@ def renew_norms(state: State, ring: Ring) -> None:
     """Every norm of the ring afresh from V⁻¹, after a refactorisation: O(m d²), rare."""
     dim = state.B.shape[0]
     total = 0.0
-    for i in range(held(state)):
+    for i in range(held_count(state)):
         slot = slot_of(state, ring, state.oldest + i)
-        block, lane = ring[slot // LANES], slot % LANES
+        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         norm = 0.0
         for j in range(dim):
             row = 0.0

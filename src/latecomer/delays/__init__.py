@@ -7,47 +7,48 @@ reader alone.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from latecomer.delays.law import NEVER, DelayLaw, draw
+from latecomer.delays.distribution import NEVER, DelayLaw, draw
 
 if TYPE_CHECKING:
-    from latecomer.delays.conversion_log import ConversionLog, read_conversions
-    from latecomer.delays.criteo import read_criteo
-    from latecomer.delays.criteo_law import Criteo
-    from latecomer.delays.criteo_report import CriteoDelays, CriteoReport, Skipped
-    from latecomer.delays.curve import DelayCurve
-    from latecomer.delays.density import log10_density
-    from latecomer.delays.drift import Drift
-    from latecomer.delays.empirical import Empirical
-    from latecomer.delays.estimate import DelayEstimate
-    from latecomer.delays.fixed import Fixed, Never
-    from latecomer.delays.geometric import Geometric
-    from latecomer.delays.log_normal import LogNormal
-    from latecomer.delays.mixture import Mixture
-    from latecomer.delays.pareto import Pareto
+    from latecomer.delays.estimation.curve import DelayCurve
+    from latecomer.delays.estimation.density import log10_density
+    from latecomer.delays.estimation.estimate import DelayEstimate
+    from latecomer.delays.laws.change_point import ChangePoint
+    from latecomer.delays.laws.criteo import Criteo
+    from latecomer.delays.laws.empirical import Empirical
+    from latecomer.delays.laws.fixed import Fixed, Never
+    from latecomer.delays.laws.geometric import Geometric
+    from latecomer.delays.laws.log_normal import LogNormal
+    from latecomer.delays.laws.mixture import Mixture
+    from latecomer.delays.laws.pareto import Pareto
+    from latecomer.delays.readers.conversion_log import ConversionLog, read_conversions
+    from latecomer.delays.readers.criteo import read_criteo
+    from latecomer.delays.readers.criteo_report import CriteoDelays, CriteoReport, Skipped
 
 _HOME = {
-    "ConversionLog": "latecomer.delays.conversion_log",
-    "Criteo": "latecomer.delays.criteo_law",
-    "CriteoDelays": "latecomer.delays.criteo_report",
-    "CriteoReport": "latecomer.delays.criteo_report",
-    "DelayCurve": "latecomer.delays.curve",
-    "DelayEstimate": "latecomer.delays.estimate",
-    "Drift": "latecomer.delays.drift",
-    "Empirical": "latecomer.delays.empirical",
-    "Fixed": "latecomer.delays.fixed",
-    "Geometric": "latecomer.delays.geometric",
-    "LogNormal": "latecomer.delays.log_normal",
-    "Mixture": "latecomer.delays.mixture",
-    "Never": "latecomer.delays.fixed",
-    "Pareto": "latecomer.delays.pareto",
-    "Skipped": "latecomer.delays.criteo_report",
-    "log10_density": "latecomer.delays.density",
-    "read_conversions": "latecomer.delays.conversion_log",
-    "read_criteo": "latecomer.delays.criteo",
+    "ConversionLog": "latecomer.delays.readers.conversion_log",
+    "Criteo": "latecomer.delays.laws.criteo",
+    "CriteoDelays": "latecomer.delays.readers.criteo_report",
+    "CriteoReport": "latecomer.delays.readers.criteo_report",
+    "DelayCurve": "latecomer.delays.estimation.curve",
+    "DelayEstimate": "latecomer.delays.estimation.estimate",
+    "ChangePoint": "latecomer.delays.laws.change_point",
+    "Empirical": "latecomer.delays.laws.empirical",
+    "Fixed": "latecomer.delays.laws.fixed",
+    "Geometric": "latecomer.delays.laws.geometric",
+    "LogNormal": "latecomer.delays.laws.log_normal",
+    "Mixture": "latecomer.delays.laws.mixture",
+    "Never": "latecomer.delays.laws.fixed",
+    "Pareto": "latecomer.delays.laws.pareto",
+    "Skipped": "latecomer.delays.readers.criteo_report",
+    "log10_density": "latecomer.delays.estimation.density",
+    "read_conversions": "latecomer.delays.readers.conversion_log",
+    "read_criteo": "latecomer.delays.readers.criteo",
 }
 
 __all__ = [
     "NEVER",
+    "ChangePoint",
     "ConversionLog",
     "Criteo",
     "CriteoDelays",
@@ -55,7 +56,6 @@ __all__ = [
     "DelayCurve",
     "DelayEstimate",
     "DelayLaw",
-    "Drift",
     "Empirical",
     "Fixed",
     "Geometric",

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from latecomer.experiments.paper import OURS, RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
+from latecomer.experiments.paper.experiments import OURS, RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
 from latecomer.simulation.result import Result
 
 Array = npt.NDArray[np.float64]

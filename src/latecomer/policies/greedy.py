@@ -4,12 +4,12 @@ Plays argmax ⟨a, θ̂_t⟩. Strong where contexts vary enough to explore for i
 where arms are fixed.
 """
 
+from latecomer.core.linalg.products import argmax_first, inner_products
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, inner_products
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm
-from latecomer.policies.learner import Learner
-from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm
+from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.policy import LinearPolicy
 
 
 def none(state: State, pending: float) -> float:
@@ -21,13 +21,13 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     """⟨a, θ̂_t⟩."""
     estimate(state)
     inner_products(actions, state.theta_hat, scores)
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["Greedy"] = Algorithm(choose=choose, width=none)
 
 
-class Greedy(Learner):
+class Greedy(LinearPolicy):
     """The best action so far, always.
 
     Examples

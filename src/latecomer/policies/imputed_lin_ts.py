@@ -7,14 +7,14 @@ argmax ⟨a, θ̃⟩. O(m·d) a round.
 
 import math
 
-from latecomer.core.bits import reseed
-from latecomer.core.draws import draw
-from latecomer.core.imputation import imputation_extras, impute, keep_closing_delays, redraw_law
+from latecomer.core.imputation import imputation_fields, impute, keep_closing_delays, redraw_law
+from latecomer.core.linalg.products import argmax_first, inner_products, multiply
+from latecomer.core.rng import reseed
+from latecomer.core.sampling import sample_theta
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, inner_products, multiply
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
-from latecomer.policies.randomness import Draw
-from latecomer.policies.shells import Sampler
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.base.families import ThompsonPolicy
+from latecomer.policies.base.rng import Draw
 
 
 def settle(state: State, ring: Ring, now: int) -> None:
@@ -31,7 +31,7 @@ def prepare(state: State, ring: Ring, draws: Array) -> None:
     for i in range(dim):
         state.imputed[i] += state.B[i]
     multiply(state.V_inv, state.imputed, state.theta_hat)
-    draw(state, state.exploration * math.sqrt(width(state, 0.0)), draws)
+    sample_theta(state, state.exploration * math.sqrt(width(state, 0.0)), draws)
     for i in range(dim):
         state.theta_tilde[i] = state.sample[i]
 
@@ -45,7 +45,7 @@ def variance(state: State, pending: float) -> float:
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃⟩."""
     inner_products(actions, state.theta_tilde, scores)
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["ImputedLinTS"] = Algorithm(
@@ -56,11 +56,11 @@ ALGORITHMS["ImputedLinTS"] = Algorithm(
     prepare=prepare,
     draw=Draw.NORMAL_AND_ONE,
     sampled=True,
-    extras=imputation_extras,
+    extras=imputation_fields,
 )
 
 
-class ImputedLinTS(Sampler):
+class ImputedLinTS(ThompsonPolicy):
     """Posterior sampling over θ, the delay law and the conversions to come; parameters as in `LinTS`.
 
     `theta_hat` is V⁻¹B, as if nothing more would come: what it imputes changes with every round.

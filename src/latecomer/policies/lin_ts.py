@@ -1,16 +1,16 @@
 """LinTS, which takes silence for an answer: the baseline that ignores delay.
 
-Samples θ̃_t ~ N(θ̂_t, c²·V_t⁻¹), the standard Thompson sampling of the source's section on sampling, and plays
+Samples θ̃_t ~ N(θ̂_t, c²·V_t⁻¹), the standard Thompson sampling of the paper's section on sampling, and plays
 argmax ⟨a, θ̃_t⟩.
 """
 
-from latecomer.core.draws import draw
+from latecomer.core.linalg.products import argmax_first, inner_products
 from latecomer.core.ridge import estimate
+from latecomer.core.sampling import sample_theta
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, inner_products
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm
-from latecomer.policies.randomness import Draw
-from latecomer.policies.shells import Sampler
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm
+from latecomer.policies.base.families import ThompsonPolicy
+from latecomer.policies.base.rng import Draw
 
 
 def unit(state: State, pending: float) -> float:
@@ -21,18 +21,18 @@ def unit(state: State, pending: float) -> float:
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃_t⟩ with θ̃_t ~ N(θ̂_t, c²·V_t⁻¹)."""
     estimate(state)
-    draw(state, state.exploration, draws)
+    sample_theta(state, state.exploration, draws)
     inner_products(actions, state.sample, scores)
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["LinTS"] = Algorithm(choose=choose, width=unit, draw=Draw.NORMAL, sampled=True)
 
 
-class LinTS(Sampler):
+class LinTS(ThompsonPolicy):
     """Thompson sampling without regard to delay; parameters as in `OTFLinTS`.
 
-    (Those of `Sampler`: it has no `delta` and no `beta`.)
+    (Those of `ThompsonPolicy`: it has no `delta` and no `beta`.)
 
     Examples
     --------

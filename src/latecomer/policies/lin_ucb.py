@@ -5,13 +5,13 @@ Plays argmax ⟨a, θ̂_t⟩ + c·f_{t,δ}·‖a‖_{V_t⁻¹}. Under delays θ�
 
 import math
 
-from latecomer.core.norms import squared_norms
+from latecomer.core.linalg.norms import squared_norms
+from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, row_dot
 from latecomer.core.width import radius
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
-from latecomer.policies.shells import Optimist
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, width
+from latecomer.policies.base.families import UCBPolicy
 
 
 def plain_radius(state: State, pending: float) -> float:
@@ -26,13 +26,13 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     squared_norms(state.V_inv, actions, scores)
     for k in range(actions.shape[0]):
         scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["LinUCB"] = Algorithm(choose=choose, width=plain_radius)
 
 
-class LinUCB(Optimist):
+class LinUCB(UCBPolicy):
     """Optimism without regard to delay, radius f; parameters as in `OTFLinUCB`.
 
     Examples

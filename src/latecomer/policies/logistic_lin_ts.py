@@ -4,14 +4,14 @@ P(in-window conversion) = 1/(1 + exp(−⟨a, β⟩ − β_0)); an open round th
 (see `core.logistic`). Samples β̃ ~ N(β̂, c²·H⁻¹) and plays argmax ⟨a, β̃⟩. O(m·d² + d³) a round.
 """
 
-from latecomer.core.gram import backward
-from latecomer.core.logistic import keep_closing_rounds, logistic_extras, score_step
+from latecomer.core.gram import solve_upper
+from latecomer.core.linalg.products import argmax_first, row_dot
+from latecomer.core.logistic import keep_closing_rounds, logistic_fields, score_step
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, row_dot
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
-from latecomer.policies.randomness import Draw, Seed
-from latecomer.policies.shells import Sampler
-from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.families import ThompsonPolicy
+from latecomer.policies.base.rng import Draw, Seed
 
 
 def unit(state: State, pending: float) -> float:
@@ -40,12 +40,12 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     dim = state.B.shape[0]
     for i in range(dim + 1):
         state.descent[i] = state.exploration * width(state, 0.0) * draws[i]
-    backward(state.factor, state.descent)
+    solve_upper(state.factor, state.descent)
     for i in range(dim):
         state.sample[i] = state.beta[i] + state.descent[i]
     for k in range(actions.shape[0]):
         scores[k] = row_dot(actions, k, state.sample) + state.beta[dim] + state.descent[dim]
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["LogisticLinTS"] = Algorithm(
@@ -56,11 +56,11 @@ ALGORITHMS["LogisticLinTS"] = Algorithm(
     prepare=prepare,
     estimate=estimate,
     draw=Draw.NORMAL_AND_ONE,
-    extras=logistic_extras,
+    extras=logistic_fields,
 )
 
 
-class LogisticLinTS(Sampler):
+class LogisticLinTS(ThompsonPolicy):
     """Posterior sampling in a logistic model; `theta_hat` is β̂, and a decision's score is in logits.
 
     Parameters as in `LinTS`, and `ridge` is the precision of the prior on β: a rate of 1 % is a logit of

@@ -1,7 +1,7 @@
 """MaturedLinTS: an open round counts as far as its feedback has matured. A heuristic.
 
 E[Y_s by age g] = F_m(g)·τ_m⟨A_s, θ⟩, so with G = λI + Σ F̂_m(age_s) A_sA_sᵀ and θ̂ = G⁻¹B silence is no longer taken for
-an answer, and the source's sum over open rounds disappears. Samples θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays
+an answer, and the paper's sum over open rounds disappears. Samples θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays
 argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Four refinements, all off by default, make up what `recommended` plays:
 
 - `optimism`, b: as if every direction had b conversions that nobody has seen, since for small counts a Gaussian is too
@@ -13,33 +13,33 @@ argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Four refinements, all off by defau
 
 import math
 
-from latecomer.arguments import at_least_one, nonnegative, share
+from latecomer.core.action_summary import action_summary_fields, add_summary, diversity, summarise_actions
 from latecomer.core.gram import gram_draw
-from latecomer.core.maturity import mature, maturity_extras, rate
-from latecomer.core.norms import squared_norms
-from latecomer.core.offers import diversity, keep_offer, offer_extras, summarise
-from latecomer.core.shrinkage import shrinkage_extras, shrunk_estimate, update_ridge
-from latecomer.core.state import Array, Extras, Ring, State
-from latecomer.core.vectors import first_best, row_dot
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
-from latecomer.policies.learner import Learner
-from latecomer.policies.randomness import Draw, Seed
-from latecomer.policies.stamps import Clock, Span
+from latecomer.core.linalg.norms import squared_norms
+from latecomer.core.linalg.products import argmax_first, row_dot
+from latecomer.core.maturity import conversion_rate, maturity_fields, update_maturity
+from latecomer.core.shrinkage import shrinkage_fields, shrunk_estimate, update_ridge
+from latecomer.core.state import Array, ExtraFields, Ring, State
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.rng import Draw, Seed
+from latecomer.validation import check_at_least_one, check_nonnegative, check_share
 
 
-def extras(dim: int, span: int, ridge: float) -> Extras:
+def extras(dim: int, span: int, ridge: float) -> ExtraFields:
     """The matured Gram matrix, and what was on offer."""
-    return {**maturity_extras(dim, span, ridge), **offer_extras(dim), **shrinkage_extras()}
+    return {**maturity_fields(dim, span, ridge), **action_summary_fields(dim), **shrinkage_fields()}
 
 
 def spread(state: State, pending: float) -> float:
     """v̂ = p̂(1 − p̂), a Bernoulli's variance at the mean rate."""
-    return rate(state) * (1.0 - rate(state))
+    return conversion_rate(state) * (1.0 - conversion_rate(state))
 
 
 def hear(state: State, offer: Array) -> None:
     """What is on offer, summed up."""
-    summarise(offer, state.offer)
+    summarise_actions(offer, state.offer)
 
 
 def recall(state: State, offer: Array) -> None:
@@ -50,12 +50,12 @@ def recall(state: State, offer: Array) -> None:
 
 def settle(state: State, ring: Ring, now: int) -> None:
     """Older rounds weigh more."""
-    mature(state, ring, now)
+    update_maturity(state, ring, now)
 
 
 def prepare(state: State, ring: Ring, draws: Array) -> None:
     """The offer counts, and the ridge follows."""
-    keep_offer(state)
+    add_summary(state)
     update_ridge(state)
 
 
@@ -72,7 +72,7 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     squared_norms(state.V_inv, actions, scores)
     for k in range(actions.shape[0]):
         scores[k] = row_dot(actions, k, state.sample) + zeal * state.optimism * scores[k]
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["MaturedLinTS"] = Algorithm(
@@ -89,7 +89,7 @@ ALGORITHMS["MaturedLinTS"] = Algorithm(
 )
 
 
-class MaturedLinTS(Learner):
+class MaturedLinTS(LinearPolicy):
     """Posterior sampling that weighs every round by how much of its feedback should have come.
 
     `dim`, `window`, `ridge`, `exploration`, `seed` and `clock` are as in `OTFLinTS`.
@@ -132,11 +132,11 @@ class MaturedLinTS(Learner):
             window,
             ridge=ridge,
             numbers={
-                "exploration": nonnegative("exploration", exploration),
-                "optimism": nonnegative("optimism", optimism),
-                "prior": nonnegative("prior", prior),
-                "shrinkage": at_least_one("shrinkage", shrinkage),
-                "thrift": share("thrift", thrift),
+                "exploration": check_nonnegative("exploration", exploration),
+                "optimism": check_nonnegative("optimism", optimism),
+                "prior": check_nonnegative("prior", prior),
+                "shrinkage": check_at_least_one("shrinkage", shrinkage),
+                "thrift": check_share("thrift", thrift),
             },
             seed=seed,
             clock=clock,

@@ -7,22 +7,22 @@ self-normalised bound with a plug-in variance, and with maturity in place of the
 import math
 
 from latecomer.core.gram import gram_estimate, gram_norms
-from latecomer.core.maturity import mature, maturity_extras, rate
+from latecomer.core.linalg.products import argmax_first, row_dot
+from latecomer.core.maturity import conversion_rate, maturity_fields, update_maturity
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, row_dot
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
-from latecomer.policies.shells import Optimist
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.base.families import UCBPolicy
 
 
 def radius(state: State, pending: float) -> float:
     """√v̂·√(2 ln(1/δ) + ln det(V)/λ^d)."""
-    variance = rate(state) * (1.0 - rate(state))
+    variance = conversion_rate(state) * (1.0 - conversion_rate(state))
     return math.sqrt(variance * (-2.0 * math.log(state.delta) + state.log_det))
 
 
 def settle(state: State, ring: Ring, now: int) -> None:
     """Older rounds weigh more."""
-    mature(state, ring, now)
+    update_maturity(state, ring, now)
 
 
 def estimate(state: State) -> None:
@@ -37,15 +37,15 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     reach = state.exploration * width(state, 0.0)
     for k in range(actions.shape[0]):
         scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["MaturedLinUCB"] = Algorithm(
-    choose=choose, width=radius, pending=nothing_pending, settle=settle, estimate=estimate, extras=maturity_extras
+    choose=choose, width=radius, pending=nothing_pending, settle=settle, estimate=estimate, extras=maturity_fields
 )
 
 
-class MaturedLinUCB(Optimist):
+class MaturedLinUCB(UCBPolicy):
     """Optimism that weighs every round by how much of its feedback should have come; parameters as in `OTFLinUCB`.
 
     Examples

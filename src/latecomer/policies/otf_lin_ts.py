@@ -1,4 +1,4 @@
-"""OTFLinTS: sampling on the fly (the source's Algorithm 2).
+"""OTFLinTS: sampling on the fly (the paper's Algorithm 2).
 
 Samples θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹) and plays argmax ⟨a, θ̃_t⟩, with β_t from the buffered W_t. A heuristic.
 """
@@ -6,16 +6,16 @@ Samples θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹) and plays argmax ⟨a, θ̃_t⟩
 import math
 from typing import Literal
 
-from latecomer.arguments import nonnegative, one_of, probability
-from latecomer.core.draws import draw
+from latecomer.core.linalg.products import argmax_first, inner_products
 from latecomer.core.ridge import estimate
+from latecomer.core.sampling import sample_theta
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, inner_products
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
-from latecomer.policies.learner import Learner
-from latecomer.policies.randomness import Draw, Seed
-from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, width
+from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.rng import Draw, Seed
+from latecomer.validation import check_choice, check_nonnegative, check_probability
 
 BETAS = ("heuristic", "conservative", "confidence")
 
@@ -23,7 +23,7 @@ BETAS = ("heuristic", "conservative", "confidence")
 def beta(state: State, pending: float) -> float:
     """β_t: 1 + W/f (Algorithm 2), f + W (the text's remark, literally), or (f + W)² (the same, as a confidence set).
 
-    Differs from the source's text, which has V_t⁻¹ where Algorithm 2 has V_s⁻¹: we follow Algorithm 2 (buffered W).
+    Differs from the paper's text, which has V_t⁻¹ where Algorithm 2 has V_s⁻¹: we follow Algorithm 2 (buffered W).
     """
     f = radius(state.rounds + 1, state.B.shape[0], state.ridge, state.delta)
     if state.beta == 0.0:
@@ -37,15 +37,15 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     """⟨a, θ̃_t⟩ with θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹)."""
     spread = state.exploration * math.sqrt(width(state, pending_width(state)))
     estimate(state)
-    draw(state, spread, draws)
+    sample_theta(state, spread, draws)
     inner_products(actions, state.sample, scores)
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["OTFLinTS"] = Algorithm(choose=choose, width=beta, draw=Draw.NORMAL, sampled=True)
 
 
-class OTFLinTS(Learner):
+class OTFLinTS(LinearPolicy):
     """Posterior sampling that spreads for what may still be on its way.
 
     Parameters
@@ -59,9 +59,9 @@ class OTFLinTS(Learner):
     delta
         δ, as in f_{t,δ}.
     beta
-        "heuristic" (Algorithm 2), "conservative" or "confidence": three readings of the source, ever wider.
+        "heuristic" (Algorithm 2), "conservative" or "confidence": three readings of the paper, ever wider.
     exploration
-        c, a multiplier of the standard deviation; 1 is the source's.
+        c, a multiplier of the standard deviation; 1 is the paper's.
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock
@@ -92,9 +92,9 @@ class OTFLinTS(Learner):
             window,
             ridge=ridge,
             numbers={
-                "delta": probability("delta", delta),
-                "exploration": nonnegative("exploration", exploration),
-                "beta": BETAS.index(one_of("beta", beta, BETAS)),
+                "delta": check_probability("delta", delta),
+                "exploration": check_nonnegative("exploration", exploration),
+                "beta": BETAS.index(check_choice("beta", beta, BETAS)),
             },
             options={"beta": beta},
             seed=seed,

@@ -1,4 +1,4 @@
-"""OTFLinUCB: optimism on the fly (the source's Algorithm 1).
+"""OTFLinUCB: optimism on the fly (the paper's Algorithm 1).
 
 Plays argmax ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹} with α_t = 2f_{t,δ} + W_t. A theorem: with c = 1 the regret obeys Theorem 2.
 """
@@ -6,16 +6,16 @@ Plays argmax ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹} with α_t = 2f_{t,δ}
 import math
 from typing import Literal
 
-from latecomer.arguments import nonnegative, one_of, probability
-from latecomer.core.norms import squared_norms
+from latecomer.core.linalg.norms import squared_norms
+from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, row_dot
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm, width
-from latecomer.policies.learner import Learner
-from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, width
+from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.tight_width import TIGHT
+from latecomer.validation import check_choice, check_nonnegative, check_probability
 
 
 def alpha(state: State, pending: float) -> float:
@@ -30,13 +30,13 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     squared_norms(state.V_inv, actions, scores)
     for k in range(actions.shape[0]):
         scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["OTFLinUCB"] = Algorithm(choose=choose, width=alpha)
 
 
-class OTFLinUCB(Learner):
+class OTFLinUCB(LinearPolicy):
     """Optimism that widens for what may still be on its way.
 
     Parameters
@@ -82,9 +82,12 @@ class OTFLinUCB(Learner):
             dim,
             window,
             ridge=ridge,
-            tag=TIGHT if one_of("width", width, ("exact", "buffered", "tight")) == "tight" else None,
+            tag=TIGHT if check_choice("width", width, ("exact", "buffered", "tight")) == "tight" else None,
             exact=width == "exact",
-            numbers={"delta": probability("delta", delta), "exploration": nonnegative("exploration", exploration)},
+            numbers={
+                "delta": check_probability("delta", delta),
+                "exploration": check_nonnegative("exploration", exploration),
+            },
             options={"width": width},
             clock=clock,
         )

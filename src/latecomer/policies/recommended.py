@@ -1,8 +1,8 @@
 """The policy we tell people to use, as the arena chose it (docs/arena.md). A heuristic, and it needs no tuning."""
 
+from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.rng import Seed
 from latecomer.policies.matured_lin_ts import MaturedLinTS
-from latecomer.policies.randomness import Seed
-from latecomer.policies.stamps import Clock, Span
 
 POLICY = "MaturedLinTS"
 PARAMETERS = {"ridge": 1.0, "exploration": 0.55, "optimism": 2.0, "prior": 1.0, "shrinkage": 64.0, "thrift": 0.6}

@@ -1,10 +1,10 @@
 """Uniform: every action alike. The yardstick below which a policy has learnt nothing."""
 
 from latecomer.core.state import Array, Ring, State
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm
-from latecomer.policies.learner import Learner
-from latecomer.policies.randomness import Draw, Seed
-from latecomer.policies.stamps import Clock, Span
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm
+from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.rng import Draw, Seed
 
 
 def none(state: State, pending: float) -> float:
@@ -23,7 +23,7 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
 ALGORITHMS["Uniform"] = Algorithm(choose=choose, width=none, draw=Draw.UNIFORM)
 
 
-class Uniform(Learner):
+class Uniform(LinearPolicy):
     """Chooses at random, and keeps the statistics all the same.
 
     Examples

@@ -7,24 +7,24 @@ import math
 
 import numpy as np
 
-from latecomer.core.draws import draw
+from latecomer.core.closed_rounds import learn_from_closed_rounds
+from latecomer.core.linalg.products import argmax_first, inner_products
 from latecomer.core.ridge import estimate
-from latecomer.core.settling import settle_closed
-from latecomer.core.state import Array, Extras, Ring, State
-from latecomer.core.vectors import first_best, inner_products
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
-from latecomer.policies.randomness import Draw
-from latecomer.policies.shells import Sampler
+from latecomer.core.sampling import sample_theta
+from latecomer.core.state import Array, ExtraFields, Ring, State
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.base.families import ThompsonPolicy
+from latecomer.policies.base.rng import Draw
 
 
-def settled_extras(dim: int, span: int, ridge: float) -> Extras:
+def settled_extras(dim: int, span: int, ridge: float) -> ExtraFields:
     """How many rounds have closed, and what they were worth."""
     return {"closed": np.zeros((), np.int64), "settled": np.zeros(())}
 
 
 def settle(state: State, ring: Ring, now: int) -> None:
     """What closes at `now` enters V and B."""
-    closed, worth = settle_closed(state, ring, now)
+    closed, worth = learn_from_closed_rounds(state, ring, now)
     state.closed += closed
     state.settled += worth
 
@@ -38,9 +38,9 @@ def variance(state: State, pending: float) -> float:
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃⟩ with θ̃ ~ N(θ̂, c²·v̂·V⁻¹)."""
     estimate(state)
-    draw(state, state.exploration * math.sqrt(width(state, 0.0)), draws)
+    sample_theta(state, state.exploration * math.sqrt(width(state, 0.0)), draws)
     inner_products(actions, state.sample, scores)
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["WaitingLinTS"] = Algorithm(
@@ -55,7 +55,7 @@ ALGORITHMS["WaitingLinTS"] = Algorithm(
 )
 
 
-class WaitingLinTS(Sampler):
+class WaitingLinTS(ThompsonPolicy):
     """Thompson sampling on closed rounds alone; parameters as in `LinTS`. `V` and `B` are theirs.
 
     Examples

@@ -7,19 +7,19 @@ silence only at the end of the window would be biased.)
 
 import math
 
-from latecomer.core.norms import squared_norms
+from latecomer.core.closed_rounds import learn_from_closed_rounds
+from latecomer.core.linalg.norms import squared_norms
+from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.ridge import estimate
-from latecomer.core.settling import settle_closed
 from latecomer.core.state import Array, Ring, State
-from latecomer.core.vectors import first_best, row_dot
 from latecomer.core.width import bernoulli_radius
-from latecomer.policies.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
-from latecomer.policies.shells import Optimist
+from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.base.families import UCBPolicy
 
 
 def settle(state: State, ring: Ring, now: int) -> None:
     """What closes at `now` enters V and B."""
-    settle_closed(state, ring, now)
+    learn_from_closed_rounds(state, ring, now)
 
 
 def radius(state: State, pending: float) -> float:
@@ -34,7 +34,7 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     reach = state.exploration * width(state, 0.0)
     for k in range(actions.shape[0]):
         scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
-    return first_best(scores)
+    return argmax_first(scores)
 
 
 ALGORITHMS["WaitingLinUCB"] = Algorithm(
@@ -42,7 +42,7 @@ ALGORITHMS["WaitingLinUCB"] = Algorithm(
 )
 
 
-class WaitingLinUCB(Optimist):
+class WaitingLinUCB(UCBPolicy):
     """LinUCB on closed rounds alone; parameters as in `OTFLinUCB`. `V` and `B` are theirs.
 
     Examples

@@ -7,44 +7,44 @@ from typing import Any
 
 import numpy.typing as npt
 
-from latecomer.arguments import shown
 from latecomer.durations import Span
 from latecomer.errors import InputError, UnknownBanditError
-from latecomer.service.births import certain_learner
-from latecomer.service.clock import Machine
-from latecomer.service.desk import Desk
+from latecomer.service.bandit.descriptor import check_policy
+from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.durations import retention_of, written
 from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
-from latecomer.service.features import features_digest, hashed
-from latecomer.service.files import Closing, refuse_new
+from latecomer.service.features import features_digest, hash_features
 from latecomer.service.messages import (
     DEFAULT_POLICY,
-    Answer,
+    BanditSpec,
+    BanditStats,
     Conversion,
+    DecisionAnswer,
     Revocation,
-    Spec,
-    Stats,
     Verdict,
     decision_id_of,
 )
 from latecomer.service.scales import parse_scales
-from latecomer.service.spans import retention_of, written
-from latecomer.service.verdicts import Verdicts
+from latecomer.service.storage.clock import Clocks
+from latecomer.service.storage.settings_table import Closing, refuse_new
+from latecomer.service.store import Store
 from latecomer.timestamps import Moment, parse_datetime
+from latecomer.validation import short_repr
 
 
 class OpenBandit(Closing):
     """One bandit of a file. What a method has returned is on disk; threads may share it."""
 
-    def __init__(self, desk: Desk, name: str, *, path: str) -> None:
-        self._desk, self._path = desk, path
+    def __init__(self, store: Store, name: str, *, path: str) -> None:
+        self._store, self._path = store, path
         self.name = name
 
     def __repr__(self) -> str:
-        return f"OpenBandit({self._path!r}, name={self.name!r}, rounds={self._desk.rounds(self.name)})"
+        return f"OpenBandit({self._path!r}, name={self.name!r}, rounds={self._store.rounds(self.name)})"
 
     def decide(
         self, actions: npt.ArrayLike, *, ids: Sequence[str] | None = None, request_id: str | None = None
-    ) -> Answer:
+    ) -> DecisionAnswer:
         """Choose one of the actions, a (K, d) array-like of norms at most 1.
 
         Parameters
@@ -56,8 +56,8 @@ class OpenBandit(Closing):
         request_id
             The same id and actions get the same answer again, also after a restart.
         """
-        answer, ticket = self._desk.decide(self.name, actions, ids, request_id=request_id)
-        self._desk.wait(ticket)
+        answer, ticket = self._store.decide(self.name, actions, ids, request_id=request_id)
+        self._store.wait(ticket)
         return answer
 
     def choose(
@@ -66,7 +66,7 @@ class OpenBandit(Closing):
         *,
         context: FeatureRow | None = None,
         request_id: str | None = None,
-    ) -> Answer:
+    ) -> DecisionAnswer:
         """Choose between actions that are known by their features, {id: {name: value}}; docs/features.md has the rules.
 
         Parameters
@@ -78,16 +78,18 @@ class OpenBandit(Closing):
         request_id
             The same id and features get the same answer again, also after a restart.
         """
-        info, described = self._desk.info(self.name), plain_actions(actions)
+        info, described = self._store.info(self.name), plain_actions(actions)
         around = {} if context is None else plain_features(context, "context")
-        rows = hashed(around, [features for _, features in described], info.dim, scales=info.features)
+        rows = hash_features(around, [features for _, features in described], info.dim, scales=info.features)
         body = None if request_id is None else features_digest(around, described)
         ids = [id_ for id_, _ in described]
-        answer, ticket = self._desk.decide(self.name, rows, ids, request_id=request_id, body=body)
-        self._desk.wait(ticket)
+        answer, ticket = self._store.decide(self.name, rows, ids, request_id=request_id, body=body)
+        self._store.wait(ticket)
         return answer
 
-    def convert(self, decision_id: Answer | str, *, value: float = 1.0, occurred_at: Moment | None = None) -> Verdict:
+    def convert(
+        self, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
+    ) -> Verdict:
         """Report a conversion of a decision.
 
         Parameters
@@ -109,24 +111,24 @@ class OpenBandit(Closing):
         return self._convert(conversions).warn()
 
     def _convert(self, conversions: Sequence[Conversion]) -> Verdicts:
-        verdicts, ticket = self._desk.convert(self.name, conversions)
-        self._desk.wait(ticket)
+        verdicts, ticket = self._store.convert(self.name, conversions)
+        self._store.wait(ticket)
         return verdicts
 
-    def revoke(self, decision_id: Answer | str, *, occurred_at: Moment | None = None) -> Verdict:
+    def revoke(self, decision_id: DecisionAnswer | str, *, occurred_at: Moment | None = None) -> Verdict:
         """Take a conversion back."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        verdicts, ticket = self._desk.revoke(self.name, [Revocation(decision_id_of(decision_id), occurred)])
-        self._desk.wait(ticket)
+        verdicts, ticket = self._store.revoke(self.name, [Revocation(decision_id_of(decision_id), occurred)])
+        self._store.wait(ticket)
         return verdicts[0]
 
-    def stats(self) -> Stats:
+    def stats(self) -> BanditStats:
         """What the bandit knows."""
-        return self._desk.stats(self.name)
+        return self._store.stats(self.name)
 
     def close(self) -> None:
         """Let the file go; a `with` statement does it."""
-        self._desk.close()
+        self._store.close()
 
 
 def open(
@@ -139,7 +141,7 @@ def open(
     parameters: Mapping[str, Any] | None = None,
     features: Mapping[str, Any] | None = None,
     retention: str | None = None,
-    clock: Machine | None = None,
+    clock: Clocks | None = None,
     create: bool = False,
 ) -> OpenBandit:
     """Open a bandit in a file, and make both if need be.
@@ -182,27 +184,27 @@ def open(
         raise UnknownBanditError(f"{os.fspath(path)} is not there: give dim and window, and it is made")
     asked = None
     if dim is not None and window is not None:
-        asked = Spec(
+        asked = BanditSpec(
             dim=dim,
             window=written(window),
             policy=policy,
             parameters=dict(parameters or {}),
             features=parse_scales(features),
         )
-        certain_learner(name, asked)  # a mistake leaves no file behind
-    desk = Desk.open(path, clock=clock, create=create)
+        check_policy(name, asked)  # a mistake leaves no file behind
+    store = Store.open(path, clock=clock, create=create)
     try:
         if asked is not None:
-            desk.create(name, asked)
-        desk.info(name)
+            store.create(name, asked)
+        store.info(name)
         if retention is not None:
-            desk.keep(retention)
+            store.keep(retention)
     except UnknownBanditError:
-        desk.close()
+        store.close()
         raise UnknownBanditError(
-            f"{os.fspath(path)} has no bandit {shown(name)}: give dim and window to make it"
+            f"{os.fspath(path)} has no bandit {short_repr(name)}: give dim and window to make it"
         ) from None
     except BaseException:
-        desk.close()
+        store.close()
         raise
-    return OpenBandit(desk, name, path=os.fspath(path))
+    return OpenBandit(store, name, path=os.fspath(path))

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from latecomer.arguments import shown
 from latecomer.errors import InputError
+from latecomer.validation import short_repr
 
 Plain = float | bool | str | list[str] | None
 """A value as JSON has it."""
@@ -39,16 +39,18 @@ def plain_features(features: FeatureRow, where: str) -> dict[str, Plain]:
     {'price': 0.5, 'new': True, 'note': None}
     """
     if not isinstance(features, Mapping) and not callable(getattr(features, "items", None)):
-        raise InputError(f"{where} must be names with values: a dict, or a row of a DataFrame; got {shown(features)}")
+        raise InputError(
+            f"{where} must be names with values: a dict, or a row of a DataFrame; got {short_repr(features)}"
+        )
     plain: dict[str, Plain] = {}
     for name, value in features.items():
         if not isinstance(name, str):
             raise InputError(
-                f"{where} must have texts as names; got {shown(name)}: of a DataFrame take frame.to_dict('index'), "
-                "with texts as the names of its columns"
+                f"{where} must have texts as names; got {short_repr(name)}: of a DataFrame take "
+                "frame.to_dict('index'), with texts as the names of its columns"
             )
         if name in plain:
-            raise InputError(f"{where} must have each name once; got {shown(name)} twice")
+            raise InputError(f"{where} must have each name once; got {short_repr(name)} twice")
         plain[_plain_text(name, where)] = _plain_value(name, value, where)
     return plain
 
@@ -63,7 +65,7 @@ def plain_actions(actions: Mapping[str, FeatureRow]) -> list[tuple[str, dict[str
     for id_ in actions:
         if not isinstance(id_, str):
             raise InputError(
-                f"actions must have texts as ids; got {shown(id_)}: of a DataFrame take "
+                f"actions must have texts as ids; got {short_repr(id_)}: of a DataFrame take "
                 "frame.set_index(frame.index.astype(str)).to_dict('index')"
             )
     return [(str(id_), plain_features(row, f"action {i}")) for i, (id_, row) in enumerate(actions.items())]
@@ -105,12 +107,13 @@ def _plain_number(name: str, value: Any, where: str) -> float | None:
     except (OverflowError, ValueError):  # an int beyond all doubles, a signalling NaN
         number = math.inf
     if math.isinf(number):
-        raise InputError(f"{where}: {shown(name)} must be a finite number; got {str(value)[:40]}")
+        raise InputError(f"{where}: {short_repr(name)} must be a finite number; got {str(value)[:40]}")
     return None if math.isnan(number) else number
 
 
 def _unusable(name: str, value: object, where: str) -> InputError:
     remedy = ": send hours or days as a number, or a text such as 'monday'" if isinstance(value, _TIMES) else ""
     return InputError(
-        f"{where}: {shown(name)} must be a number, a text, a truth value or a list of texts; got {shown(value)}{remedy}"
+        f"{where}: {short_repr(name)} must be a number, a text, a truth value or a list of texts; "
+        f"got {short_repr(value)}{remedy}"
     )

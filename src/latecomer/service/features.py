@@ -25,12 +25,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.arguments import shown
 from latecomer.core.state import Array, Integers
 from latecomer.errors import InputError
 from latecomer.service.feature_values import FeatureRow, Plain, plain_features
 from latecomer.service.messages import Scale
 from latecomer.service.scales import LEAST_DIM
+from latecomer.validation import short_repr
 
 Numbers = npt.NDArray[np.uint64]
 
@@ -38,7 +38,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def hashed(
+def hash_features(
     context: FeatureRow, actions: Sequence[FeatureRow], dim: int, *, scales: Mapping[str, Scale] | None = None
 ) -> Array:
     """One row of norm at most 1 for each action.
@@ -106,7 +106,9 @@ class _Terms:
                 self._weights.append(_scaled(name, value, where, self._scales.get(name)))
             elif value is not None:
                 if name in self._scales:
-                    raise InputError(f"{where}: {shown(name)} must be a number, as declared; got {shown(value)}")
+                    raise InputError(
+                        f"{where}: {short_repr(name)} must be a number, as declared; got {short_repr(value)}"
+                    )
                 texts = _texts(value)
                 self._numbers += [_number(stem + b"\x00" + text.encode()) for text in texts]
                 self._weights += [len(texts) ** -0.5 for _ in texts]
@@ -160,8 +162,8 @@ def _scaled(name: str, value: float, where: str, scale: Scale | None) -> float:
     if abs(value) <= 1.0:
         return value
     raise InputError(
-        f"{where}: {shown(name)} must have a declared scale, or be in [-1, 1]; got {value:g}: create the bandit with "
-        f'features {{{shown(name)}: {{"scale": the size that it seldom exceeds}}}}, or send a label as a text'
+        f"{where}: {short_repr(name)} must have a declared scale, or be in [-1, 1]; got {value:g}: create the bandit "
+        f'with features {{{short_repr(name)}: {{"scale": the size that it seldom exceeds}}}}, or send a label as a text'
     )
 
 

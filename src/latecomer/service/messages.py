@@ -1,15 +1,25 @@
-"""What goes in and out of the desk, and over the wire: plain records that need nothing but msgspec."""
+"""What goes in and out of the store, and over the wire: plain records that need nothing but msgspec."""
 
 from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from latecomer.arguments import shown
 from latecomer.errors import InputError
-from latecomer.policies.verdict import Verdict
+from latecomer.policies.base.verdict import Verdict
+from latecomer.validation import short_repr
 
-__all__ = ["Answer", "Conversion", "Health", "Info", "Revocation", "Scale", "Spec", "Stats", "Verdict"]
+__all__ = [
+    "BanditInfo",
+    "BanditSpec",
+    "BanditStats",
+    "Conversion",
+    "DecisionAnswer",
+    "Health",
+    "Revocation",
+    "Scale",
+    "Verdict",
+]
 
 DEFAULT_POLICY = "recommended"
 """What a bandit learns with when nobody says: what `latecomer.recommended` gives on the day that it is created."""
@@ -22,7 +32,7 @@ class Scale(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     center: float = 0.0
 
 
-class Spec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a bandit is created from.
 
     `window` is rounds (an int) or a time ("7d", "36h"); `policy` a class of the catalogue, or "recommended";
@@ -37,7 +47,7 @@ class Spec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     features: dict[str, Scale] = {}
 
 
-class Info(Struct, frozen=True, kw_only=True):
+class BanditInfo(Struct, frozen=True, kw_only=True):
     """What a bandit is."""
 
     name: str
@@ -51,7 +61,7 @@ class Info(Struct, frozen=True, kw_only=True):
     features: dict[str, Scale] = {}
 
 
-class Answer(Struct, frozen=True):
+class DecisionAnswer(Struct, frozen=True):
     """A decision. `decision_id` is what a conversion refers to; the choice is `index`, and its id where ids were given.
 
     `expires_at` is when the window closes, where the window is a time.
@@ -65,11 +75,13 @@ class Answer(Struct, frozen=True):
     expires_at: datetime | None
 
 
-def decision_id_of(decision: Answer | str) -> str:
+def decision_id_of(decision: DecisionAnswer | str) -> str:
     """Give the id of a decision: its own, or an answer's."""
-    found = decision.decision_id if isinstance(decision, Answer) else decision
+    found = decision.decision_id if isinstance(decision, DecisionAnswer) else decision
     if not isinstance(found, str):
-        raise InputError(f"decision_id must be a text, as it was given, or the answer that has it; got {shown(found)}")
+        raise InputError(
+            f"decision_id must be a text, as it was given, or the answer that has it; got {short_repr(found)}"
+        )
     return found
 
 
@@ -88,7 +100,7 @@ class Revocation(Struct, frozen=True, forbid_unknown_fields=True):
     occurred_at: datetime | None = None
 
 
-class Counts(Struct, frozen=True, kw_only=True):
+class BanditCounts(Struct, frozen=True, kw_only=True):
     """What has happened to a bandit.
 
     `conversions` and `revocations` count verdicts; `before_decision` the accepted conversions whose `occurred_at` lies
@@ -110,8 +122,8 @@ class Counts(Struct, frozen=True, kw_only=True):
     refactorisations: int
 
 
-class Stats(Counts, frozen=True, kw_only=True):
-    """What has happened to a bandit (see `Counts`), and what it knows.
+class BanditStats(BanditCounts, frozen=True, kw_only=True):
+    """What has happened to a bandit (see `BanditCounts`), and what it knows.
 
     `width` is the policy's width as of the next round, `pending_width` the part due to open rounds. `delay_curve` is
     the policy's own estimate, where it makes one: pairs of an age and the share of in-window conversions that have come
@@ -125,9 +137,9 @@ class Stats(Counts, frozen=True, kw_only=True):
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """How the desk is.
+    """How the store is.
 
-    `failure` says why changes are refused, where they are. `clock_offset` is the desk's time minus the machine's, in
+    `failure` says why changes are refused, where they are. `clock_offset` is the store's time minus the machine's, in
     seconds. `quarantined` has what is damaged of bandits that are not served, by name.
     """
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from latecomer.arguments import shown
 from latecomer.errors import InputError
 from latecomer.service.feature_values import plain_features
 from latecomer.service.messages import Scale
+from latecomer.validation import short_repr
 
 LEAST_DIM = 3
 """Dimensions that features need: the constant's, and two that a term may stand in."""
@@ -21,7 +21,7 @@ def parse_scales(features: Mapping[str, Any] | None) -> dict[str, Scale]:
     if features is None:
         return {}
     if not isinstance(features, Mapping):
-        raise InputError(f'features must be such as {{"price": {{"scale": 200}}}}; got {shown(features)}')
+        raise InputError(f'features must be such as {{"price": {{"scale": 200}}}}; got {short_repr(features)}')
     return {_name(name): _scale(name, given) for name, given in features.items()}
 
 
@@ -34,18 +34,20 @@ def check_scales(features: dict[str, Scale], dim: int) -> None:
 
 def _name(name: object) -> str:
     if not isinstance(name, str):
-        raise InputError(f"features must have texts as names; got {shown(name)}")
+        raise InputError(f"features must have texts as names; got {short_repr(name)}")
     return str(name)
 
 
 def _scale(name: str, given: object) -> Scale:
     fields: Any = {"scale": given.scale, "center": given.center} if isinstance(given, Scale) else given
     if not isinstance(fields, Mapping) or not {"scale"} <= set(fields) <= {"scale", "center"}:
-        raise InputError(f"features: {shown(name)} must have a scale, and may have a center; got {shown(given)}")
-    plain = plain_features(fields, f"features: {shown(name)}")
+        raise InputError(
+            f"features: {short_repr(name)} must have a scale, and may have a center; got {short_repr(given)}"
+        )
+    plain = plain_features(fields, f"features: {short_repr(name)}")
     scale, center = plain["scale"], plain.get("center", 0.0)
     if type(scale) is not float or type(center) is not float or scale <= 0.0:
         raise InputError(
-            f"features: {shown(name)} must have a scale above 0 and a number as center; got {shown(given)}"
+            f"features: {short_repr(name)} must have a scale above 0 and a number as center; got {short_repr(given)}"
         )
     return Scale(scale=scale, center=center)

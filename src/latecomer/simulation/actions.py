@@ -7,7 +7,7 @@ length of θ. Any object with that method will do:
 >>> class Axes:
 ...     def sample(self, rng, rounds, theta):
 ...         return np.broadcast_to(np.eye(len(theta)), (rounds, len(theta), len(theta)))
->>> world = lc.World(theta=[0.2, 0.4], actions=Axes(), delays=lc.delays.Geometric(mean=10))
+>>> world = lc.World(theta=[0.2, 0.4], actions=UnitVectors(), delays=lc.delays.Geometric(mean=10))
 >>> lc.simulate(world, {"greedy": lc.Greedy(2, 30)}, horizon=100, runs=2, seed=0).final("greedy").shape
 (2,)
 """
@@ -19,20 +19,20 @@ from typing import Protocol, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.arguments import whole
 from latecomer.core.state import Array
 from latecomer.errors import InputError
+from latecomer.validation import check_integer
 
 __all__ = [
     "ActionLaw",
-    "Axes",
     "Binary",
     "ChangingActions",
-    "Drawn",
     "Fixed",
-    "Passing",
+    "RandomFixed",
+    "Rotating",
     "Sphere",
     "Uniform",
+    "UnitVectors",
 ]
 
 _TABLE_LIMIT = 16
@@ -68,12 +68,12 @@ def _normalised(actions: Array) -> Array:
 
 @dataclass(frozen=True)
 class Binary:
-    """K vectors of {0,1}^d without the zero vector, normalised: what the source's text says."""
+    """K vectors of {0,1}^d without the zero vector, normalised: what the paper's text says."""
 
     count: int
 
     def __post_init__(self) -> None:
-        whole("count", self.count, least=1)
+        check_integer("count", self.count, least=1)
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """Uniform over the 2^d − 1 vectors that are not zero, which is what redrawing the zero vector gives."""
@@ -96,12 +96,12 @@ def _binary_vectors(dim: int) -> Array:
 
 @dataclass(frozen=True)
 class Uniform:
-    """K vectors of [0,1]^d, normalised: what the source's released code does."""
+    """K vectors of [0,1]^d, normalised: what the paper's released code does."""
 
     count: int
 
     def __post_init__(self) -> None:
-        whole("count", self.count, least=1)
+        check_integer("count", self.count, least=1)
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """A (rounds, K, d) array."""
@@ -115,7 +115,7 @@ class Sphere:
     count: int
 
     def __post_init__(self) -> None:
-        whole("count", self.count, least=1)
+        check_integer("count", self.count, least=1)
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """A (rounds, K, d) array."""
@@ -145,7 +145,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Axes:
+class UnitVectors:
     """The d unit vectors in every round: arms that tell nothing of each other."""
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:  # noqa: ARG002 - a law's signature
@@ -154,19 +154,19 @@ class Axes:
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """K arms of [0,1]^d, normalised, the same in every round and run; another number `draw` draws others."""
+class RandomFixed:
+    """K arms of [0,1]^d, normalised, the same in every round and run; another `seed` draws others."""
 
     count: int
-    draw: int = 0
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        whole("count", self.count, least=1)
-        whole("draw", self.draw, least=0)
+        check_integer("count", self.count, least=1)
+        check_integer("seed", self.seed, least=0)
 
     def arms(self, dim: int) -> Array:
         """All of them, a (K, d) array."""
-        return np.asarray(_normalised(np.random.default_rng(self.draw).random((1, self.count, dim)))[0])
+        return np.asarray(_normalised(np.random.default_rng(self.seed).random((1, self.count, dim)))[0])
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:  # noqa: ARG002 - a law's signature
         """The arms, without a copy for each round."""
@@ -174,19 +174,19 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Passing:
-    """Arms that appear and vanish: of `count` drawn arms a stretch of `shown` is offered, one further every `stay`."""
+class Rotating:
+    """Arms that appear and vanish: of `count` random arms `visible` are on offer, one further every `period`."""
 
     count: int
-    shown: int
-    stay: int
-    draw: int = 0
+    visible: int
+    period: int
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        whole("stay", self.stay, least=1)
-        if whole("shown", self.shown, least=1) > whole("count", self.count, least=1):
-            raise InputError(f"shown must be at most count, {self.count}; got {self.shown}")
-        whole("draw", self.draw, least=0)
+        check_integer("period", self.period, least=1)
+        if check_integer("visible", self.visible, least=1) > check_integer("count", self.count, least=1):
+            raise InputError(f"visible must be at most count, {self.count}; got {self.visible}")
+        check_integer("seed", self.seed, least=0)
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """The first rounds."""
@@ -194,6 +194,6 @@ class Passing:
 
     def sample_from(self, rng: np.random.Generator, first: int, rounds: int, theta: Array) -> Array:  # noqa: ARG002
         """Rounds first, first + 1, …, counted from 0."""
-        gone = (first + np.arange(rounds)) // self.stay
-        offered = (gone[:, None] + np.arange(self.shown)) % self.count
-        return np.asarray(Drawn(self.count, self.draw).arms(len(theta))[offered])
+        gone = (first + np.arange(rounds)) // self.period
+        offered = (gone[:, None] + np.arange(self.visible)) % self.count
+        return np.asarray(RandomFixed(self.count, self.seed).arms(len(theta))[offered])

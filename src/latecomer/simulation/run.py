@@ -7,21 +7,21 @@ import numpy as np
 
 from latecomer.core.state import Array
 from latecomer.delays import draw
-from latecomer.policies.learner import Learner
-from latecomer.simulation.loop import arrivals, live
+from latecomer.policies.base.policy import LinearPolicy
+from latecomer.simulation.kernel import arrivals, run_block
 from latecomer.simulation.world import BLOCK, Block, World
 
 ACTIONS, REWARDS, DELAYS, POLICY = range(4)
 
 
-def stream(seed: int, run: int, *purpose: int) -> np.random.Generator:
+def rng_for(seed: int, run: int, *purpose: int) -> np.random.Generator:
     """A generator for one purpose in one run: what others draw, or whether they are there, does not touch it."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run, *purpose)))
 
 
 def policy_seed(seed: int, run: int, name: str) -> np.random.Generator:
     """The generator that a policy of this name draws from."""
-    return stream(seed, run, POLICY, zlib.crc32(name.encode()))
+    return rng_for(seed, run, POLICY, zlib.crc32(name.encode()))
 
 
 class Episode:
@@ -30,10 +30,10 @@ class Episode:
     def __init__(self, world: World, horizon: int, *, seed: int, run: int) -> None:
         self.world, self.horizon = world, horizon
         blocks = range(0, horizon, BLOCK)
-        rewards, delays = stream(seed, run, REWARDS), stream(seed, run, DELAYS)
+        rewards, delays = rng_for(seed, run, REWARDS), rng_for(seed, run, DELAYS)
         self.uniforms: Array = np.concatenate([rewards.random(BLOCK) for _ in blocks])[:horizon]
         self.delays = np.concatenate([draw(world.delays, delays, BLOCK, first) for first in blocks])[:horizon]
-        self._actions = stream(seed, run, ACTIONS)
+        self._actions = rng_for(seed, run, ACTIONS)
 
     def block(self, first: int) -> Block:
         """Rounds first, first + 1, …; blocks come in order."""
@@ -44,7 +44,7 @@ class Episode:
 
 def play_run(
     world: World,
-    policies: Mapping[str, Learner],
+    policies: Mapping[str, LinearPolicy],
     *,
     horizon: int,
     seed: int,
@@ -55,7 +55,7 @@ def play_run(
     episode = Episode(world, horizon, seed=seed, run=run)
     starts, order = arrivals(episode.delays)
     players = {
-        name: policy.fresh(stream(seed, run, POLICY) if common_draws else policy_seed(seed, run, name))
+        name: policy.fresh(rng_for(seed, run, POLICY) if common_draws else policy_seed(seed, run, name))
         for name, policy in policies.items()
     }
     regrets = {name: np.empty(horizon) for name in policies}
@@ -66,7 +66,7 @@ def play_run(
         block = episode.block(first)
         scores = np.empty(block.sets.shape[1])
         for name, player in players.items():
-            live(
+            run_block(
                 player._memory.state,
                 player._memory.ring,
                 block.sets,

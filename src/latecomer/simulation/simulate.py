@@ -9,15 +9,15 @@ from typing import Protocol
 
 import numpy as np
 
-from latecomer.arguments import whole
-from latecomer.core.blas import one_thread
+from latecomer.core.linalg.blas import one_thread
 from latecomer.core.state import Array
 from latecomer.errors import InputError
-from latecomer.policies.learner import Learner
+from latecomer.policies.base.policy import LinearPolicy
 from latecomer.simulation.progress import show_progress
 from latecomer.simulation.result import Result
 from latecomer.simulation.run import play_run
 from latecomer.simulation.world import World
+from latecomer.validation import check_integer
 
 Regrets = dict[str, Array]
 Played = Generator[tuple[int, Regrets], None, None]
@@ -30,11 +30,11 @@ class Engine(Protocol):
         """Play runs 0 … runs − 1."""
 
 
-class Threads:
+class ThreadEngine:
     """The cores of this machine; the kernels let go of Python's lock."""
 
     def __init__(self, jobs: int | None = None) -> None:
-        self.jobs = whole("jobs", jobs, least=1) if jobs is not None else os.cpu_count() or 1
+        self.jobs = check_integer("jobs", jobs, least=1) if jobs is not None else os.cpu_count() or 1
 
     def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
         """Play runs 0 … runs − 1, a few ahead of what was taken, so that memory stays bounded."""
@@ -58,7 +58,7 @@ class Threads:
 
 def simulate(
     world: World,
-    policies: Mapping[str, Learner],
+    policies: Mapping[str, LinearPolicy],
     *,
     horizon: int,
     runs: int,
@@ -90,7 +90,7 @@ def simulate(
     jobs
         Threads; all cores by default.
     engine
-        In place of threads, e.g. `latecomer.simulation.cluster.Cluster`.
+        In place of threads, e.g. `latecomer.simulation.dask_engine.Cluster`.
     progress
         A bar on standard error; by default where that is a terminal.
     common_draws
@@ -106,9 +106,9 @@ def simulate(
     (4, 200)
     """
     horizon, runs, seed = (
-        whole("horizon", horizon, least=1),
-        whole("runs", runs, least=1),
-        whole("seed", seed, least=0),
+        check_integer("horizon", horizon, least=1),
+        check_integer("runs", runs, least=1),
+        check_integer("seed", seed, least=0),
     )
     if not isinstance(world, World):
         raise InputError(f"world must be a World; got {world!r}")
@@ -119,7 +119,7 @@ def simulate(
         raise InputError("policies must hold at least one policy; got none")
     _check_memory(len(templates) * runs * horizon * 8)
     play = partial(_play, world, templates, horizon, seed, common_draws)
-    engine = engine or Threads(jobs)
+    engine = engine or ThreadEngine(jobs)
     done: dict[int, Regrets] = {}
     collect = one_thread(_collect)
     collect(engine.map(play, runs), runs, done, progress=progress)
@@ -140,7 +140,7 @@ def _check_memory(needed: int) -> None:
 
 
 def _play(
-    world: World, templates: Mapping[str, Learner], horizon: int, seed: int, common_draws: bool, run: int
+    world: World, templates: Mapping[str, LinearPolicy], horizon: int, seed: int, common_draws: bool, run: int
 ) -> Regrets:
     """For engines: a function of the run alone, which pickles."""
     return play_run(world, templates, horizon=horizon, seed=seed, run=run, common_draws=common_draws)
@@ -154,8 +154,8 @@ def _collect(source: Played, runs: int, done: dict[int, Regrets], *, progress: b
             advance()
 
 
-def _template(name: str, policy: Learner, world: World) -> Learner:
-    if not isinstance(policy, Learner):
+def _template(name: str, policy: LinearPolicy, world: World) -> LinearPolicy:
+    if not isinstance(policy, LinearPolicy):
         raise InputError(f"policies[{name!r}] must be a Latecomer policy, such as OTFLinUCB(...); got {policy!r}")
     if policy.dim != world.dim:
         raise InputError(f"policies[{name!r}] must have the world's dim, {world.dim}; got {policy.dim}")

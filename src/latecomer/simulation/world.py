@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.arguments import explain_call, number, one_of
-from latecomer.core.compile import kernel
+from latecomer.core.jit import kernel
 from latecomer.core.state import Array
 from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
-from latecomer.policies.dispatch import NORM_LIMIT
+from latecomer.policies.base.kernels import NORM_LIMIT
 from latecomer.simulation.actions import ActionLaw, changes
+from latecomer.validation import check_call, check_choice, check_number
 
 BLOCK = 1024
 """Rounds drawn at once. Part of what a seed means: another size is another world."""
@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 
 
 @kernel
-def weigh(sets: Array, theta: Array, intercept: float, logistic: bool, means: Array, best: Array) -> int:
+def mean_rewards(sets: Array, theta: Array, intercept: float, logistic: bool, means: Array, best: Array) -> int:
     """Fill in the mean rewards and the best of each round; −1, or the first action too long or without probability."""
     count, dim = int(sets.shape[1]), int(sets.shape[2])
     for r in range(sets.shape[0]):
@@ -87,9 +87,9 @@ class World:
             raise InputError(f"theta must be a vector of finite numbers; got {theta!r}") from None
         self.actions = actions
         self.delays = delays
-        one_of("reward", reward, ("linear", "logistic"))
+        check_choice("reward", reward, ("linear", "logistic"))
         self.reward: Literal["linear", "logistic"] = reward
-        self.intercept = number("intercept", intercept, "a finite number")
+        self.intercept = check_number("intercept", intercept, "a finite number")
         if not math.isfinite(self.intercept):
             raise InputError(f"intercept must be a finite number; got {intercept!r}")
         if self.theta.ndim != 1 or not self.theta.size or not np.isfinite(self.theta).all():
@@ -121,7 +121,7 @@ class World:
             )
         sets = np.require(sets, requirements=["C", "A", "W"])
         means, best = np.empty(sets.shape[:2]), np.empty(rounds)
-        fault = weigh(sets, self.theta, self.intercept, self.reward == "logistic", means, best)
+        fault = mean_rewards(sets, self.theta, self.intercept, self.reward == "logistic", means, best)
         if fault >= 0:
             raise self._explain(sets.reshape(-1, self.dim)[fault], float(means.ravel()[fault]))
         return Block(sets, means, best)
@@ -133,7 +133,7 @@ class World:
                 return np.asarray(law.sample_from(rng, first, rounds, self.theta), np.float64)
             return np.asarray(law.sample(rng, rounds, self.theta), np.float64)
         except TypeError:
-            explain_call(
+            check_call(
                 law, *(("sample_from", "rng", "first") if changes(law) else ("sample", "rng")), "rounds", "theta"
             )
             raise

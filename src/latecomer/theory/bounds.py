@@ -2,27 +2,27 @@
 
 import math
 
-from latecomer.arguments import number, positive, probability, whole
 from latecomer.core.width import radius
 from latecomer.errors import InputError
+from latecomer.validation import check_integer, check_number, check_positive, check_probability
 
 
 def upper_bound(horizon: int, *, dim: int, window: int, tau: float, ridge: float = 1.0, delta: float = 0.1) -> float:
     """Theorem 2: with probability 1 − 2δ, R(T) ≤ (4f_{T,δ}/τ_m)·√(2dTℓ) + (4md/τ_m)·ℓ, ℓ = ln((dλ + T)/(dλ)).
 
-    Differs from the source: its n is T. The potential step of its proof needs λ ≥ 1, and so does this function.
+    Differs from the paper: its n is T. The potential step of its proof needs λ ≥ 1, and so does this function.
 
     >>> round(upper_bound(100_000, dim=2, window=0, tau=1.0))
     50952
     """
-    whole("horizon", horizon, least=1)
-    whole("dim", dim, least=1)
-    whole("window", window, least=0)
+    check_integer("horizon", horizon, least=1)
+    check_integer("dim", dim, least=1)
+    check_integer("window", window, least=0)
     tau = _share(tau)
-    if positive("ridge", ridge) < 1.0:
+    if check_positive("ridge", ridge) < 1.0:
         raise InputError(f"ridge must be at least 1 for Theorem 2 to hold; got {ridge!r}")
     log = math.log((dim * ridge + horizon) / (dim * ridge))
-    f = radius(horizon, dim, ridge, probability("delta", delta))
+    f = radius(horizon, dim, ridge, check_probability("delta", delta))
     return 4.0 * f / tau * math.sqrt(2.0 * dim * horizon * log) + 4.0 * window * dim / tau * log
 
 
@@ -37,8 +37,8 @@ def lower_bound(horizon: int, *, arms: int, tau: float) -> float:
 
 def gap(horizon: int, *, arms: int, tau: float) -> float:
     """Δ = min(1/8, √((K−1)/(64τ_mT))): the gap at which the two bandits of Theorem 3 are hardest to tell apart."""
-    whole("horizon", horizon, least=1)
-    whole("arms", arms, least=2)
+    check_integer("horizon", horizon, least=1)
+    check_integer("arms", arms, least=2)
     return min(0.125, math.sqrt((arms - 1) / (64.0 * _share(tau) * horizon)))
 
 
@@ -63,7 +63,7 @@ def vacuous_until(*, dim: int, window: int, tau: float, ridge: float = 1.0, delt
 
 
 def _share(tau: float) -> float:
-    tau = number("tau", tau, "a number above 0 and at most 1")
+    tau = check_number("tau", tau, "a number above 0 and at most 1")
     if not 1e-9 <= tau <= 1.0:
         raise InputError(
             f"tau must be above 0 and at most 1, the share of conversions that the window keeps; got {tau!r}"

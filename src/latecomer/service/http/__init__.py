@@ -1,1 +1,1 @@
-"""The desk over HTTP: who may come in, what may be said, and how it is answered."""
+"""The store over HTTP: who may come in, what may be said, and how it is answered."""

@@ -13,12 +13,13 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response.base import ASGIResponse
 
 from latecomer import errors
-from latecomer.service.http import bandits, conversions, decisions, probes
-from latecomer.service.http.contract import OPERATIONS
-from latecomer.service.http.direct import Respond, Shortcuts, send_answer
-from latecomer.service.http.errors import CODES, Refusal, encoded, field_of
+from latecomer.service.http.context import AppContext
+from latecomer.service.http.errors import CODES, HTTPError, encoded, field_of
 from latecomer.service.http.limited_log import LimitedLog
-from latecomer.service.http.reception import Reception
+from latecomer.service.http.operations import OPERATIONS
+from latecomer.service.http.router import Respond, Shortcuts, send_answer
+from latecomer.service.http.routes import bandits, conversions, decisions
+from latecomer.service.http.routes import health as probes
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.InputError, 400),
@@ -30,10 +31,10 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 _PLAIN = {404: "there is nothing at this address", 405: "this address does not take this method"}
 
 
-class Gate:
+class App:
     """The application as the server calls it: every request is counted in and out, and timed."""
 
-    def __init__(self, reception: Reception, *, more: Mapping[str, Respond]) -> None:
+    def __init__(self, reception: AppContext, *, more: Mapping[str, Respond]) -> None:
         self._metrics = reception.metrics
         self._under_way: set[Task[Any]] = set()
         self._explainer = _Explainer(reception)
@@ -65,7 +66,7 @@ class Gate:
             else:
                 status = await self._answer(shortcut, scope, receive, send)
         except CancelledError:  # by `cut_off`
-            refusal = Refusal(503, "the server is stopping: ask again, with the same request id")
+            refusal = HTTPError(503, "the server is stopping: ask again, with the same request id")
             status = await self._refuse(scope, send, refusal)
         finally:
             metrics.in_flight -= 1
@@ -132,7 +133,7 @@ def _with_head(headers: Mapping[str, str]) -> dict[str, str]:
 class _Explainer:
     """What was raised, as an answer. What nobody foresaw is logged, and not shown."""
 
-    def __init__(self, reception: Reception) -> None:
+    def __init__(self, reception: AppContext) -> None:
         self._reception = reception
         self.audit = LimitedLog(reception.log)
 
@@ -160,19 +161,19 @@ class _Explainer:
             headers["Retry-After"] = "1"
         return refusal.status, encoded(refusal), headers
 
-    def _refusal(self, scope: Any, error: Exception) -> tuple[Refusal, dict[str, str]]:
-        if isinstance(error, Refusal):
+    def _refusal(self, scope: Any, error: Exception) -> tuple[HTTPError, dict[str, str]]:
+        if isinstance(error, HTTPError):
             return error, {}
         if isinstance(error, HTTPException) and error.status_code in CODES and error.status_code < 500:
             message = _PLAIN.get(error.status_code, error.detail)
-            return Refusal(error.status_code, message), _with_head(error.headers or {})
+            return HTTPError(error.status_code, message), _with_head(error.headers or {})
         for kind, status in _STATUS:
             if isinstance(error, kind):
                 message = self._message(error)
-                return Refusal(status, message, field=field_of(message) if status == 400 else None), {}
+                return HTTPError(status, message, field=field_of(message) if status == 400 else None), {}
         log = self._reception.log
         log.error("a request failed", method=scope["method"], route=scope.get("path_template"), exc_info=error)
-        return Refusal(500, "this should not have happened; the server's log says more"), {}
+        return HTTPError(500, "this should not have happened; the server's log says more"), {}
 
     def _message(self, error: Exception) -> str:
         """Give its words, without the folder of this machine in which the store lies."""

@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from latecomer.service.http.errors import Refusal, invalid
-from latecomer.service.http.patience import Patience
+from latecomer.service.http.errors import HTTPError, invalid
+from latecomer.service.http.timeouts import SharedTimeout
 
 JSON, NPY = b"application/json", b"application/x-npy"
 _AT_ONCE = 32
 
 
-class Intake:
+class BodyReader:
     """Reads bodies of at most `limit` bytes within `seconds`, and holds only so many half-read bytes at once."""
 
     def __init__(self, *, limit: int, seconds: float) -> None:
         self.limit = limit
-        self._patience = Patience(seconds)
+        self._patience = SharedTimeout(seconds)
         self._held, self._most = 0, _AT_ONCE * limit
 
     async def read(self, scope: Any, receive: Any) -> tuple[bytes, bytes]:
@@ -28,14 +28,16 @@ class Intake:
             elif name == b"content-type":
                 kind = value.partition(b";")[0].strip().lower()
             elif name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
-                raise Refusal(415, "the body must not be compressed: send it without Content-Encoding")
+                raise HTTPError(415, "the body must not be compressed: send it without Content-Encoding")
         if kind != JSON and kind != NPY:  # none is none of them: a page elsewhere may send that without asking
-            raise Refusal(415, "Content-Type must be application/json, or application/x-npy where an array is expected")
+            raise HTTPError(
+                415, "Content-Type must be application/json, or application/x-npy where an array is expected"
+            )
         try:
             with self._patience:
                 return await self._whole(receive, announced), kind
         except TimeoutError:
-            raise Refusal(408, f"the body must arrive within {self._patience.seconds:g} s") from None
+            raise HTTPError(408, f"the body must arrive within {self._patience.seconds:g} s") from None
 
     async def _whole(self, receive: Any, announced: int) -> bytes:
         message = await receive()
@@ -69,7 +71,7 @@ class Intake:
         if size > self.limit:
             raise self._too_large()
         if self._held > self._most:
-            raise Refusal(503, "too many large bodies are arriving at once: try again")
+            raise HTTPError(503, "too many large bodies are arriving at once: try again")
 
-    def _too_large(self) -> Refusal:
-        return Refusal(413, f"the body must have at most {self.limit} bytes (the setting max_body)")
+    def _too_large(self) -> HTTPError:
+        return HTTPError(413, f"the body must have at most {self.limit} bytes (the setting max_body)")

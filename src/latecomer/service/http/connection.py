@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from latecomer.service.http.errors import Refusal, encoded
+from latecomer.service.http.errors import HTTPError, encoded
 from latecomer.service.http.exchange import Exchange
 from latecomer.service.http.heads import Headers, decline_offers, write_head
 
@@ -44,7 +44,7 @@ class Connection(asyncio.Protocol):
         """Nothing else that arrives is looked at."""
         self._eof = False
         """Nothing else arrives."""
-        self._refusal: Refusal | None = None
+        self._refusal: HTTPError | None = None
         self._writable, self._ended = True, False
         self._task: asyncio.Task[None] | None = None
         self._paused = False
@@ -128,10 +128,10 @@ class Connection(asyncio.Protocol):
                     return
                 piece = self._decline_upgrade() + piece[upgrade.args[0] :]
             except HttpParserError as error:
-                self._refuse(Refusal(400, f"the request must be HTTP/1.1: {error}"))
+                self._refuse(HTTPError(400, f"the request must be HTTP/1.1: {error}"))
                 return
         if self._unsettled > _LONGEST_HEAD:
-            self._refuse(Refusal(431, f"the head of a request must have at most {_LONGEST_HEAD} bytes"))
+            self._refuse(HTTPError(431, f"the head of a request must have at most {_LONGEST_HEAD} bytes"))
 
     def _decline_upgrade(self) -> bytes:
         """Return the head of the request without its offer to speak something else, for a parser of its own."""
@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
         self._parser = HttpRequestParser(self)
         return write_head(method, self._target, version, decline_offers(self._headers))
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: HTTPError) -> None:
         """Answer what came before, then this; nothing else is read."""
         self._deaf, self._refusal = True, refusal
         if self._parsed is not None:
@@ -215,7 +215,7 @@ class Connection(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 - the application answers its errors: this is a fault
             self._listener.report_fault(error)
         if not exchange.answered:
-            exchange.answer(500, _JSON, encoded(Refusal(500, "this should not have happened; the log says more")))
+            exchange.answer(500, _JSON, encoded(HTTPError(500, "this should not have happened; the log says more")))
 
     def end(self, exchange: Exchange) -> None:
         """The answer is written: close, or go on to the next request."""

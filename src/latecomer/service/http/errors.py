@@ -40,7 +40,7 @@ class ErrorBody(Struct, frozen=True):
     error: Problem
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
+class HTTPError(Exception):
     """A request that is answered with an error. `key` is the id of the key that was shown, for the log alone."""
 
     def __init__(self, status: int, message: str, *, field: str | None = None, key: str | None = None) -> None:
@@ -48,12 +48,12 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
         self.status, self.message, self.field, self.key = status, message, field, key
 
 
-def invalid(message: str, field: str | None = None) -> Refusal:
+def invalid(message: str, field: str | None = None) -> HTTPError:
     """The request breaks a rule that another request would keep."""
-    return Refusal(400, message, field=field)
+    return HTTPError(400, message, field=field)
 
 
-def malformed(error: Exception) -> Refusal:
+def malformed(error: Exception) -> HTTPError:
     """What a decoder said, in our words: the place it names becomes the field."""
     if isinstance(error, RecursionError):
         return invalid("the body must not be nested so deeply")
@@ -87,7 +87,7 @@ def field_of(message: str) -> str | None:
     return None if named is None else named[1]
 
 
-def place_in_list(error: InputError) -> Refusal:
+def place_in_list(error: InputError) -> HTTPError:
     """A broken rule of one report among many, by its place."""
     found = _REPORT.match(str(error))
     return invalid(str(error), field_of(str(error)) if found is None else f"[{found[2]}].{found[1]}")
@@ -97,7 +97,7 @@ MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding a hostile body may raise."""
 
 
-def encoded(refusal: Refusal) -> bytes:
+def encoded(refusal: HTTPError) -> bytes:
     """The refusal as a body."""
     message = refusal.message if len(refusal.message) <= _LONGEST else f"{refusal.message[:_LONGEST]}..."
     return msgspec.json.encode(ErrorBody(Problem(CODES[refusal.status], message, refusal.field or UNSET)))

@@ -4,7 +4,7 @@ import asyncio
 from time import monotonic
 from typing import Any
 
-from latecomer.service.logs import Log
+from latecomer.service.http.logging_setup import Log
 
 _MOST = 20
 _SECONDS = 60.0

@@ -9,10 +9,10 @@ from time import monotonic
 from typing import Any
 
 from latecomer.errors import InputError
-from latecomer.service.config import Settings
 from latecomer.service.http.connection import App, Connection
-from latecomer.service.http.errors import Refusal, encoded
-from latecomer.service.logs import Log
+from latecomer.service.http.errors import HTTPError, encoded
+from latecomer.service.http.logging_setup import Log
+from latecomer.service.http.settings import Settings
 
 _BACKLOG = 1024
 _AT_ONCE = 64
@@ -165,7 +165,7 @@ class Listener:
 
     def _turn_away(self, accepted: socket.socket) -> None:
         self._refused("unavailable")
-        body = encoded(Refusal(503, "there are too many connections: try again, or keep one open for many requests"))
+        body = encoded(HTTPError(503, "there are too many connections: try again, or keep one open for many requests"))
         head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n"
         try:
             accepted.send(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.service.http.errors import Refusal, invalid
+from latecomer.service.http.errors import HTTPError, invalid
 
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {b"\x01\x00": 2, b"\x02\x00": 4}
@@ -81,7 +81,7 @@ def _fields(header: bytes) -> dict[bytes, bytes]:
     return fields
 
 
-def _malformed(why: str) -> Refusal:
+def _malformed(why: str) -> HTTPError:
     return invalid(f"the body must be a file as numpy.save writes it: {why}")
 
 

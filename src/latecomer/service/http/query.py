@@ -8,7 +8,7 @@ from latecomer.service.http.errors import invalid
 _MOST = 10
 
 
-def asked(scope: Any, field: str) -> str | None:
+def query_param(scope: Any, field: str) -> str | None:
     """The value of a field, or None where it is not there; refused where it is there twice, or is no text."""
     text: str = scope["query_string"].decode("latin-1")
     if not text:

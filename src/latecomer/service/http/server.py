@@ -1,4 +1,4 @@
-"""From settings to a running server, and back, on this process's own loop, which alone owns the desk."""
+"""From settings to a running server, and back, on this process's own loop, which alone owns the store."""
 
 import asyncio
 import ipaddress
@@ -9,18 +9,18 @@ from functools import partial
 from pathlib import Path
 
 from latecomer.errors import InputError, StoreError
-from latecomer.service.config import Settings
-from latecomer.service.desk import Desk
-from latecomer.service.http.app import Gate
-from latecomer.service.http.bodies import Intake
-from latecomer.service.http.direct import Respond
-from latecomer.service.http.door import open_door
+from latecomer.service.http.app import App
+from latecomer.service.http.auth import open_authenticator
+from latecomer.service.http.bodies import BodyReader
+from latecomer.service.http.context import AppContext
+from latecomer.service.http.keys import KeyFile
 from latecomer.service.http.listener import Listener, bind_listener
-from latecomer.service.http.reception import Reception
-from latecomer.service.keys import KeyFile
-from latecomer.service.logs import Log
-from latecomer.service.metrics import Metrics
-from latecomer.service.private_files import is_open_to_others
+from latecomer.service.http.logging_setup import Log
+from latecomer.service.http.metrics import Metrics
+from latecomer.service.http.router import Respond
+from latecomer.service.http.settings import Settings
+from latecomer.service.storage.private_files import is_open_to_others
+from latecomer.service.store import Store
 
 _FAREWELL = 1.0
 """Seconds for the answers of those who are cut off."""
@@ -28,11 +28,11 @@ _CLOCK_TOLERANCE = 60.0
 """Seconds that the store's time may differ from the machine's without a word."""
 _OTHER_FILES = 64
 """Files beside the connections: the store, its copies, the loop's own."""
-Extra = Callable[[Reception], Mapping[str, Respond]]
+Extra = Callable[[AppContext], Mapping[str, Respond]]
 """Responders that only a benchmark adds."""
 
 
-def no_extra(reception: Reception) -> Mapping[str, Respond]:
+def no_extra(reception: AppContext) -> Mapping[str, Respond]:
     """What a server has beyond its own."""
     return {}
 
@@ -51,28 +51,28 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
         )
     with (
         bind_listener(settings.host, settings.port) as bound,  # before the store: a second server leaves that alone
-        Desk.open(
+        Store.open(
             settings.store,
             snapshot_every=settings.snapshot_every,
             retention=settings.retention or None,
             create=settings.create,
-        ) as desk,
+        ) as store,
     ):
-        metrics, told = Metrics(desk), asyncio.Event()
+        metrics, told = Metrics(store), asyncio.Event()
         end = partial(asyncio.get_running_loop().call_soon_threadsafe, told.set)
-        desk.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log), on_death=end)
-        _say_state(desk, settings, log)
-        reception = Reception(
-            desk=desk,
+        store.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log), on_death=end)
+        _say_state(store, settings, log)
+        reception = AppContext(
+            store=store,
             settings=settings,
-            door=open_door(keys, desk, log, required=required, forget=settings.require_keys is False),
-            intake=Intake(limit=settings.max_body, seconds=settings.body_timeout),
+            door=open_authenticator(keys, store, log, required=required, forget=settings.require_keys is False),
+            intake=BodyReader(limit=settings.max_body, seconds=settings.body_timeout),
             metrics=metrics,
             log=log,
         )
         for path in filter(is_open_to_others, (Path(settings.store), settings.keys_file)):
             log.warning("a file can be read by others than its owner: chmod 600", path=str(path))
-        gate = Gate(reception, more=extra(reception))
+        gate = App(reception, more=extra(reception))
         _raise_file_limit(settings.max_connections + _OTHER_FILES)
         listener = Listener(bound, settings, gate, log, refused=metrics.refused)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -84,7 +84,7 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
             host=settings.host,
             port=listener.address[1],
             store=settings.store,
-            retention=desk.retention,
+            retention=store.retention,
             keys=keys.keys() is not None,
         )
         watching = asyncio.create_task(reception.door.watch())
@@ -93,20 +93,20 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
         await _drain(listener, gate, log, settings.drain_timeout)
         watching.cancel()
         gate.close()
-        fault = desk.fault
+        fault = store.fault
     log.info("stopped")
     if fault:
         raise StoreError(f"the server ends, and should be started again: {fault}")
 
 
-def _say_state(desk: Desk, settings: Settings, log: Log) -> None:
+def _say_state(store: Store, settings: Settings, log: Log) -> None:
     """Log what is wrong with the store from the beginning."""
-    if failure := desk.health.failure:
+    if failure := store.health.failure:
         _say_trouble(log, failure)
-    if abs(ahead := desk.health.clock_offset) > _CLOCK_TOLERANCE:
+    if abs(ahead := store.health.clock_offset) > _CLOCK_TOLERANCE:
         remedy = f"where the machine's clock is right: stop the server, latecomer log adjust-clock {settings.store}"
         log.warning("the store's time is not the machine's", ahead_seconds=round(ahead), remedy=remedy)
-    for name, why in desk.quarantined.items():
+    for name, why in store.quarantined.items():
         remedy = f"latecomer log verify {settings.store}"
         log.error("bandit quarantined, the others are served", bandit=name, why=why, remedy=remedy)
 
@@ -118,7 +118,7 @@ def _say_trouble(log: Log, failure: str | None) -> None:
         log.error("the store cannot be written", why=failure)
 
 
-async def _drain(listener: Listener, gate: Gate, log: Log, patience: float) -> None:
+async def _drain(listener: Listener, gate: App, log: Log, patience: float) -> None:
     """Take nothing new, and wait for the answers under way, but not for ever."""
     closing = asyncio.create_task(listener.close())
     _, unanswered = await asyncio.wait({closing}, timeout=patience)

@@ -1,0 +1,36 @@
+"""Where a verb leaves its files: a folder known to be writable before the work begins, and never half a file."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from latecomer.errors import InputError, LatecomerError
+
+
+def writable_folder(folder: Path) -> Path:
+    """The folder, made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):  # permissions alone do not tell: the disk may be read-only
+            return folder
+    except OSError as error:
+        raise InputError(
+            f"--out must be a folder that can be written; got '{folder}' ({error.strerror}): choose another"
+        ) from None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to; what was written takes the place of `path` once it is whole."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        part.open("xb").close()  # new: nothing is written through a link that somebody has planted
+        yield part
+        os.replace(part, path)
+    except OSError as error:
+        raise LatecomerError(f"{path} could not be written: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Dense linear algebra for kernels: products, norms, factorisations."""

@@ -1,0 +1,49 @@
+"""Random numbers that a kernel draws for itself, as many as it turns out to need: SplitMix64, seeded by a decision."""
+
+import math
+
+import numpy as np
+
+from latecomer.core.jit import kernel
+from latecomer.core.state import State
+
+
+@kernel
+def reseed(state: State, normal: float) -> None:
+    """Start from the bits of a number that the policy's generator drew."""
+    bits = np.empty(1)
+    bits[0] = normal
+    state.seed = bits.view(np.uint64)[0]
+
+
+@kernel
+def uniform(state: State) -> float:
+    """In (0, 1)."""
+    z = np.uint64(state.seed) + np.uint64(0x9E3779B97F4A7C15)
+    state.seed = z
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (float(z >> np.uint64(12)) + 0.5) / 4503599627370496.0  # 2^52: one bit more would round up to 1
+
+
+@kernel
+def normal(state: State) -> float:
+    """Box and Muller's."""
+    return math.sqrt(-2.0 * math.log(uniform(state))) * math.cos(2.0 * math.pi * uniform(state))
+
+
+@kernel
+def gamma(state: State, shape: float) -> float:
+    """Gamma(shape, 1), after Marsaglia and Tsang; a small shape is raised by one and scaled back."""
+    boost = 1.0
+    if shape < 1.0:
+        boost = uniform(state) ** (1.0 / shape)
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal(state)
+        v = (1.0 + c * x) ** 3
+        if v > 0.0 and math.log(uniform(state)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            return boost * d * v

@@ -1,0 +1,1 @@
+"""The delay curve from conversions alone."""

@@ -1,0 +1,200 @@
+"""The delay law from conversions alone, as they come: O(1) a conversion, O(m) a question.
+
+Time is cut into ticks: a round, or `unit` of a clock. A conversion's delay is the tick in which it came less the tick
+of its decision. Only ticks that are over count, for in those every conversion has been seen; so a decision of tick s
+has been watched up to R = min(m, now − 1 − s), which grows from tick to tick until it is m. Hence
+
+    n_j = #{D <= j} − #{R < j},
+
+where the first is a histogram, and the second concerns the conversions of decisions less than m old: a ring of counts
+by the decision's tick. Neither changes when time passes, but for the ring's oldest slot, which is emptied.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NoReturn, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.delays.distribution import Delays, Floats
+from latecomer.delays.estimation.curve import DelayCurve
+from latecomer.delays.laws.empirical import Empirical
+from latecomer.errors import InputError
+from latecomer.validation import check_integer, check_number, check_positive
+
+_LARGEST = 10_000_000
+_KEYS = ("window", "unit", "prior", "now", "delays", "open", "fresh")
+
+
+class DelayEstimate:
+    """F_m, the law of the delay given that it is within the window, from conversions alone.
+
+    Parameters
+    ----------
+    window
+        m, in the measure of the stamps: rounds, or seconds, or any other. Longer delays are left out.
+    unit
+        How much of that measure makes a tick: 1 for rounds; for a clock, 1/500 of the window is fine enough. Delays
+        are known to the tick, so F_m(age) is off by what comes within one tick of the age.
+    prior
+        c, the weight of the prior (a uniform delay) on each tick's reverse hazard, in conversions.
+
+    Examples
+    --------
+    >>> from latecomer import delays
+    >>> estimate = delays.DelayEstimate(window=3)
+    >>> for decided, converted in [(1, 1), (2, 3), (1, 3), (5, 5), (4, 7)]:
+    ...     seen = estimate.add(decided, converted)
+    >>> estimate.advance(9)  # round 9 is being decided: what came up to round 8 has been seen
+    >>> estimate.delays  # of each delay from 0 to 3
+    array([2, 1, 1, 1])
+    >>> estimate.cdf().round(3)
+    array([0.363, 0.581, 0.792, 1.   ])
+    >>> round(estimate.maturity(2), 3)
+    0.792
+
+    A clock: stamps in seconds, a week in ticks of a quarter of an hour.
+
+    >>> weekly = delays.DelayEstimate(window=7 * 86_400, unit=900)
+    >>> weekly.add(1_700_000_000.0, 1_700_050_000.0)
+    True
+    """
+
+    def __init__(self, window: float, *, unit: float = 1, prior: float = 1.0) -> None:
+        self.window, self.unit, self.prior = window, unit, check_positive("prior", prior)
+        if not check_number("window", window, "a number of at least 0") >= 0.0:
+            raise InputError(f"window must be at least 0; got {window!r}")
+        ticks = -(-window // check_positive("unit", unit))
+        if not ticks <= _LARGEST:
+            raise InputError(
+                f"window must be at most {_LARGEST:,} ticks of unit; got {ticks:,.0f}: choose a longer unit"
+            )
+        self._delays = np.zeros(int(ticks) + 1, np.int64)
+        self._open = np.zeros(int(ticks) + 1, np.int64)
+        self._fresh: list[int] = []  # ticks of the decisions whose conversions came in the tick that is not over
+        self._now: int | None = None
+
+    def add(self, decided: float, converted: float) -> bool:
+        """A conversion, told once; True where it is within the window, else nothing has changed but the time."""
+        start, end = self._tick("decided", decided), self._tick("converted", converted)
+        if converted < decided:
+            raise InputError(f"converted must not lie before decided, {decided!r}; got {converted!r}")
+        self.advance(converted)
+        if converted - decided > self.window:
+            return False
+        if end == self._now:
+            self._fresh.append(start)
+        else:
+            self._count(start, end)
+        return True
+
+    def advance(self, now: float) -> None:
+        """The time is `now`: earlier ticks are over. An earlier `now` than the latest changes nothing."""
+        tick = self._tick("now", now)
+        if self._now is None:
+            self._now = tick
+        if tick <= self._now:
+            return
+        before, self._now = self._now, tick
+        size = len(self._open)
+        newest = np.arange(max(before, tick - size), tick)
+        self._open[newest % size] = 0  # these slots held decisions that are closed by now
+        for start in self._fresh:
+            self._count(start, before)
+        self._fresh.clear()
+
+    def curve(self) -> DelayCurve:
+        """What the counts say: `cdf`, `band`, and the counts themselves."""
+        size = len(self._open)
+        by_age = self._open[(self._over - np.arange(size)) % size]
+        younger = np.concatenate([[0], np.cumsum(by_age)[:-1]])  # #{R < j}
+        return DelayCurve(
+            ends=np.arange(1.0, size + 1.0),
+            events=self._delays.copy(),
+            at_risk=np.cumsum(self._delays) - younger,
+            prior=self.prior,
+        )
+
+    def cdf(self) -> Floats:
+        """F_m at every delay from 0 to m ticks; the last is 1."""
+        return self.curve().cdf
+
+    @overload
+    def maturity(self, age: float) -> float: ...
+    @overload
+    def maturity(self, age: npt.NDArray[Any] | list[int] | list[float]) -> Floats: ...
+    def maturity(self, age: npt.ArrayLike) -> float | Floats:
+        """F_m(age): of the conversions that come within the window, the share that has come by an age."""
+        ticks = np.floor_divide(np.asarray(age, np.float64), self.unit)
+        if np.isnan(ticks).any():
+            raise InputError(f"age must be a number, or an array of numbers; got {age!r}")
+        shares = self.cdf()[np.clip(ticks, 0, len(self._delays) - 1).astype(np.int64)]
+        matured = np.where(ticks < 0, 0.0, shares)
+        return matured if matured.ndim else float(matured)
+
+    def band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
+        """The lower and the upper end of a credible interval of F_m at every delay from 0 to m ticks."""
+        return self.curve().band(level, draws=draws, seed=seed)
+
+    def law(self) -> Empirical:
+        """The estimate as a delay law in ticks, to simulate with; conversions beyond the window are not in it."""
+        return Empirical(np.arange(len(self._delays)), np.diff(self.cdf(), prepend=0.0))
+
+    @property
+    def delays(self) -> Delays:
+        """How many conversions had each delay, from 0 to m ticks; those of the tick that is not over come later."""
+        return self._delays.copy()
+
+    @property
+    def conversions(self) -> int:
+        """How many conversions were added, those of the tick that is not over among them."""
+        return int(self._delays.sum()) + len(self._fresh)
+
+    def tau(self) -> NoReturn:
+        """Refused, with the reason: conversions alone do not tell τ_m."""
+        self.curve().tau()
+
+    def to_dict(self) -> dict[str, object]:
+        """All there is, as plain data: `from_dict` continues where this was."""
+        arrays = {"delays": self._delays.tolist(), "open": self._open.tolist(), "fresh": list(self._fresh)}
+        return {"window": self.window, "unit": self.unit, "prior": self.prior, "now": self._now, **arrays}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """An estimate from what `to_dict` gave."""
+        if not isinstance(data, Mapping) or set(data) != set(_KEYS):
+            raise InputError(f"data must be what to_dict gave, with {', '.join(_KEYS)}; got {data!r:.200}")
+        made = cls(data["window"], unit=data["unit"], prior=data["prior"])
+        for name, array in (("delays", made._delays), ("open", made._open)):
+            counts = _counts(name, data[name])
+            if len(counts) != len(array):
+                raise InputError(f"{name} must have {len(array)} counts, as the window has ticks; got {len(counts)}")
+            array[:] = counts
+        made._fresh = _counts("fresh", data["fresh"], least=-(2**62))
+        made._now = None if data["now"] is None else check_integer("now", data["now"], least=-(2**62))
+        if made._now is None and made.conversions:
+            raise InputError("now must be a tick where there are conversions; got None")
+        return made
+
+    @property
+    def _over(self) -> int:
+        """The last tick that is over."""
+        return -1 if self._now is None else self._now - 1
+
+    def _count(self, start: int, end: int) -> None:
+        """A conversion of a tick that is over."""
+        self._delays[end - start] += 1
+        if self._over - start < len(self._open):
+            self._open[start % len(self._open)] += 1
+
+    def _tick(self, name: str, stamp: float) -> int:
+        value = check_number(name, stamp, "a finite number")
+        if not abs(value / self.unit) < 2**62:
+            raise InputError(f"{name} must be a finite number; got {stamp!r}")
+        return int(stamp // self.unit)
+
+
+def _counts(name: str, values: object, *, least: int = 0) -> list[int]:
+    if not isinstance(values, list):
+        raise InputError(f"{name} must be a list of whole numbers; got {values!r:.200}")
+    return [check_integer(f"{name}[{i}]", value, least=least) for i, value in enumerate(values)]

@@ -1,0 +1,1 @@
+"""Delay distributions, one file each."""

@@ -1,0 +1,1 @@
+"""Readers of logs: conversions, and the Criteo attribution data set."""

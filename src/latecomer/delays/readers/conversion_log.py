@@ -1,0 +1,216 @@
+"""The delays that a log of conversions tells: a file of any size, streamed, or a table in memory.
+
+Delays are counted on a grid that is fine enough for any window. A decision is watched to the end of a bin or it is not:
+a delay in a bin that the log's end cuts in two is left out, and the decision does not count there. So nothing is
+biased, and only a little is lost.
+"""
+
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from latecomer.delays.distribution import Delays, Floats
+from latecomer.delays.estimation.curve import DelayCurve
+from latecomer.delays.readers.conversion_log_columns import read_times
+from latecomer.delays.readers.row_checks import RowCounts, describe_skipped
+from latecomer.delays.readers.table_source import LogSource, name_source
+from latecomer.errors import LogError
+
+WATCHED = 30
+"""A delay is only stated where so many conversions were watched for as long: fewer say next to nothing."""
+
+_BINS_PER_DOUBLING, _DOUBLINGS = 32, 24
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConversionLog:
+    """The delays of a log, in seconds, on a grid."""
+
+    curve: DelayCurve
+    """F_M, with M the last of its `ends`."""
+    decisions: int
+    """Clean rows up to `until`."""
+    converted: int
+    """Those of them that had converted by then."""
+    first: float
+    """The first decision,"""
+    last: float
+    """the last one, and"""
+    until: float
+    """when watching ended; all in the log's own seconds."""
+    watched: Delays
+    """How many decisions were watched to the end of no bin, of the first, of the first two, …"""
+    counts: RowCounts
+    """Rows read, and skipped by reason."""
+
+    def __repr__(self) -> str:
+        made, longest = (timedelta(seconds=round(span)) for span in (self.last - self.first, self.curve.ends[-1]))
+        return (
+            f"ConversionLog(decisions={self.decisions}, converted={self.converted}, over='{made}', "
+            f"longest='{longest}', skipped={self.counts.rows - self.counts.used})"
+        )
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Dirty rows that were left out, by reason."""
+        return self.counts.skipped
+
+    @property
+    def only_positives(self) -> bool:
+        """Whether every decision converted: such a log says nothing on how many did not."""
+        return self.converted == self.decisions
+
+    @cached_property
+    def conversion_rate(self) -> float:
+        """The share of decisions that convert within M, those that are still to come included.
+
+        Conversions over Σ F_M(R) of the decisions: each counts as far as it has matured.
+        """
+        matured = float(self.watched @ np.concatenate([[0.0], self.curve.cdf]))
+        return min(1.0, self.curve.conversions / matured)
+
+
+def grid(longest: float, marks: npt.ArrayLike = ()) -> Floats:
+    """Where bins end, up to `longest`: 32 to every doubling, and the marks that lie between."""
+    ladder = longest * 2.0 ** (-np.arange(_BINS_PER_DOUBLING * _DOUBLINGS) / _BINS_PER_DOUBLING)
+    between = np.asarray(marks, np.float64)
+    return np.unique(np.concatenate([ladder, between[(between > 0.0) & (between < longest)]]))
+
+
+def read_conversions(
+    source: LogSource,
+    *,
+    until: float | None = None,
+    longest: float | None = None,
+    marks: npt.ArrayLike = (),
+    prior: float = 1.0,
+    strict: bool = False,
+) -> ConversionLog:
+    r"""Read the delays of a log with the columns `decided_at` and `converted_at`.
+
+    Parameters
+    ----------
+    source
+        The path of a Parquet file, or of a CSV with a header; or a table of polars, pandas or pyarrow. Times are
+        seconds, or ISO 8601 (UTC where they have no zone); rows in any order. A row without `converted_at` is a
+        decision that has not converted.
+    until
+        When watching ended, in seconds; by default the last moment that the log mentions. What came later is not seen.
+    longest
+        M in seconds, at most; no longer than the longest delay, or than 30 conversions at least were watched for.
+    marks
+        Ages at which F_M will be asked for: bins end there.
+    prior
+        As in `DelayEstimate`.
+    strict
+        Refuse a log with a dirty row. By default such rows are skipped and counted, in `skipped`: no decision time, a
+        time that cannot be read or is out of range (as milliseconds are), a conversion before its decision.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from latecomer import delays
+    >>> rows = ["decided_at,converted_at", *(f"{s},{s + s % 60 if s % 3 else ''}" for s in range(1000))]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "log.csv")
+    ...     size = path.write_text("\n".join(rows))
+    ...     log = delays.read_conversions(path, marks=[30])
+    >>> log.decisions, log.converted
+    (1000, 666)
+    >>> round(float(log.curve.cdf[log.curve.ends == 30][0]), 1)
+    0.5
+    >>> log.skipped
+    {}
+    """
+    name = name_source(source)
+    with read_times(source, strict=strict) as (every, counts):
+        rows = _seen(every, until).with_columns(delay=pl.col("converted") - pl.col("decided"))
+        facts = _facts(name, rows, counts)
+        until = facts["end"] if until is None else until
+        longest = min(longest or math.inf, facts["longest"], until - facts["earliest"])
+        if not longest > 0.0:
+            dirt = describe_skipped(counts)
+            raise LogError(
+                f"{name} must hold delays above 0: every conversion came at once, and any window will do"
+                f"{'; ' if dirt else ''}{dirt}"
+            )
+        ends = grid(longest, marks)
+        cells = _cells(rows, ends, until)
+    return ConversionLog(
+        curve=_curve(cells, ends, prior=prior, longest_left_out=longest == facts["longest"]),
+        decisions=facts["decisions"],
+        converted=facts["conversions"],
+        first=facts["first"],
+        last=facts["last"],
+        until=until,
+        watched=np.bincount(cells["watched"], weights=cells["len"], minlength=len(ends) + 1).astype(np.int64),
+        counts=counts,
+    )
+
+
+def _seen(rows: pl.LazyFrame, until: float | None) -> pl.LazyFrame:
+    """The log as it was at that time."""
+    if until is None:
+        return rows
+    early = pl.when(pl.col("converted") <= until).then(pl.col("converted"))
+    return rows.filter(pl.col("decided") <= until).with_columns(early)
+
+
+def _facts(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, Any]:
+    """Find how far the log reaches, and refuse one with too few conversions."""
+    converted = pl.col("converted").is_not_null()
+    query = rows.select(
+        decisions=pl.len(),
+        conversions=converted.sum(),
+        first=pl.col("decided").min(),
+        last=pl.col("decided").max(),
+        end=pl.max_horizontal(pl.col("decided").max(), pl.col("converted").max()),
+        longest=pl.col("delay").max(),
+        earliest=pl.col("decided").filter(converted).bottom_k(WATCHED).max(),
+    )
+    facts = query.collect(engine="streaming").row(0, named=True)
+    if facts["conversions"] < WATCHED:
+        dirt = describe_skipped(counts)
+        raise LogError(
+            f"{name} must hold at least {WATCHED} conversions up to the end of watching; got {facts['conversions']} "
+            f"in {facts['decisions']:,} rows{'; ' if dirt else ''}{dirt}"
+        )
+    return facts
+
+
+def _cells(rows: pl.LazyFrame, ends: Floats, until: float) -> dict[str, Delays]:
+    """How many rows have each pair of a delay's bin (−1 for no conversion) and of bins watched."""
+
+    def place(column: pl.Expr, side: str) -> pl.Expr:
+        def search(values: pl.Series) -> pl.Series:
+            return pl.Series(np.searchsorted(ends, values.to_numpy(), side=side), dtype=pl.Int64)  # type: ignore[call-overload]
+
+        return column.map_batches(search, return_dtype=pl.Int64, is_elementwise=True)
+
+    bins = rows.select(
+        delay=pl.when(pl.col("delay").is_null()).then(-1).otherwise(place(pl.col("delay").fill_null(0.0), "left")),
+        watched=place(until - pl.col("decided"), "right"),  # bins that end by then
+    )
+    counted = bins.group_by("delay", "watched").len().collect(engine="streaming")
+    return {name: counted[name].to_numpy().astype(np.int64) for name in counted.columns}
+
+
+def _curve(cells: dict[str, Delays], ends: Floats, *, prior: float, longest_left_out: bool) -> DelayCurve:
+    """Where the longest delay sets M, it is left out: given M, all others are like any delay within M, and it is not.
+
+    Where thirty conversions were watched for as long, it would lower the whole curve by a thirtieth.
+    """
+    delay, watched, count = cells["delay"], cells["watched"], cells["len"]
+    seen = (delay >= 0) & (delay < watched)
+    events = np.bincount(delay[seen], weights=count[seen], minlength=len(ends)).astype(np.int64)
+    limits = np.bincount(watched[seen], weights=count[seen], minlength=len(ends) + 1).astype(np.int64)
+    if longest_left_out:
+        events[-1] -= 1
+        limits[-1] -= 1
+    return DelayCurve(ends, events, np.cumsum(events) - np.cumsum(limits)[:-1], prior)

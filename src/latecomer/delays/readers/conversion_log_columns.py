@@ -1,0 +1,120 @@
+"""The two columns of a log of conversions as seconds, streamed: numbers or ISO 8601, from a file or a table."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from latecomer.delays.readers.row_checks import RowCheck, RowCounts, count_rows, label_rows
+from latecomer.delays.readers.row_guesses import guess_never, guess_unit_of
+from latecomer.delays.readers.table_source import NO_TIME, LogSource, first_line, name_source, scan_source
+from latecomer.errors import LogError
+
+NEEDED = ("decided_at", "converted_at")
+
+_FORMAT = "%Y-%m-%d %H:%M:%S%.f"
+_ZONE = r"(Z|[+-]\d\d:?\d\d)$"
+_FAR = 1e11  # seconds; today is 1.8e9, and 1.8e12 in milliseconds
+
+
+def _is_unreadable(name: str) -> pl.Expr:
+    time = pl.col(name[:-3])
+    return pl.col(name).is_not_null() & (time.is_null() | time.is_infinite() | time.is_nan())
+
+
+def _is_far(name: str) -> pl.Expr:
+    return pl.col(name[:-3]).abs() > _FAR
+
+
+_READABLE = "write times as seconds or ISO 8601, such as 2026-01-05T12:00:00Z"
+_SECONDS = "write times in seconds: divide milliseconds by 1000, microseconds by a million"
+
+
+def _guess_far_conversion(rows: pl.LazyFrame) -> str:
+    return guess_never("converted_at")(rows) or guess_unit_of("converted_at")(rows)
+
+
+TIME_CHECKS = (
+    RowCheck("no decision time", pl.col("decided_at").is_null(), "give every row its decided_at"),
+    RowCheck("unreadable decision time", _is_unreadable("decided_at"), _READABLE),
+    RowCheck("unreadable conversion time", _is_unreadable("converted_at"), _READABLE),
+    RowCheck("decision time out of range", _is_far("decided_at"), _SECONDS, guess_unit_of("decided_at")),
+    RowCheck("conversion time out of range", _is_far("converted_at"), _SECONDS, _guess_far_conversion),
+    RowCheck(
+        "conversion before decision",
+        pl.col("converted") < pl.col("decided"),
+        "check that both columns have the same clock and zone",
+        guess_never("converted_at"),
+    ),
+)
+"""For a row with `decided_at` and `converted_at` as given, and `decided` and `converted` in seconds."""
+
+
+@contextmanager
+def read_times(source: LogSource, *, strict: bool) -> Iterator[tuple[pl.LazyFrame, RowCounts]]:
+    """Read `decided` and `converted` in seconds, the latter null where there was no conversion, in the log's order.
+
+    Texts are read once, streamed, into a temporary Parquet file of a few bytes a row. Dirty rows are left out and
+    counted; where strict, a log that has any is refused before anything is concluded from it.
+    """
+    name = name_source(source)
+    with TemporaryDirectory(prefix="latecomer-") as folder:
+        read = Path(folder, "times.parquet")
+        dirty = pl.col("skipped").is_not_null()
+        given = (pl.when(dirty).then(pl.col(column).cast(pl.String)).alias(column) for column in NEEDED)
+        labelled = _parse(source).with_columns(skipped=label_rows(TIME_CHECKS))
+        kept = labelled.select("decided", "converted", "skipped", pl.when(dirty).then("row").alias("row"), *given)
+        try:
+            kept.sink_parquet(read, compression="lz4")
+        except pl.exceptions.PolarsError as error:
+            raise LogError(f"{name} is damaged: {first_line(error)}") from None
+        rows = pl.scan_parquet(read)
+        counts = count_rows(rows, TIME_CHECKS, name=name, shown=NEEDED, strict=strict)
+        yield rows.filter(pl.col("skipped").is_null()).select("decided", "converted"), counts
+
+
+def _parse(source: LogSource) -> pl.LazyFrame:
+    """The two columns as they are, and in seconds, null where they cannot be read."""
+    table = scan_source(source, NEEDED)
+    types = table.collect_schema()
+    given = table.with_columns(pl.col(name).pipe(_given, types[name]).alias(name) for name in NEEDED)
+    return given.with_columns(
+        pl.col(name).pipe(_seconds, types[name], f"{name_source(source)} must have {name}").alias(name[:-3])
+        for name in NEEDED
+    )
+
+
+def _given(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Null where a cell is empty: a text of nothing, and NaN, are no times."""
+    if dtype == pl.String:
+        text = column.str.strip_chars()
+        return pl.when(text.is_in(NO_TIME)).then(None).otherwise(text)
+    return column.fill_nan(None) if dtype.is_float() else column
+
+
+def _seconds(column: pl.Expr, dtype: pl.DataType, rule: str) -> pl.Expr:
+    """Null where it cannot be read."""
+    if dtype == pl.String:
+        return pl.coalesce(column.cast(pl.Float64, strict=False), _iso(column))
+    if dtype.is_numeric():
+        return column.cast(pl.Float64)
+    if isinstance(dtype, pl.Datetime | pl.Date):
+        return column.cast(pl.Datetime("us", getattr(dtype, "time_zone", None))).dt.timestamp("us") / 1e6
+    if dtype == pl.Null:  # no row has it
+        return column.cast(pl.Float64)
+    raise LogError(f"{rule} as numbers (seconds), times, or ISO 8601 texts; got {dtype}")
+
+
+def _iso(text: pl.Expr) -> pl.Expr:
+    body = text.str.replace(_ZONE, "").str.replace("T", " ", literal=True)
+    rest = (
+        pl.when(body.str.len_bytes() == 10).then(pl.lit(" 00:00:00")).otherwise(pl.lit(":00"))
+    )  # a day, or no seconds
+    full = pl.when(body.str.len_bytes() <= 16).then(body + rest).otherwise(body)
+    time = full.str.to_datetime(_FORMAT, time_unit="us", strict=False)
+    zone = text.str.extract(_ZONE).str.replace("Z", "+0000", literal=True).str.replace(":", "", literal=True)
+    hours, minutes = zone.str.slice(1, 2).cast(pl.Float64), zone.str.slice(3, 2).cast(pl.Float64)
+    ahead = pl.when(zone.str.starts_with("-")).then(-1.0).otherwise(1.0) * (hours * 3600.0 + minutes * 60.0)
+    return time.dt.timestamp("us") / 1e6 - ahead.fill_null(0.0)

@@ -1,0 +1,1 @@
+"""The arena: every policy in every world."""

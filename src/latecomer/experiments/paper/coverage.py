@@ -1,0 +1,107 @@
+"""Theorem 1, measured: ‖θ̂_t − τ_mθ‖_{V_t} against α_t = 2f_{t,δ} + W_t, in every round of every run."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.jit import kernel
+from latecomer.core.linalg.products import multiply
+from latecomer.core.ridge import estimate
+from latecomer.core.state import Array, Ring, StateArray
+from latecomer.core.width import pending_width_at
+from latecomer.policies.base.algorithm import width
+from latecomer.policies.otf_lin_ucb import OTFLinUCB
+from latecomer.simulation.kernel import arrivals, run_block
+from latecomer.simulation.run import Episode
+from latecomer.simulation.simulate import Engine, ThreadEngine
+from latecomer.simulation.world import BLOCK, World
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """deviation/radius by run and round; above 1 the confidence set does not cover."""
+
+    ratios: Array
+    delta: float
+
+    @property
+    def floor(self) -> float:
+        """1 − 2δ, what Theorem 1 promises."""
+        return 1.0 - 2.0 * self.delta
+
+    @property
+    def by_round(self) -> Array:
+        """The share of runs in which every round up to t was covered."""
+        return np.asarray((np.maximum.accumulate(self.ratios, axis=1) <= 1.0).mean(axis=0))
+
+
+@kernel
+def _ratio(cell: StateArray, ring: Ring, target: Array, error: Array, product: Array) -> float:
+    """‖θ̂ − target‖_V / α as of the next round."""
+    state = cell[0]
+    estimate(state)
+    for i in range(target.shape[0]):
+        error[i] = state.theta_hat[i] - target[i]
+    multiply(state.V, error, product)
+    total = 0.0
+    for i in range(target.shape[0]):
+        total += error[i] * product[i]
+    return float(np.sqrt(total) / width(state, pending_width_at(state, ring, state.rounds + 1)))
+
+
+@kernel
+def _watch(
+    cell: StateArray,
+    ring: Ring,
+    sets: Array,
+    means: Array,
+    best: Array,
+    first: int,
+    uniforms: Array,
+    starts: Integers,
+    order: Integers,
+    converts: Flags,
+    regret: Array,
+    target: Array,
+    ratios: Array,
+) -> None:
+    """The simulator's loop, looked at before every round."""
+    scores = np.empty(sets.shape[1])
+    error, product = np.empty(target.shape[0]), np.empty(target.shape[0])
+    draws = np.empty((1, 0))
+    for i in range(sets.shape[0]):
+        ratios[first + i] = _ratio(cell, ring, target, error, product)
+        run_block(
+            cell, ring, sets[i : i + 1], draws, means[i : i + 1], best[i : i + 1], first + i,
+            uniforms, starts, order, converts, regret, scores,
+        )  # fmt: skip
+
+
+def _watch_run(world: World, policy: OTFLinUCB, tau: float, horizon: int, seed: int, run: int) -> dict[str, Array]:
+    episode = Episode(world, horizon, seed=seed, run=run)
+    starts, order = arrivals(episode.delays)
+    memory = policy.fresh()._memory
+    memory.fit(min(horizon, memory.span + 1 + BLOCK))
+    ratios, regret, converts = np.empty(horizon), np.empty(horizon), np.zeros(horizon, np.bool_)
+    for first in range(0, horizon, BLOCK):
+        block = episode.block(first)
+        _watch(
+            memory.state, memory.ring, block.sets, block.means, block.best, first,
+            episode.uniforms, starts, order, converts, regret, tau * world.theta, ratios,
+        )  # fmt: skip
+    return {"ratios": ratios}
+
+
+def measure_coverage(
+    world: World, policy: OTFLinUCB, *, horizon: int, runs: int, seed: int, engine: Engine | None = None
+) -> Coverage:
+    """Play OTFLinUCB, and compare its deviation with its radius before every round."""
+    tau = float(world.delays.cdf(policy.window))
+    play = partial(_watch_run, world, policy, tau, horizon, seed)
+    done = dict((engine or ThreadEngine()).map(play, runs))
+    return Coverage(np.stack([done[run]["ratios"] for run in sorted(done)]), float(policy._parameters["delta"]))

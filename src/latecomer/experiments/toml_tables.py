@@ -1,0 +1,63 @@
+"""Tables of a TOML file, read with errors that name the full key, the rule and what was meant."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from latecomer.errors import InputError
+from latecomer.validation import suggest
+
+
+def full_key(path: str, name: str) -> str:
+    """The full key, quoted where TOML would have it so."""
+    name = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+    return f"{path}.{name}" if path else name
+
+
+def table_of(value: object, path: str, *, otherwise: str = "") -> dict[str, object]:
+    """A table, or an error that says what should have been there."""
+    if not isinstance(value, dict):
+        raise InputError(f"{path} must be {otherwise or f'a table, [{path}]'}; got {value!r}")
+    return value
+
+
+def list_of(value: object, path: str, of: str) -> list[object]:
+    """A list that is not empty."""
+    if not isinstance(value, list) or not value:
+        raise InputError(f"{path} must be a list of {of}; got {value!r}")
+    return value
+
+
+def check_keys(
+    table: Mapping[str, object], path: str, *, of: str, needed: Collection[str], optional: Collection[str] = ()
+) -> None:
+    """Every key is known, and none that is needed is missing."""
+    known = dict.fromkeys((*needed, *optional))
+    for name in table:
+        if name not in known:
+            keys = ", ".join(map(repr, known))
+            raise InputError(f"{full_key(path, name)} is not a key of {of}, which has {keys}{suggest(name, known)}")
+    for name in needed:
+        if name not in table:
+            raise InputError(f"{full_key(path, name)} is missing: {of} needs it")
+
+
+def choice(table: Mapping[str, object], path: str, name: str, choices: Collection[str]) -> str:
+    """The word that says what the table is."""
+    rule, value = f"one of {', '.join(map(repr, choices))}", table.get(name)
+    if value is None:
+        raise InputError(f"{full_key(path, name)} is missing: it must be {rule}")
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{full_key(path, name)} must be {rule}; got {value!r}{suggest(value, choices)}")
+    return value
+
+
+@contextmanager
+def located(path: str, names: Collection[str]) -> Iterator[None]:
+    """A constructor names its own argument first: here that becomes the full key."""
+    try:
+        yield
+    except InputError as error:
+        first = re.match(r"\w*", str(error))
+        raise InputError(f"{path}{'.' if first and first[0] in names else ': '}{error}") from None

@@ -1,0 +1,100 @@
+"""The cost of a window: by theory, in memory, and the world to simulate it in, at the rate of the traffic."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from latecomer.core.state import ROUNDS_PER_BLOCK, block_dtype
+from latecomer.experiments.window.grid import HOUR
+from latecomer.experiments.window.source import KnownDelays
+from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.recommended import recommended
+from latecomer.simulation import actions
+from latecomer.simulation.world import World
+from latecomer.theory.bounds import upper_bound
+
+_ROUNDS_IN_ALL = 4_000_000
+_MOST = 0.25
+
+
+advised_policy: Callable[[int, int], LinearPolicy] = recommended
+"""The policy whose windows are compared."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The service that the window is for, and how long to simulate it."""
+
+    horizon: float
+    """Seconds over which regret is counted."""
+    dim: int
+    arms: int
+    rounds: int
+    """At most so many rounds a run."""
+    runs: int | None
+    """At most so many; None for as many as four million rounds hold, 20 at least and 1,000 at most."""
+    seed: int
+
+    def decisions(self, rate: float) -> int:
+        """T, at so many decisions an hour."""
+        return max(1, round(rate * self.horizon / HOUR))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the service is simulated in a bounded number of rounds.
+
+    Where there are too many decisions, a round stands for several: its one action converts as often as all of them
+    would, as long as that is no more than a quarter of the time. What a round teaches is then what they would teach.
+    """
+
+    rounds: int
+    """Of a run."""
+    most_runs: int
+    each: float
+    """How many decisions a round stands for, and"""
+    pooled: float
+    """as often as how many of them its action converts."""
+    rounds_an_hour: float
+    conversion_rate: float
+    """Of a round."""
+
+
+def scale(known: KnownDelays, setting: Setting) -> Scale:
+    """As close to the service as `setting.rounds` allow."""
+    rounds = min(setting.rounds, setting.decisions(known.rate))
+    each = setting.decisions(known.rate) / rounds
+    pooled = max(1.0, min(each, _MOST / known.conversion_rate))
+    return Scale(
+        rounds=rounds,
+        most_runs=setting.runs or max(20, min(1000, _ROUNDS_IN_ALL // rounds)),
+        each=each,
+        pooled=pooled,
+        rounds_an_hour=known.rate / each,
+        conversion_rate=pooled * known.conversion_rate,
+    )
+
+
+def bound(known: KnownDelays, setting: Setting, window: float) -> float:
+    """Theorem 2 with F_M(m) for τ_m: what is unknown, τ_M, is the same factor for every window."""
+    share = known.at(window)[0]
+    return upper_bound(
+        setting.decisions(known.rate), dim=setting.dim, window=math.floor(known.rate * window / HOUR), tau=share
+    )
+
+
+def pending_bytes(known: KnownDelays, setting: Setting, window: float) -> float:
+    """Memory for the decisions that may still convert."""
+    return known.rate * window / HOUR * block_dtype(setting.dim).itemsize / ROUNDS_PER_BLOCK
+
+
+def world_of(known: KnownDelays, setting: Setting) -> World:
+    """Contexts in [0, 1]^d, normalised; θ ∝ (1, …, d), such that an average action converts as often as it should."""
+    scaled = scale(known, setting)
+    offer = actions.Uniform(setting.arms)
+    slope = np.arange(1.0, setting.dim + 1.0)
+    average = float(offer.sample(np.random.default_rng(0), 1024, slope).mean(axis=(0, 1)) @ slope)
+    theta = slope * min(scaled.conversion_rate / average, 1.0 / float(np.linalg.norm(slope)))
+    return World(theta=theta, actions=offer, delays=known.in_rounds(scaled.rounds_an_hour))

@@ -1,0 +1,46 @@
+"""Windows that people name, each about twice the one before, and how they are said."""
+
+import numpy as np
+
+from latecomer.delays.distribution import Floats
+
+SECOND, MINUTE, HOUR, DAY = 1.0, 60.0, 3600.0, 86_400.0
+UNITS = {"d": DAY, "h": HOUR, "min": MINUTE, "s": SECOND}
+
+LADDER: Floats = np.concatenate(
+    [
+        np.array([1, 2, 4, 8, 15, 30]) * SECOND,
+        np.array([1, 2, 4, 8, 15, 30]) * MINUTE,
+        np.array([1, 2, 4, 8, 16]) * HOUR,
+        np.array([1, 2, 4, 7, 14, 30, 60, 90, 180, 365]) * DAY,
+    ]
+)
+
+_LEAST_SHARE = 0.01
+_NEARLY = 1.02
+
+
+def format_duration(seconds: float) -> str:
+    """A duration in its largest unit that it holds one of.
+
+    >>> [spoken(seconds) for seconds in (90, 3600, 86_400 * 29.97, 0.25)]
+    ['1.5 min', '1 h', '30 d', '0.25 s']
+    """
+    for name, unit in UNITS.items():
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds:.3g} s"
+
+
+def windows(ends: Floats, shares: Floats) -> Floats:
+    """The windows to compare: those of the ladder that keep anything to speak of, and the longest of all.
+
+    The longest is all that is known of; where the ladder has hardly more, it is that, and keeps all there is too.
+    """
+    longest = float(ends[-1])
+    place = int(np.searchsorted(LADDER, longest / _NEARLY))
+    between = LADDER[:place]
+    kept = shares[np.searchsorted(ends, between)] >= _LEAST_SHARE
+    next_up = float(LADDER[place]) if place < len(LADDER) else longest
+    is_near = longest <= next_up <= longest * _NEARLY
+    return np.append(between[kept], next_up if is_near else longest)

@@ -1,0 +1,71 @@
+"""The advice as a picture: the share that each window keeps, its cost in simulation, and its bound in theory."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from latecomer.experiments.plots import COLOURS, figure, style
+from latecomer.experiments.window.advice import WindowAdvice
+from latecomer.experiments.window.grid import DAY, HOUR, MINUTE, format_duration
+
+_TICKS = np.array([1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 365 * DAY])
+
+
+def window_figure(advice: WindowAdvice) -> Figure:
+    """Three panels over the same windows; the dotted line is the recommended one."""
+    made, (kept, lost, feared) = figure(3, width=4.8, height=4.0)
+    table = advice.table
+    seconds = table["seconds"].to_numpy()
+    curve = advice.curve.filter(advice.curve["seconds"] >= seconds[0] / 2)
+    ages = curve["seconds"].to_numpy()
+    if (curve["low"] < curve["high"]).any():  # a law has no band
+        kept.fill_between(
+            ages, curve["low"], curve["high"], color=COLOURS[0], alpha=0.25, linewidth=0, label="90 % band"
+        )
+    kept.plot(ages, curve["share"], label="F_M", **style(0))
+    kept.plot(seconds, table["share"], "o", color=COLOURS[0], markersize=4)
+    longest = format_duration(advice.facts["longest_seconds"])
+    kept.set(title="What a window keeps", ylabel=f"share of conversions within {longest}", ylim=(0, 1.03))
+
+    period = format_duration(advice.facts["horizon_seconds"])
+    _plot_cost(lost, advice)
+    lost.set(title="What it costs, simulated", ylabel=f"conversions lost in {period}")
+    lost.set_ylim(bottom=0)
+
+    feared.plot(seconds, table["bound"], marker="o", markersize=4, label="up to a factor 1/τ_M", **style(2))
+    feared.set(title="What theory fears (Theorem 2)", ylabel=f"bound on conversions lost in {period}", yscale="log")
+    for axes in (kept, lost, feared):
+        _over_windows(axes, advice, float(min(ages[0], seconds[0])), float(max(ages[-1], seconds[-1])))
+    return made
+
+
+def _plot_cost(axes: Axes, advice: WindowAdvice) -> None:
+    """The regret by window, each with the error of its difference from the cheapest, and where it is about the same."""
+    table, facts = advice.table, advice.facts
+    regret, error = table["regret"].to_numpy(), table["excess_error"].to_numpy()
+    axes.errorbar(
+        table["seconds"],
+        regret,
+        yerr=2 * error,
+        marker="o",
+        markersize=4,
+        capsize=2,
+        label="± 2 s.e. of excess",
+        **style(1),
+    )
+    axes.axhline(facts["regret_of_uniform_play"], color="#888888", linewidth=0.9, label="playing at random")
+    least, alike = float(regret.min()), (facts["same_from_seconds"], facts["same_to_seconds"])
+    axes.fill_between(
+        alike, least, least + facts["tolerance"], color=COLOURS[2], alpha=0.3, linewidth=0, label="about the same"
+    )
+
+
+def _over_windows(axes: Axes, advice: WindowAdvice, first: float, last: float) -> None:
+    ticks = _TICKS[(first <= _TICKS) & (last * 1.01 >= _TICKS)]
+    axes.set(xscale="log", xlabel="window", xlim=(first, last * 1.15))
+    axes.set_xticks(ticks if len(ticks) > 1 else [first, last])
+    axes.set_xticklabels([format_duration(tick) for tick in axes.get_xticks()], fontsize=8, rotation=30)
+    axes.minorticks_off()
+    chosen = advice.recommended.total_seconds()
+    axes.axvline(chosen, color="#444444", linewidth=1.1, linestyle=":", label=f"recommended, {format_duration(chosen)}")
+    axes.legend(frameon=False, fontsize=8)

@@ -1,0 +1,138 @@
+"""The delays and the traffic, as a log of conversions or a law tells them."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import numpy as np
+
+from latecomer.delays import DelayLaw, Empirical
+from latecomer.delays.distribution import NEVER, Floats
+from latecomer.delays.readers.conversion_log import ConversionLog, grid, read_conversions
+from latecomer.delays.readers.row_checks import describe_skipped
+from latecomer.delays.readers.table_source import LogSource
+from latecomer.errors import InputError
+from latecomer.experiments.window.grid import HOUR, LADDER, format_duration
+from latecomer.validation import check_positive
+
+USUAL_CONVERSION_RATE = 0.05
+_ENOUGH = 0.99
+
+
+@dataclass(frozen=True, eq=False)
+class KnownDelays:
+    """The delay curve and the traffic."""
+
+    ends: Floats
+    """Ages in seconds, the last being M."""
+    share: Floats
+    """F_M at each, and"""
+    low: Floats
+    """the lower and"""
+    high: Floats
+    """the upper end of its 90 % band."""
+    rate: float
+    """Decisions an hour."""
+    conversion_rate: float
+    """The share of decisions that convert within M."""
+    told: str
+    """Where this is from, in words."""
+    rows: int = 0
+    """Of the log, and"""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """those that were dirty, by reason;"""
+    dirt: str = ""
+    """the same in words, and"""
+    warning: str = ""
+    """a sentence where they are more than half."""
+
+    @property
+    def longest(self) -> float:
+        """M, in seconds."""
+        return float(self.ends[-1])
+
+    def at(self, window: float) -> tuple[float, float, float]:
+        """The share that a window keeps, and its band."""
+        place = min(int(np.searchsorted(self.ends, window)), len(self.ends) - 1)
+        return float(self.share[place]), float(self.low[place]), float(self.high[place])
+
+    def in_rounds(self, rounds_an_hour: float) -> Empirical:
+        """The law of the delay in rounds, each bin standing at its middle."""
+        middles = self.ends - np.diff(self.ends, prepend=0.0) / 2.0
+        rounds = np.minimum(np.floor(middles * rounds_an_hour / HOUR), NEVER).astype(np.int64)
+        return Empirical(rounds, np.diff(self.share, prepend=0.0))
+
+
+def from_log(
+    source: LogSource,
+    *,
+    until: float | None,
+    longest: timedelta | None,
+    rate: float | None,
+    conversion_rate: float | None,
+    strict: bool = False,
+) -> KnownDelays:
+    """Read a log; what it does not tell must be given."""
+    last = longest.total_seconds() if longest is not None else None
+    log = read_conversions(source, until=until, longest=last, marks=LADDER, strict=strict)
+    low, high = log.curve.band(0.9)
+    rate = _rate(log) if rate is None else rate
+    if conversion_rate is None:
+        conversion_rate = USUAL_CONVERSION_RATE if log.only_positives else log.conversion_rate
+    return KnownDelays(
+        ends=log.curve.ends,
+        share=log.curve.cdf,
+        low=low,
+        high=high,
+        rate=rate,
+        conversion_rate=conversion_rate,
+        told=_told(log),
+        rows=log.counts.rows,
+        skipped=log.skipped,
+        dirt=describe_skipped(log.counts),
+        warning=log.counts.warning,
+    )
+
+
+def _told(log: ConversionLog) -> str:
+    made, watched = format_duration(log.last - log.first), format_duration(log.until - log.first)
+    rows = (
+        f"{log.converted:,} conversions"
+        if log.only_positives
+        else (f"{log.converted:,} conversions of {log.decisions:,} decisions")
+    )
+    return f"{rows} over {made}" + (f", watched for {watched}" if watched != made else "")
+
+
+def _rate(log: ConversionLog) -> float:
+    if log.only_positives:
+        dirt = describe_skipped(log.counts)
+        every = "row that was used" if dirt else "row of the log"
+        raise InputError(
+            f"rate must be given, in decisions an hour, where every {every} has "
+            f"converted: conversions do not tell how many decisions had none{'; but ' if dirt else ''}{dirt}"
+        )
+    made = log.last - log.first  # watching may go on for months after the last decision
+    return log.decisions / (made if made > 0.0 else log.until - log.first) * HOUR
+
+
+def from_law(
+    law: DelayLaw, *, unit: timedelta, longest: timedelta | None, rate: float | None, conversion_rate: float | None
+) -> KnownDelays:
+    """A law is certain: its band has no width."""
+    if rate is None:
+        raise InputError("rate must be given with a law, in decisions an hour")
+    second = check_positive("unit, in seconds,", unit.total_seconds())
+    ladder = np.asarray(law.cdf(np.floor(LADDER / second)))
+    if not ladder[-1] > 0.0:
+        raise InputError(
+            f"{law!r} must let some conversions come within {format_duration(LADDER[-1])}; check its unit, {unit}"
+        )
+    enough = LADDER[np.argmax(ladder >= _ENOUGH * ladder[-1])]
+    last = check_positive("longest, in seconds,", longest.total_seconds()) if longest is not None else float(enough)
+    ends = grid(last, LADDER)
+    known = np.asarray(law.cdf(np.floor(ends / second)))
+    if not known[-1] > 0.0:
+        raise InputError(f"longest must let some conversions come; within {format_duration(last)}, {law!r} has none")
+    share = known / known[-1]
+    given = USUAL_CONVERSION_RATE if conversion_rate is None else conversion_rate
+    return KnownDelays(ends, share, share, share, rate, given, repr(law))

@@ -1,0 +1,1 @@
+"""The machinery that every policy shares."""

@@ -1,0 +1,43 @@
+"""Constructors that several policies share: a family's parameters, checked in one place."""
+
+from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.rng import Seed
+from latecomer.validation import check_nonnegative, check_probability
+
+
+class UCBPolicy(LinearPolicy):
+    """A policy that adds a bonus; parameters as in `OTFLinUCB`."""
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        delta: float = 0.1,
+        exploration: float = 1.0,
+        clock: Clock | None = None,
+    ) -> None:
+        numbers = {
+            "delta": check_probability("delta", delta),
+            "exploration": check_nonnegative("exploration", exploration),
+        }
+        super().__init__(dim, window, ridge=ridge, numbers=numbers, clock=clock)
+
+
+class ThompsonPolicy(LinearPolicy):
+    """A policy that samples; parameters as in `OTFLinTS`."""
+
+    def __init__(
+        self,
+        dim: int,
+        window: Span,
+        *,
+        ridge: float = 1.0,
+        exploration: float = 1.0,
+        seed: Seed = None,
+        clock: Clock | None = None,
+    ) -> None:
+        numbers = {"exploration": check_nonnegative("exploration", exploration)}
+        super().__init__(dim, window, ridge=ridge, numbers=numbers, seed=seed, clock=clock)

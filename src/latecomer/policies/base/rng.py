@@ -1,0 +1,78 @@
+"""Where a policy's draws come from: a generator of its own, in the order in which decisions are made."""
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from latecomer.core.state import Array
+from latecomer.errors import InputError
+from latecomer.validation import check_integer
+
+Seed = int | np.random.Generator | None
+
+
+class Draw(Enum):
+    """What one decision consumes."""
+
+    NOTHING = "nothing"
+    NORMAL = "one standard normal per dimension"
+    NORMAL_AND_ONE = "one standard normal per dimension, and one more"
+    UNIFORM = "one uniform number in [0, 1)"
+
+
+class PolicyRng:
+    """A seeded generator, asked for one decision's draws or for many decisions' at once: the numbers are the same."""
+
+    def __init__(self, draw: Draw, seed: Seed) -> None:
+        self.draw = draw
+        if isinstance(seed, np.random.Generator):
+            self.generator = seed
+        elif seed is None:
+            self.generator = np.random.default_rng()
+        else:
+            try:
+                self.generator = np.random.default_rng(check_integer("seed", seed, least=0))
+            except InputError as error:
+                raise InputError(f"{error}; an int, a numpy.random.Generator or None will do") from None
+
+    def draws_of_one(self, dim: int) -> Array:
+        """One decision's draws, where it draws anything."""
+        drawn: Array = self.draws(1, dim)[0]
+        return drawn
+
+    def draws(self, decisions: int, dim: int) -> Array:
+        """An array with one row per decision."""
+        if self.draw is Draw.NORMAL:
+            return self.generator.standard_normal((decisions, dim))
+        if self.draw is Draw.NORMAL_AND_ONE:
+            return self.generator.standard_normal((decisions, dim + 1))
+        if self.draw is Draw.UNIFORM:
+            return self.generator.random((decisions, 1))
+        return np.empty((decisions, 0))
+
+    def state(self) -> dict[str, Any]:
+        """The generator's state as plain data."""
+        return _plain(self.generator.bit_generator.state)  # type: ignore[no-any-return]
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue where a saved generator stopped."""
+        bit_generator = getattr(np.random, state["bit_generator"])()
+        bit_generator.state = _arrays(state)
+        self.generator = np.random.Generator(bit_generator)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": value.dtype.name}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _arrays(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "array" in value:
+            return np.array(value["array"], value["dtype"])
+        return {key: _arrays(entry) for key, entry in value.items()}
+    return value

@@ -1,0 +1,123 @@
+"""One portable file for a policy: a zip of `.npy` arrays and one `header.json`, with a checksum for each array.
+
+NumPy alone can read it (`numpy.load`). No pickle: a file from a stranger can be wrong, but not run code.
+"""
+
+import hashlib
+import io
+import json
+import os
+import secrets
+import zipfile
+import zlib
+from datetime import timedelta
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.errors import DamagedFileError, InputError, NewerFileError
+
+FORMAT = "latecomer policy"
+VERSION = 1
+_HEADER = "header.json"
+
+
+def pack(
+    *, policy: str, parameters: dict[str, Any], generator: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
+) -> bytes:
+    """The file's contents."""
+    members = {name: _npy(array) for name, array in arrays.items()}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "policy": policy,
+        "parameters": {name: _plain(value) for name, value in parameters.items()},
+        "generator": generator,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+    }
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(_HEADER, json.dumps(header, indent=1))
+        for name, data in members.items():
+            archive.writestr(f"{name}.npy", data)
+    return file.getvalue()
+
+
+def write(path: str | PathLike[str], data: bytes) -> None:
+    """All or nothing: the file is complete and on disk before it takes the place of an older one."""
+    target = Path(os.path.realpath(path))  # a link goes on pointing to the new file
+    if not target.parent.is_dir():
+        raise InputError(f"path must be in a folder that exists; there is no folder {target.parent}: make it first")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync(target.parent)
+
+
+def unpack(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """The header and the arrays of a saved policy, each array checked against its checksum; `name` is for errors."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            header = json.loads(archive.read(_HEADER))
+            _check_format(name, header)
+            arrays = {entry: _array(archive, entry, checksum) for entry, checksum in header["sha256"].items()}
+        parameters = {entry: _rich(value) for entry, value in header["parameters"].items()}
+        return {**header, "parameters": parameters}, arrays
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise _damaged(name, error) from error
+    except (EOFError, NotImplementedError, RuntimeError, OverflowError, MemoryError) as error:
+        raise _damaged(name, error) from error  # what zipfile makes of a damaged directory
+
+
+def _check_format(name: str, header: dict[str, Any]) -> None:
+    if header["format"] != FORMAT:
+        raise ValueError(f"its format is {header['format']!r}, not {FORMAT!r}")
+    if type(header["version"]) is not int or header["version"] < 1:
+        raise ValueError(f"its version is {header['version']!r}")
+    if header["version"] > VERSION:
+        raise NewerFileError(f"{name} has format {header['version']}, and this Latecomer reads up to {VERSION}: update")
+
+
+def _array(archive: zipfile.ZipFile, name: str, checksum: str) -> npt.NDArray[Any]:
+    data = archive.read(f"{name}.npy")
+    if hashlib.sha256(data).hexdigest() != checksum:
+        raise ValueError(f"the checksum of {name} does not match")
+    array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    return array
+
+
+def _npy(array: npt.NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    return {"microseconds": value // timedelta(microseconds=1)} if isinstance(value, timedelta) else value
+
+
+def _rich(value: Any) -> Any:
+    return timedelta(microseconds=value["microseconds"]) if isinstance(value, dict) else value
+
+
+def _damaged(name: str, error: Exception) -> DamagedFileError:
+    return DamagedFileError(f"{name} is not a whole saved policy: {error}; restore it from a copy")
+
+
+def sync(path: Path) -> None:
+    """Make a file's contents durable, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

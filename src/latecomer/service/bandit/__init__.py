@@ -1,0 +1,1 @@
+"""A bandit as a fold over its events; no files, no threads."""

@@ -1,0 +1,36 @@
+"""Work that takes long, beside the loop."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def run_in_daemon_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call it in a thread that nobody waits for when the process ends: a compiler can take half a minute."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[R] = loop.create_future()
+
+    def settle(result: R | None, error: BaseException | None) -> None:
+        if future.done():  # whoever asked has gone
+            return
+        if error is None:
+            future.set_result(result)  # type: ignore[arg-type]
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        result, error = None, None
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as caught:  # noqa: BLE001 - it is raised where it was asked for
+            error = caught
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, result, error)
+
+    Thread(target=work, name="latecomer-aside", daemon=True).start()
+    return await future

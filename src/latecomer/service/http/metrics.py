@@ -1,0 +1,151 @@
+"""What Prometheus reads: latencies as they happen, and everything else from the store at the moment it asks."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from latecomer.service.http.logging_setup import count_lost_lines
+
+if TYPE_CHECKING:
+    from latecomer.service.messages import BanditCounts
+    from latecomer.service.store import Store
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS"})
+_EVENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
+
+
+class Metrics:
+    """The numbers of one server."""
+
+    def __init__(self, store: "Store") -> None:
+        self._registry = CollectorRegistry()
+        self.in_flight = 0
+        """Requests that are being answered."""
+        self.waiting = 0
+        """Those of them that wait for a commit."""
+        self._seconds = Histogram(
+            "latecomer_request_seconds",
+            "Time from a request's headers to its answer.",
+            ["method", "route", "status"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._refused = Counter(
+            "latecomer_refused_requests", "Answers that were errors.", ["code"], registry=self._registry
+        )
+        Gauge("latecomer_requests_in_flight", "Requests being answered.", registry=self._registry).set_function(
+            lambda: self.in_flight
+        )
+        self._commit_seconds = Histogram(
+            "latecomer_commit_seconds",
+            "Time to make a group of events durable.",
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._commit_events = Histogram(
+            "latecomer_commit_events", "Events in a commit.", buckets=_EVENTS, registry=self._registry
+        )
+        self._commit_bytes = Counter("latecomer_commit_bytes", "Bytes committed.", registry=self._registry)
+        self._routes: dict[tuple[str, str, int], Histogram] = {}
+        self._registry.register(_StoreNumbers(store))
+
+    def committed(self, events: int, size: int, seconds: float) -> None:
+        """The writer's thread has made a group of events durable."""
+        self._commit_seconds.observe(seconds)
+        self._commit_events.observe(events)
+        self._commit_bytes.inc(size)
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """A request has been answered. Methods and routes that are made up share one name: they may be endless."""
+        found = self._routes.get((method, route, status))
+        if found is None:
+            if route and method in _METHODS:
+                found = self._routes[method, route, status] = self._seconds.labels(method, route, status)
+            else:
+                found = self._seconds.labels("other", "other", status)
+        found.observe(seconds)
+
+    def refused(self, code: str) -> None:
+        """An answer was an error."""
+        self._refused.labels(code).inc()
+
+    def page(self) -> bytes:
+        """What /metrics answers."""
+        return generate_latest(self._registry)
+
+
+class _StoreNumbers(Collector):
+    """The store's own counts, read when they are asked for."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: names are known once there are bandits."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """Every number, now."""
+        health = self._store.health
+        yield GaugeMetricFamily("latecomer_store_failing", "1 while commits fail.", float(health.failure is not None))
+        yield GaugeMetricFamily(
+            "latecomer_snapshots_failing",
+            "1 where the latest snapshot, binding or pruning failed.",
+            float(health.snapshot_failure is not None),
+        )
+        yield GaugeMetricFamily(
+            "latecomer_clock_ahead_seconds", "The store's time minus the wall's.", health.clock_offset
+        )
+        quarantined = GaugeMetricFamily(
+            "latecomer_bandit_quarantined", "1 where rows of a bandit are damaged: it is not served.", labels=["bandit"]
+        )
+        for info in self._store.bandits():
+            quarantined.add_metric([info.name], float(info.quarantined))
+        yield quarantined
+        yield CounterMetricFamily(
+            "latecomer_log_lines_lost", "Log lines that could not be written.", count_lost_lines()
+        )
+        yield from _per_bandit(self._store.counts())
+
+
+def _per_bandit(every: "list[BanditCounts]") -> Iterable[Metric]:
+    decisions = CounterMetricFamily("latecomer_decisions", "Decisions made.", labels=["bandit"])
+    verdicts = CounterMetricFamily("latecomer_verdicts", "Verdicts given.", labels=["bandit", "of", "verdict"])
+    early = CounterMetricFamily(
+        "latecomer_conversions_before_decision",
+        "Accepted conversions that occurred before their decisions, as they say.",
+        labels=["bandit"],
+    )
+    pending = GaugeMetricFamily("latecomer_pending", "Decisions that may still convert.", labels=["bandit"])
+    drift = GaugeMetricFamily("latecomer_inverse_drift", "max |V V⁻¹ - I| at its last check.", labels=["bandit"])
+    refactored = CounterMetricFamily("latecomer_refactorisations", "Fresh factorisations of V.", labels=["bandit"])
+    delays = HistogramMetricFamily(
+        "latecomer_delay", "Delays of accepted conversions, in seconds or rounds as the window is.", labels=["bandit"]
+    )
+    for stats in every:
+        name = [stats.name]
+        decisions.add_metric(name, stats.rounds)
+        early.add_metric(name, stats.before_decision)
+        pending.add_metric(name, stats.pending)
+        drift.add_metric(name, stats.drift)
+        refactored.add_metric(name, stats.refactorisations)
+        for of, counts in (("conversion", stats.conversions), ("revocation", stats.revocations)):
+            for verdict, count in counts.items():
+                verdicts.add_metric([stats.name, of, verdict], count)
+        delays.add_metric(name, _cumulative(stats), sum_value=stats.delay_sum)
+    return decisions, verdicts, early, pending, drift, refactored, delays
+
+
+def _cumulative(stats: "BanditCounts") -> list[tuple[str, float]]:
+    """Prometheus wants the count of all delays up to each edge."""
+    edges = [*(f"{edge:g}" for edge in stats.delay_edges), "+Inf"]
+    total, buckets = 0, []
+    for edge, count in zip(edges, stats.delay_counts, strict=True):
+        total += count
+        buckets.append((edge, float(total)))
+    return buckets

@@ -1,0 +1,130 @@
+"""Rules that types alone do not say, added to the schemas that msgspec writes; a test walks them both ways."""
+
+import inspect
+from typing import Any
+
+from latecomer.policies.base.kernels import NORM_LIMIT
+from latecomer.policies.recommended import POLICY
+from latecomer.policies.registry import POLICIES, policy_class
+from latecomer.service.bandit.descriptor import NOT_PARAMETERS
+from latecomer.service.http.settings import Settings
+from latecomer.service.messages import DEFAULT_POLICY
+from latecomer.service.scales import LEAST_DIM
+
+Schema = dict[str, Any]
+
+_LARGEST_DIM = 8192
+_NULL = {"type": "null"}
+_FACTOR = {"type": "number", "minimum": 0, "maximum": 1e9}
+PARAMETERS: dict[str, Schema] = {
+    "ridge": {"type": "number", "minimum": 1e-12, "maximum": 1e12},
+    "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    "exploration": _FACTOR,
+    "optimism": _FACTOR,
+    "prior": _FACTOR,
+    "shrinkage": {"type": "number", "minimum": 1, "maximum": 1e9},
+    "thrift": {"type": "number", "minimum": 0, "maximum": 1},
+    "seed": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62},
+    "width": {"type": "string", "enum": ["exact", "buffered", "tight"]},
+    "beta": {"type": "string", "enum": ["heuristic", "conservative", "confidence"]},
+}
+"""Every parameter of every policy."""
+_LONGEST_WINDOW = {"s": 3_153_600_000, "m": 52_560_000, "h": 876_000, "d": 36_500, "w": 5_214}
+DECISION_ID = "^[0-9a-f]+-[0-9a-f]+$"
+
+
+def constrain(components: dict[str, Schema], settings: Settings) -> None:
+    """Add the rules to the components of a document, with the limits of this server."""
+    _constrain_spec(components["BanditSpec"], min(settings.max_dim, _LARGEST_DIM))
+    _constrain_decision(components, settings)
+    times = {"type": "string", "format": "date-time", "pattern": "^(?!0000)"}
+    for name in ("Conversion", "Revocation"):
+        components[name]["properties"]["occurred_at"]["anyOf"] = [times, _NULL]
+    components["Conversion"]["properties"]["value"] |= {"minimum": 0, "maximum": 1}
+    components["DecisionAnswer"]["properties"]["decision_id"]["pattern"] = DECISION_ID
+
+
+def _constrain_spec(spec: Schema, largest: int) -> None:
+    fields = spec["properties"]
+    fields["dim"] |= {"minimum": 1, "maximum": largest}
+    rounds = {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62}
+    fields["window"] = {"anyOf": [rounds, {"type": "string", "pattern": window_pattern(), "maxLength": 13}]}
+    fields["policy"]["enum"] = [DEFAULT_POLICY, *POLICIES]
+    fields["parameters"] |= {"properties": PARAMETERS, "additionalProperties": False}
+    takers: dict[str, list[str]] = {}
+    for policy in (DEFAULT_POLICY, *POLICIES):
+        for absent in sorted(PARAMETERS.keys() - _parameters_of(policy)):
+            takers.setdefault(absent, []).append(policy)
+    spec["allOf"] = [
+        {
+            "if": {"properties": {"features": {"minProperties": 1}}, "required": ["features"]},
+            "then": {"properties": {"dim": {"minimum": LEAST_DIM}}},
+        },
+        *(_without(parameter, policies) for parameter, policies in takers.items()),
+    ]
+
+
+def _parameters_of(policy: str) -> set[str]:
+    signature = inspect.signature(policy_class(POLICY if policy == DEFAULT_POLICY else policy))
+    return set(signature.parameters) - set(NOT_PARAMETERS)
+
+
+def _without(parameter: str, policies: list[str]) -> Schema:
+    """Say that these policies do not take the parameter; a specification without a policy is of the default one."""
+    given: Schema = {"properties": {"policy": {"enum": policies}}}
+    if DEFAULT_POLICY not in policies:
+        given["required"] = ["policy"]
+    return {"if": given, "then": {"properties": {"parameters": {"properties": {parameter: False}}}}}
+
+
+def _constrain_decision(components: dict[str, Schema], settings: Settings) -> None:
+    """A decision has rows of numbers, or actions by their features, and never both."""
+    request = components["DecisionRequest"]
+    fields = request.pop("properties")
+    required, closed = request.pop("required"), request.pop("additionalProperties")
+    row = {
+        "type": "array",
+        "items": {"type": "number", "minimum": -NORM_LIMIT, "maximum": NORM_LIMIT},
+        "minItems": 1,
+        "maxItems": min(settings.max_dim, _LARGEST_DIM),
+    }
+    described = {"$ref": "#/components/schemas/DescribedAction"}
+    some = {"minItems": 1, "maxItems": settings.max_actions}
+    ids = {"anyOf": [fields["ids"]["anyOf"][0] | some, _NULL], "default": None}
+    forms = (
+        ("Vectors", fields | {"actions": {"type": "array", "items": row, **some}, "ids": ids, "context": _NULL}),
+        ("Features", fields | {"actions": {"type": "array", "items": described, **some}, "ids": _NULL}),
+    )
+    del request["type"]
+    request["anyOf"] = [
+        {
+            "title": title,
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": closed,
+        }
+        for title, properties in forms
+    ]
+
+
+def window_pattern() -> str:
+    """Return the pattern of a window in time: at most 36500d in its unit, zeros before it allowed.
+
+    >>> import re
+    >>> [bool(re.search(window_pattern(), text)) for text in ("7d", "0036500d", "36501d", "5214w", "d", "7 d", "-1s")]
+    [True, True, False, True, False, False, False]
+    """
+    units = (f"{_up_to(str(largest))}{unit}" for unit, largest in _LONGEST_WINDOW.items())
+    return f"^0*(?:{'|'.join(units)})$"
+
+
+def _up_to(largest: str) -> str:
+    """Return a pattern of the whole numbers from 0 to `largest`, without zeros before them (0 itself as well)."""
+    smaller = [f"[0-9]{{1,{len(largest) - 1}}}"] if len(largest) > 1 else []
+    for place, digit in enumerate(largest):
+        below = int(digit) - 1
+        if below >= (place == 0):
+            after = len(largest) - place - 1
+            smaller.append(f"{largest[:place]}[{int(place == 0)}-{below}][0-9]{{{after}}}")
+    return f"(?:{'|'.join([*smaller, largest])})"

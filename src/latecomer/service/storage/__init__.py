@@ -1,0 +1,1 @@
+"""The log in one SQLite file: rows, snapshots, compaction, retention, recovery."""

@@ -1,0 +1,1 @@
+"""Verify, export, replay and back up a store."""

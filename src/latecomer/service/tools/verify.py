@@ -1,0 +1,86 @@
+"""Is a log whole? Every page, every row of every chain, and the state that follows from them."""
+
+from collections.abc import Iterator
+from os import PathLike, fspath
+
+import apsw
+
+from latecomer.errors import DamagedFileError
+from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.descriptor import BanditDescriptor
+from latecomer.service.storage.recovery import bandit_of, read_descriptors
+from latecomer.service.storage.request_segments import check as check_requests
+from latecomer.service.storage.rows import STORE, connect, damaged, first_row, rows, unreadable
+from latecomer.service.storage.settings_table import check_seals
+from latecomer.service.storage.writer import Heads
+
+
+def verify(path: str | PathLike[str], *, name: str | PathLike[str] | None = None) -> Iterator[str]:
+    """A line for each bandit; then `DamagedFileError`, which names what is not whole and says how to go on.
+
+    A running owner may go on meanwhile. `name` is what to call the file, where it is a copy that has none yet.
+    """
+    connection = connect(path, write=False)
+    try:
+        connection.execute("BEGIN")  # one view of the file, whatever is written meanwhile
+        (answer,) = next(iter(connection.execute("PRAGMA integrity_check(1)")))
+        if answer != "ok":
+            raise DamagedFileError(f"{path} is damaged: {answer}; restore it from a copy")
+        check_seals(connection)
+        heads: Heads = {}
+        alive, _ = read_descriptors(connection, heads)
+        yield f"{len(alive)} bandits in {heads.get(STORE, (0, b''))[0]} rows of the store's own chain"
+        damages: dict[str, str] = {}
+        for descriptor in alive.values():
+            try:
+                yield _verified(connection, descriptor)
+            except (DamagedFileError, UnicodeDecodeError, TypeError) as error:
+                damages[descriptor.name] = str(error)
+                yield f"{descriptor.name}: damaged: {error}"
+        if damages:
+            raise DamagedFileError(_advice(fspath(name or path), damages, len(alive)))
+    except apsw.Error as error:
+        raise unreadable(path, error) from error
+    finally:
+        connection.close()
+
+
+def _advice(store_path: str, damages: dict[str, str], bandits: int) -> str:
+    """Which bandits are damaged, and the commands with which to go on."""
+    lines = [f"{len(damages)} of the {bandits} bandits of {store_path} are damaged; a server serves the others"]
+    for name, damage in damages.items():
+        lines += [
+            f"{name}: {damage}",
+            f"  to have it whole, stop the server, put a copy in the place of {store_path}, without -wal and -shm "
+            "files;",
+            "  or, with the server stopped, go on with what comes before the damage, and give the rest up:",
+            f"    latecomer log export {store_path} --bandit {name} --out {name}-tables",
+            f"    latecomer log replay {store_path} --bandit {name} --into {name}-rest --partial",
+            f"    latecomer log delete {store_path} --bandit {name} --confirm {name}",
+            f"  or give it up while the server runs: DELETE /v1/bandits/{name}?confirm={name}",
+        ]
+    return "\n".join(lines)
+
+
+def _verified(connection: apsw.Connection, descriptor: BanditDescriptor) -> str:
+    heads: Heads = {}
+    recovered = bandit_of(connection, descriptor, heads)
+    check_requests(connection, descriptor.number)
+    oldest, last = first_row(connection, descriptor.number), heads[descriptor.number][0]
+    first = oldest.first if oldest else 1
+    if first == 1 and not _is_same(bandit_of(connection, descriptor, {}, from_snapshot=False), recovered):
+        raise damaged(descriptor.number, last, "a snapshot leads to another state than the log")
+    count = sum(row.count for row in rows(connection, descriptor.number, after=first - 1, before=None))
+    since = "" if first == 1 else f", pruned up to row {first - 1}"
+    return f"{descriptor.name}: rows {first} to {last}, {count} events, {recovered.rounds} rounds{since}"
+
+
+def _is_same(one: Bandit, other: Bandit) -> bool:
+    mine, theirs = one.policy, other.policy
+    return (
+        mine.V.tobytes() == theirs.V.tobytes()
+        and mine.B.tobytes() == theirs.B.tobytes()
+        and mine._randomness.state() == theirs._randomness.state()
+        and one.ids.known == other.ids.known
+        and one.stats() == other.stats()
+    )

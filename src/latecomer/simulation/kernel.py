@@ -1,0 +1,60 @@
+"""The compiled loop: a world's rounds through a policy's own kernels, `decide_and_record` and `apply_conversion`."""
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.jit import kernel
+from latecomer.core.ring import apply_conversion
+from latecomer.core.state import UNSTAMPED, Array, Ring, StateArray
+from latecomer.policies.base.kernels import decide_and_record
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@kernel
+def arrivals(delays: Integers) -> tuple[Integers, Integers]:
+    """Rounds by the round in which their conversion would arrive: those of round t are order[starts[t]:starts[t+1]]."""
+    horizon = delays.shape[0]
+    starts = np.zeros(horizon + 2, np.int64)
+    for s in range(horizon):
+        if delays[s] < horizon - s:
+            starts[s + delays[s] + 2] += 1
+    for t in range(horizon + 1):
+        starts[t + 1] += starts[t]
+    order = np.empty(starts[horizon + 1], np.int64)
+    for s in range(horizon):
+        if delays[s] < horizon - s:
+            slot = starts[s + delays[s] + 1]
+            order[slot] = s
+            starts[s + delays[s] + 1] += 1
+    return starts, order
+
+
+@kernel
+def run_block(
+    cell: StateArray,
+    ring: Ring,
+    sets: Array,
+    draws: Array,
+    means: Array,
+    best: Array,
+    first: int,
+    uniforms: Array,
+    starts: Integers,
+    order: Integers,
+    converts: Flags,
+    regret: Array,
+    scores: Array,
+) -> None:
+    """Rounds first, first + 1, … of a run: decide, then credit what arrives; `regret` is cumulative."""
+    total = regret[first - 1] if first > 0 else 0.0
+    for i in range(sets.shape[0]):
+        t = first + i
+        index = decide_and_record(cell[0], ring, sets[i], UNSTAMPED, draws[i], scores)
+        total += best[i] - means[i, index]
+        regret[t] = total
+        converts[t] = uniforms[t] < means[i, index]
+        for j in range(starts[t], starts[t + 1]):
+            if converts[order[j]]:
+                apply_conversion(cell, ring, order[j] + 1, 1.0, UNSTAMPED)

@@ -1,0 +1,130 @@
+"""Arguments made certain: every check says the name, the rule, the value, and what to do."""
+
+import inspect
+import math
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+
+import numpy as np
+
+from latecomer.errors import InputError
+
+_LONGEST = 100
+_REAL = (bool, int, float, np.integer, np.floating, np.bool)
+_WHOLE = (int, np.integer)
+
+
+def short_repr(text: object) -> str:
+    """What was given, for a message that others may have to read: not more of it than they want.
+
+    >>> shown("a" * 1000)[-10:]
+    "aaaaaa'..."
+    """
+    written = repr(text)
+    return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}{written[0]}..."
+
+
+def check_number(name: str, value: object, rule: str) -> float:
+    """A real number that is not NaN; a string is not a number."""
+    if isinstance(value, _REAL):
+        with suppress(OverflowError):  # an int beyond all doubles
+            result = float(value)
+            if not math.isnan(result):
+                return result
+    raise InputError(f"{name} must be {rule}; got {value!r}")
+
+
+def check_positive(name: str, value: object) -> float:
+    """Above zero, finite, and with an inverse."""
+    result = check_number(name, value, "a number above 0")
+    if not (0.0 < result < math.inf and math.isfinite(1.0 / result)):
+        raise InputError(f"{name} must be above 0 and finite; got {value!r}")
+    return result
+
+
+def check_nonnegative(name: str, value: object) -> float:
+    """Zero or above, and nothing that overflows when squared."""
+    result = check_number(name, value, "a number of at least 0")
+    if not 0.0 <= result <= 1e9:
+        raise InputError(f"{name} must be at least 0 and at most 1e9; got {value!r}")
+    return result
+
+
+def check_at_least_one(name: str, value: object) -> float:
+    """One or above, and nothing that overflows when squared."""
+    result = check_number(name, value, "a number of at least 1")
+    if not 1.0 <= result <= 1e9:
+        raise InputError(f"{name} must be at least 1 and at most 1e9; got {value!r}")
+    return result
+
+
+def check_probability(name: str, value: object) -> float:
+    """Strictly between 0 and 1."""
+    result = check_number(name, value, "a probability strictly between 0 and 1")
+    if not 0.0 < result < 1.0:
+        raise InputError(f"{name} must be a probability strictly between 0 and 1; got {value!r}, 0.1 is usual")
+    return result
+
+
+def check_share(name: str, value: object) -> float:
+    """In [0, 1], ends included."""
+    result = check_number(name, value, "a number in [0, 1]")
+    if not 0.0 <= result <= 1.0:
+        raise InputError(f"{name} must be in [0, 1]; got {value!r}: it is a share, and 5 % is 0.05")
+    return result
+
+
+def check_conversion_value(name: str, value: object) -> float:
+    """Check the worth of a conversion, a number in [0, 1]."""
+    result = check_number(name, value, "a number in [0, 1]")
+    if result > 1.0:
+        raise InputError(f"{name} must be in [0, 1]; got {value!r}, divide it by its largest possible value first")
+    if result < 0.0:
+        raise InputError(
+            f"{name} must be in [0, 1]; got {value!r}: revoke takes a conversion back, and where an outcome can be a "
+            "loss, put every value on a scale on which the worst is 0 and the best is 1"
+        )
+    return result
+
+
+def check_call(owner: object, method: str, *arguments: str) -> None:
+    """Raise `InputError` where a method of a user's own cannot be called with these arguments, given by position."""
+    try:
+        signature = inspect.signature(getattr(owner, method))
+    except (TypeError, ValueError):  # it does not tell
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise InputError(
+            f"{method} of {short_repr(owner)} must take ({', '.join(arguments)}), by position; "
+            f"it has {signature}: {error}"
+        ) from None
+
+
+def check_integer(name: str, value: object, *, least: int) -> int:
+    """An integer of at least `least` that fits in 62 bits."""
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, _WHOLE):
+        raise InputError(f"{name} must be a whole number; got {value!r}")
+    if not least <= value < 2**62:
+        raise InputError(f"{name} must be at least {least} and below 2^62; got {value!r}")
+    return int(value)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+    return value
+
+
+def suggest(word: object, choices: Collection[str]) -> str:
+    """A question to end an error with, where one of the choices is near.
+
+    >>> nearest("linucb", ["Greedy", "LinUCB"])
+    "; did you mean 'LinUCB'?"
+    """
+    folded = {choice.casefold(): choice for choice in choices}
+    close = get_close_matches(str(word).casefold(), folded, n=1)
+    return f"; did you mean {folded[close[0]]!r}?" if close else ""

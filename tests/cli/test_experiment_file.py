@@ -1,0 +1,304 @@
+"""A description: what it makes, and what it refuses, by the full key."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import latecomer as lc
+from latecomer.errors import InputError
+from latecomer.experiments import experiment_file as description
+from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "simulate.toml"
+
+THETA = 'theta = { dim = 5, value = "uniform" }'
+ACTIONS = 'actions = { law = "binary", count = 3 }'
+DELAYS = 'delays = { law = "geometric", mean = 5 }'
+POLICY = '[policies.ucb]\npolicy = "OTFLinUCB"\nwindow = 10'
+OURS = "[policies.ours]\npolicy = 'recommended'\nwindow = 10"
+
+
+def text(*, top: str = "horizon = 50", world: str = f"{THETA}\n{ACTIONS}\n{DELAYS}", policies: str = POLICY) -> str:
+    return f"{top}\n[world]\n{world}\n{policies}\n"
+
+
+def described(source: str) -> description.ExperimentFile:
+    return description.described(tomllib.loads(source))
+
+
+# ---- what it makes ----
+
+
+def test_the_least_description() -> None:
+    made = described(text())
+    assert (made.horizon, made.runs, made.seed) == (50, 100, 0)
+    np.testing.assert_allclose(made.world.theta, np.full(5, 5**-0.5))
+    assert repr(made.world.actions) == repr(lc.actions.Binary(3))
+    assert made.world.delays == lc.delays.Geometric(mean=5)
+    assert repr(made.policies["ucb"]) == repr(lc.OTFLinUCB(5, 10))
+
+
+def test_theta_as_a_list_sets_the_dimension() -> None:
+    made = described(text(world=f"theta = [0.5, 0]\n{ACTIONS}\n{DELAYS}"))
+    assert made.world.theta.tolist() == [0.5, 0.0]
+    assert made.policies["ucb"].dim == 2
+
+
+@pytest.mark.parametrize("arms", ["[[1, 0], [0, 0.5]]", '{ law = "fixed", arms = [[1, 0], [0, 0.5]] }'])
+def test_arms_as_rows(arms: str) -> None:
+    made = described(text(world=f"theta = [0.5, 0]\nactions = {arms}\n{DELAYS}"))
+    drawn = made.world.actions.sample(np.random.default_rng(0), 1, made.world.theta)
+    assert drawn.tolist() == [[[1.0, 0.0], [0.0, 0.5]]]
+
+
+@pytest.mark.parametrize("law", ["binary", "uniform", "sphere"])
+def test_action_laws(law: str) -> None:
+    made = described(text(world=f'{THETA}\nactions = {{ law = "{law}", count = 4 }}\n{DELAYS}'))
+    assert type(made.world.actions).__name__.lower() == law
+
+
+@pytest.mark.parametrize(
+    ("source", "law"),
+    [
+        ('{ law = "unit vectors" }', lc.actions.UnitVectors()),
+        ('{ law = "random fixed", count = 4 }', lc.actions.RandomFixed(4)),
+        ('{ law = "random fixed", count = 4, seed = 9 }', lc.actions.RandomFixed(4, seed=9)),
+        ('{ law = "rotating", count = 9, visible = 4, period = 50, seed = 1 }', lc.actions.Rotating(9, 4, 50, seed=1)),
+    ],
+)
+def test_laws_of_fixed_and_passing_arms(source: str, law: lc.actions.ActionLaw) -> None:
+    assert described(text(world=f"{THETA}\nactions = {source}\n{DELAYS}")).world.actions == law
+
+
+def test_theta_as_a_ramp() -> None:
+    made = described(text(world=f'theta = {{ dim = 3, value = "ramp", norm = 0.5 }}\n{ACTIONS}\n{DELAYS}'))
+    np.testing.assert_allclose(made.world.theta, np.array([1, 2, 3]) * 0.5 / 14**0.5)
+
+
+def test_logistic_rewards() -> None:
+    made = described(text(world=f'{THETA}\n{ACTIONS}\n{DELAYS}\nreward = "logistic"\nintercept = -2'))
+    assert (made.world.reward, made.world.intercept) == ("logistic", -2.0)
+
+
+@pytest.mark.parametrize(
+    ("source", "law"),
+    [
+        (
+            '{ law = "change point", before = { law = "never" }, after = { law = "fixed", delay = 3 }, change = 7 }',
+            lc.delays.ChangePoint(lc.delays.Never(), lc.delays.Fixed(3), 7),
+        ),
+        ('{ law = "geometric", mean = 5, start = 0 }', lc.delays.Geometric(5, start=0)),
+        ('{ law = "fixed", delay = 3 }', lc.delays.Fixed(3)),
+        ('{ law = "never" }', lc.delays.Never()),
+        ('{ law = "pareto", shape = 0.8, scale = 10 }', lc.delays.Pareto(0.8, 10)),
+        ('{ law = "lognormal", median = 9, sigma = 1, at_most = inf }', lc.delays.LogNormal(9, 1)),
+        ('{ law = "criteo", seconds_per_round = 10 }', lc.delays.Criteo(10)),
+        ('{ law = "criteo" }', lc.delays.Criteo()),
+    ],
+)
+def test_delay_laws(source: str, law: lc.delays.DelayLaw) -> None:
+    assert described(text(world=f"{THETA}\n{ACTIONS}\ndelays = {source}")).world.delays == law
+
+
+def test_a_mixture_holds_laws_and_mixtures() -> None:
+    inner = '{ law = "mixture", laws = [{ law = "never" }, { law = "fixed", delay = 2 }], weights = [0.5, 0.5] }'
+    outer = f'{{ law = "mixture", laws = [{{ law = "fixed", delay = 1 }}, {inner}], weights = [0.25, 0.75] }}'
+    expected = lc.delays.Mixture(
+        [lc.delays.Fixed(1), lc.delays.Mixture([lc.delays.Never(), lc.delays.Fixed(2)], [0.5, 0.5])], [0.25, 0.75]
+    )
+    assert described(text(world=f"{THETA}\n{ACTIONS}\ndelays = {outer}")).world.delays == expected
+
+
+def test_an_empirical_law_from_a_list() -> None:
+    law = described(
+        text(world=f'{THETA}\n{ACTIONS}\ndelays = {{ law = "empirical", delays = [4, 0, 7], weights = [1, 2, 1] }}')
+    ).world.delays
+    assert law.cdf(0) == 0.5
+
+
+def test_every_policy_by_name() -> None:
+    names = [name for name in description.POLICIES if name != "recommended"]  # a function: it has a test of its own
+    made = described(text(policies="\n".join(f'[policies."{n} here"]\npolicy = "{n}"\nwindow = 9' for n in names)))
+    assert [type(policy).__name__ for policy in made.policies.values()] == names
+    assert [name.removesuffix(" here") for name in made.policies] == names
+    assert {ReleasedUCB, ReleasedTS} <= {type(policy) for policy in made.policies.values()}
+
+
+def test_recommended_by_name_is_what_the_library_recommends() -> None:
+    made = described(text(policies=OURS)).policies["ours"]
+    assert repr(made) == repr(lc.recommended(5, 10))
+
+
+def test_parameters_reach_the_policy() -> None:
+    made = described(text(policies=f'{POLICY}\nridge = 2\ndelta = 0.2\nwidth = "buffered"\nexploration = 0'))
+    assert repr(made.policies["ucb"]) == repr(
+        lc.OTFLinUCB(5, 10, ridge=2, delta=0.2, width="buffered", exploration=0.0)
+    )
+
+
+def test_the_example_is_whole_and_so_are_its_alternatives() -> None:
+    assert len(description.read(EXAMPLE).policies) == 6
+    lines = re.findall(r"^# ((actions|delays) = [\[{].*)$", EXAMPLE.read_text(), re.MULTILINE)
+    assert len(lines) == 8
+    for line, key in lines:
+        world = f"{THETA}\n{line}\n{DELAYS if key == 'actions' else ACTIONS}"
+        described(text(world=world))
+
+
+def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "marked.toml"
+    path.write_text(text(), encoding="utf-8-sig")
+    assert description.read(path).horizon == 50
+
+
+# ---- what it refuses ----
+
+
+def delays(value: str) -> str:
+    return text(world=f"{THETA}\n{ACTIONS}\ndelays = {value}")
+
+
+def offer(value: str) -> str:
+    return text(world=f"{THETA}\nactions = {value}\n{DELAYS}")
+
+
+def theta(value: str) -> str:
+    return text(world=f"theta = {value}\n{ACTIONS}\n{DELAYS}")
+
+
+REFUSED = [
+    # the top
+    (text(top=""), "horizon is missing: a description needs it"),
+    (text(top="horizon = 50\nrunz = 3"), "runz is not a key of a description, which has .*; did you mean 'runs'?"),
+    (text(top="horizon = 5e3"), "horizon must be a whole number; got 5000.0"),
+    (text(top="horizon = 0"), "horizon must be at least 1 .*; got 0"),
+    (text(top="horizon = 5\nruns = 0"), "runs must be at least 1 .*; got 0"),
+    (text(top='horizon = 5\nseed = "x"'), "seed must be a whole number; got 'x'"),
+    ("horizon = 5\nworld = 3\npolicies = 4", r"world must be a table, \[world\]; got 3"),
+    # theta
+    (theta("4"), "world.theta must be a list of numbers, or .*; got 4"),
+    (theta("[]"), r"world.theta must be a list of numbers; got \[\]"),
+    (theta("[0.1, 'x']"), r"world.theta\[1\] must be a number; got 'x'"),
+    (theta("[0.1, true]"), r"world.theta\[1\] must be .*; got true"),
+    (theta("[0.1, nan]"), "world.theta must be a vector of finite numbers; got .*nan.*"),
+    (theta("{ dim = 4 }"), "world.theta.value is missing: theta needs it"),
+    (theta("{ dim = 0, value = 'uniform' }"), "world.theta.dim must be at least 1 .*; got 0"),
+    (theta("{ dim = 4, value = 'ones' }"), "world.theta.value must be one of 'uniform', 'ramp'; got 'ones'"),
+    (theta("{ dim = 4, value = 'ramp', norm = 0 }"), "world.theta.norm must be above 0 and finite; got 0"),
+    (
+        text(world=f"{THETA}\n{ACTIONS}\n{DELAYS}\nreward = 'probit'"),
+        "world.reward must be one of 'linear', .*; got 'probit'",
+    ),
+    (text(world=f"{THETA}\n{ACTIONS}\n{DELAYS}\nintercept = 'x'"), "world.intercept must be a finite number; got 'x'"),
+    (theta("[1, 1]"), r"world: every mean reward .* must be in \[0, 1\]; action .*: change theta, or the actions"),
+    # actions
+    (offer("'binary'"), "world.actions must be a table such as .*; got 'binary'"),
+    (offer("{ count = 3 }"), "world.actions.law is missing: it must be one of 'binary', .*"),
+    (offer("{ law = 'binry', count = 3 }"), "world.actions.law must be one of .*; got 'binry'; did you mean 'binary'?"),
+    (offer("{ law = 3 }"), "world.actions.law must be one of .*; got 3"),
+    (offer("{ law = 'binary' }"), "world.actions.count is missing: the binary law needs it"),
+    (offer("{ law = 'binary', count = 'ten' }"), "world.actions.count must be a whole number; got 'ten'"),
+    (offer("[]"), r"world.actions must be a list of rows, each a list of numbers; got \[\]"),
+    (offer("[[1, 0, 0, 0, 0], 3]"), r"world.actions\[1\] must be a list of numbers; got 3"),
+    (offer("[[1, 0, 0, 0, 0], [1]]"), r"world.actions\[1\] must have a number for each dimension.*; got \[1\]"),
+    (offer("[[1, 0, 0, 0, 'x']]"), r"world.actions\[0\]\[4\] must be a number; got 'x'"),
+    (offer("[[1, 0], [0, 1]]"), "world.actions must be drawn as .* since theta has 5 entries; .*"),
+    (offer("[[-1, 0, 0, 0, 0]]"), r"world: every mean reward .* action \[-1.0, .*"),
+    # delays
+    (text(world=f"{THETA}\n{ACTIONS}"), "world.delays is missing: a world needs it"),
+    (delays("{ law = 'geometric' }"), "world.delays.mean is missing: the geometric law needs it"),
+    (delays("{ law = 'geometric', mean = 0.5 }"), "world.delays.mean must be finite and at least 1.*; got 0.5.*"),
+    (delays("{ law = 'geometric', mean = '5' }"), "world.delays.mean must be a number.*; got '5'"),
+    (delays("{ law = 'geometric', mean = true }"), "world.delays.mean must be .*; got true"),
+    (delays(f"{{ law = 'geometric', mean = 1{'0' * 400} }}"), "world.delays.mean must fit in 64 bits.*; got 10+…"),
+    (delays("{ law = 'geometric', maen = 5 }"), "world.delays.maen is not a key .*; did you mean 'mean'?"),
+    (delays("{ law = 'log-normal' }"), "world.delays.law must be one of .*; did you mean 'lognormal'?"),
+    (delays("{ law = 'never', x = 1 }"), "world.delays.x is not a key of the never law, which has 'law'"),
+    (delays("{ law = 'empirical', delays = 3 }"), "world.delays.delays must be a list of numbers; got 3"),
+    (delays("{ law = 'empirical', delays = [1, [2]] }"), r"world.delays.delays\[1\] must be a number; got \[2\]"),
+    (delays("{ law = 'empirical', delays = [1, 2.5] }"), "world.delays.delays must be whole numbers of rounds.*"),
+    (delays("{ law = 'mixture', laws = 3, weights = [1] }"), "world.delays.laws must be a list of tables; got 3"),
+    (
+        delays("{ law = 'mixture', laws = [{ law = 'fixed', delay = 1 }, { law = 'fixed' }], weights = [0.5, 0.5] }"),
+        r"world.delays.laws\[1\].delay is missing: the fixed law needs it",
+    ),
+    (
+        delays("{ law = 'mixture', laws = [{ law = 'pareto', shape = 1, scale = -1 }], weights = [1] }"),
+        r"world.delays.laws\[0\].scale must be above 0 and finite; got -1",
+    ),
+    (
+        delays("{ law = 'mixture', laws = [{ law = 'never' }], weights = [0.4] }"),
+        "world.delays.weights must sum to 1; got 0.4: .*",
+    ),
+    (
+        delays("{ law = 'mixture', laws = [{ law = 'never' }], weights = [0] }"),
+        r"world.delays.weights\[0\] must be above 0 .*",
+    ),
+    # policies
+    (text(policies=""), "policies is missing: a description needs it"),
+    (text(policies="[policies]"), r"policies must hold at least one table, \[policies.NAME\]; got none"),
+    (text(policies="[policies]\nucb = 3"), r"policies.ucb must be a table, \[policies.ucb\]; got 3"),
+    (
+        text(policies="[policies.ucb]\nwindow = 1"),
+        "policies.ucb.policy is missing: it must be one of 'recommended', 'OTFLinUCB', .*",
+    ),
+    (text(policies="[policies.ucb]\npolicy = 'OTFLinUCB'"), "policies.ucb.window is missing: OTFLinUCB needs it"),
+    (text(policies="[policies.ours]\npolicy = 'recommended'"), "policies.ours.window is missing: recommended needs it"),
+    (text(policies=OURS.replace("'rec", "'Rec")), "policies.ours.policy must be .*; did you mean 'recommended'?"),
+    (text(policies=f"{OURS}\nseed = 5"), "policies.ours.seed must be left out: the seed at the top .*"),
+    (text(policies=f"{OURS}\ndim = 5"), "policies.ours.dim must be left out: it follows from world.theta"),
+    (
+        text(policies=f"{OURS}\nexploration = 0.1"),
+        "policies.ours.exploration is not a key of recommended, which has 'policy', 'window'",
+    ),
+    (text(policies=POLICY.replace("OTF", "otf")), "policies.ucb.policy must be .*; did you mean 'OTFLinUCB'?"),
+    (
+        text(policies=f"{POLICY}\nwidth = 'wide'"),
+        "policies.ucb.width must be one of 'exact', 'buffered', 'tight'; got 'wide'",
+    ),
+    (text(policies=f"{POLICY}\nwidht = 'exact'"), "policies.ucb.widht is not a key .*; did you mean 'width'?"),
+    (text(policies=f"{POLICY}\ndelta = 2"), "policies.ucb.delta must be a probability .*; got 2.*"),
+    (text(policies=f"{POLICY}\ndim = 5"), "policies.ucb.dim must be left out: it follows from world.theta"),
+    (text(policies=f"{POLICY}\nseed = 5"), "policies.ucb.seed must be left out: the seed at the top .*"),
+    (text(policies=POLICY.replace("10", "-1")), "policies.ucb.window must be at least 0 .*; got -1"),
+    (text(policies=POLICY.replace("10", "1.5")), "policies.ucb.window must be a whole number of rounds.*; got 1.5: .*"),
+    (
+        text(policies=POLICY.replace("10", "'7d'")),
+        "policies.ucb.window must be a whole number of rounds, for a simulation has no clock; got '7d': divide .*",
+    ),
+    (text(policies=POLICY.replace("ucb", "'my ucb'") + "\nx = 1"), 'policies."my ucb".x is not a key of OTFLinUCB.*'),
+]
+
+
+@pytest.mark.parametrize(("source", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
+def test_refusals_name_the_key_the_rule_and_the_value(source: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        described(source)
+    assert re.fullmatch(message.replace("?", r"\?"), str(caught.value)), str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.toml cannot be read: No such file"):
+        description.read(tmp_path / "none.toml")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        description.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"horizon = 5\nruns == 3\n", r"f\.toml is not valid TOML: .*line 2, column 7"),
+        (b"horizon = 5\nhorizon = 6\n", r"f\.toml is not valid TOML: .*line 2"),
+        (b"horizon = 1" + b"0" * 5000, r"f\.toml is not valid TOML: "),
+        (b"# \xff\n", r"f\.toml must be UTF-8 text; byte 2 is not"),
+        (b"horizon = 5\n", r"f\.toml: world is missing: a description needs it"),
+    ],
+)
+def test_a_file_that_is_no_description(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "f.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        description.read(path)

@@ -1,0 +1,130 @@
+"""The policies beyond the paper against slow ones that are written from the definitions."""
+
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from extended_oracle import ExtendedKind, ExtendedOracle
+from oracle_comparison import compare_with_oracle
+from policy_cases import make
+
+import latecomer as lc
+
+POLICY_OF: dict[ExtendedKind, str] = {
+    "tight": "OTFLinUCB-tight",
+    "waiting UCB": "WaitingLinUCB",
+    "waiting TS": "WaitingLinTS",
+    "matured UCB": "MaturedLinUCB",
+    "matured TS": "MaturedLinTS",
+}
+
+
+def play_both(
+    dim: int,
+    span: int,
+    kind: ExtendedKind,
+    *,
+    ridge: float,
+    rounds: int,
+    seed: int,
+    in_time: bool = False,
+    backdated: float = 0.0,
+    **more: Any,
+) -> dict[lc.Verdict, int]:
+    """Play one random trace through the policy and the oracle; returns how often each verdict fell."""
+    name = {**POLICY_OF, "imputed": "ImputedLinTS"}[kind]
+    window = timedelta(microseconds=span) if in_time else span
+    seeded = {"seed": seed} if name.endswith("TS") else {}
+    policy = make(name, dim, window, ridge=ridge, **seeded, **more)
+    oracle = ExtendedOracle(dim, span, kind=kind, ridge=ridge, **more)
+    twin = np.random.default_rng(seed) if seeded else None
+    per_round = dim + 1 if kind == "imputed" else dim
+    verdicts = compare_with_oracle(
+        policy, oracle, rounds=rounds, seed=seed, normals=twin, normals_a_round=per_round, backdated=backdated
+    )
+    matrix, total, _, _ = oracle.statistics(int(oracle.stamps[-1]))
+    if kind.startswith("waiting"):  # V and B are those of the latest decision
+        np.testing.assert_allclose(policy.V, matrix, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(policy.B, total, rtol=1e-9, atol=1e-9)
+    else:
+        np.testing.assert_allclose(policy.V, oracle.V, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(policy.B, oracle.B, rtol=1e-9, atol=1e-9)
+    return verdicts
+
+
+def everything_happened(verdicts: dict[lc.Verdict, int], span: int) -> bool:
+    return (
+        verdicts[lc.Verdict.ACCEPTED] > 0
+        and verdicts[lc.Verdict.UNKNOWN] > 0
+        and (span > 10 or verdicts[lc.Verdict.LATE] > 0)
+        and (span < 7 or verdicts[lc.Verdict.DUPLICATE] > 0)
+    )
+
+
+# In five dimensions, those whose algebra is their own; what the others share with the paper's is tried in up to 200.
+@pytest.mark.parametrize("ridge", [0.5, 3.0])
+@pytest.mark.parametrize("span", [0, 1, 7, 100])
+@pytest.mark.parametrize(
+    ("dim", "kind"), [*((2, kind) for kind in POLICY_OF), (5, "matured UCB"), (5, "matured TS"), (5, "tight")]
+)
+def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: ExtendedKind) -> None:
+    verdicts = play_both(dim, span, kind, ridge=ridge, rounds=160, seed=span + int(10 * ridge))
+    assert everything_happened(verdicts, span)
+
+
+@pytest.mark.parametrize("kind", POLICY_OF)
+@pytest.mark.parametrize("span", [0, 3, 40, 100])
+def test_windows_in_time(span: int, kind: ExtendedKind) -> None:
+    """Stamps that repeat and jump: several rounds close, or none, and a conversion may lie ahead of a decision."""
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True)
+    assert verdicts[lc.Verdict.LATE] > 0
+
+
+@pytest.mark.parametrize("kind", ["matured UCB", "matured TS"])
+@pytest.mark.parametrize("span", [3, 40, 100])
+def test_times_before_their_own_decision_are_no_delays(span: int, kind: ExtendedKind) -> None:
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=6, in_time=True, backdated=0.5)
+    assert verdicts[lc.Verdict.ACCEPTED] > 50
+
+
+@pytest.mark.parametrize("kind", ["matured UCB", "matured TS"])
+@pytest.mark.parametrize("span", [4_000, 10**6, 10**9])
+def test_windows_far_longer_than_the_trace(span: int, kind: ExtendedKind) -> None:
+    """Bins of one round, of 30, and of more than all: some, few and none are ever covered.
+
+    No bin ends at a multiple of 32, where uniform delays would meet a level (l + ½)/16 exactly, and rounding decide.
+    """
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=250, seed=7)
+    assert verdicts[lc.Verdict.ACCEPTED] > 50
+
+
+@pytest.mark.parametrize("kind", POLICY_OF)
+def test_more_or_less_exploration(kind: ExtendedKind) -> None:
+    play_both(2, 7, kind, ridge=1.0, rounds=100, seed=8, exploration=0.3)
+
+
+def test_optimism() -> None:
+    play_both(5, 7, "matured TS", ridge=1.0, rounds=150, seed=9, optimism=1.5)
+
+
+@pytest.mark.parametrize("dim", [2, 5])
+def test_nothing_to_impute_is_sampling_with_a_plug_in_variance(dim: int) -> None:
+    play_both(dim, 0, "imputed", ridge=0.5, rounds=200, seed=4)
+
+
+def test_a_ring_that_grows_and_shrinks_loses_no_pointer() -> None:
+    """Bursts in time: hundreds of rounds at one stamp, then gaps in which all of them close."""
+    policy, oracle = lc.MaturedLinUCB(2, timedelta(microseconds=20)), ExtendedOracle(2, 20, kind="matured UCB")
+    now, rng = 0, np.random.default_rng(0)
+    for count, gap in ((150, 3), (1, 30), (5, 4), (200, 2), (3, 25), (10, 1)):
+        for _ in range(count):
+            actions = rng.random((3, 2)) / 2
+            decision = policy.decide(actions, at=now * 1e-6)
+            assert decision.index == oracle.decide(actions, now, np.empty(0))[0]
+            if rng.random() < 0.3:
+                at = now + int(rng.integers(0, gap))
+                round = max(1, decision.round - int(rng.integers(0, 20)))
+                assert policy.convert(round, at=at * 1e-6) is oracle.convert(round, 1.0, at)
+        now += gap
+        np.testing.assert_allclose(policy.theta_hat, oracle.estimate(int(oracle.stamps[-1])), rtol=1e-9, atol=1e-12)

@@ -1,0 +1,76 @@
+"""Both policies, every width and beta, against the slow policy that is written from the definitions."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from oracle import Kind, Oracle
+from oracle_comparison import compare_with_oracle
+from policy_cases import make
+
+import latecomer as lc
+
+POLICY_OF: dict[Kind, str] = {
+    "exact": "OTFLinUCB-exact",
+    "buffered": "OTFLinUCB-buffered",
+    "heuristic": "OTFLinTS-heuristic",
+    "conservative": "OTFLinTS-conservative",
+    "confidence": "OTFLinTS-confidence",
+}
+
+
+def play_both(
+    dim: int,
+    span: int,
+    kind: Kind,
+    *,
+    ridge: float,
+    rounds: int,
+    seed: int,
+    in_time: bool = False,
+    check_every: int = 1,
+) -> dict[lc.Verdict, int]:
+    """Play one random trace through the policy and the oracle; returns how often each verdict fell."""
+    sampled = "TS" in POLICY_OF[kind]
+    policy = make(
+        POLICY_OF[kind],
+        dim,
+        timedelta(microseconds=span) if in_time else span,
+        ridge=ridge,
+        **({"seed": seed} if sampled else {}),
+    )
+    oracle = Oracle(dim, span, kind=kind, ridge=ridge)
+    normals = np.random.default_rng(seed) if sampled else None
+    verdicts = compare_with_oracle(policy, oracle, rounds=rounds, seed=seed, normals=normals, check_every=check_every)
+    np.testing.assert_allclose(policy.V, oracle.V, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(policy.B, oracle.B, rtol=1e-9, atol=1e-9)
+    return verdicts
+
+
+# What is compiled for changes slowest, so that two workers seldom compile the same.
+@pytest.mark.parametrize("ridge", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("span", [0, 1, 7, 100, 5000])
+@pytest.mark.parametrize("kind", POLICY_OF)
+@pytest.mark.parametrize("dim", [1, 2, 5, 16, 64, 200])
+def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind) -> None:
+    rounds = {64: 120, 200: 40}.get(dim, 150)
+    verdicts = play_both(dim, span, kind, ridge=ridge, rounds=rounds, seed=span + int(10 * ridge))
+    assert verdicts[lc.Verdict.ACCEPTED] > 0
+    assert verdicts[lc.Verdict.UNKNOWN] > 0
+    if span < 10:
+        assert verdicts[lc.Verdict.LATE] > 0
+    if span >= 7:
+        assert verdicts[lc.Verdict.DUPLICATE] > 0
+
+
+@pytest.mark.parametrize("kind", ["exact", "buffered", "heuristic"])
+def test_a_window_of_5000_rounds_that_closes(kind: Kind) -> None:
+    verdicts = play_both(2, 5000, kind, ridge=1.0, rounds=5400, seed=3, check_every=100)
+    assert verdicts[lc.Verdict.LATE] > 0
+
+
+@pytest.mark.parametrize("kind", POLICY_OF)
+@pytest.mark.parametrize("span", [0, 3, 40])
+def test_windows_in_time(span: int, kind: Kind) -> None:
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True)
+    assert verdicts[lc.Verdict.LATE] > 0

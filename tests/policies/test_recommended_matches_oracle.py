@@ -1,0 +1,45 @@
+"""`recommended`, and each of its refinements, against the slow one that is written from the definitions."""
+
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle_comparison import compare_with_oracle
+from recommended_oracle import RecommendedOracle
+
+import latecomer as lc
+from latecomer.policies.recommended import PARAMETERS
+
+OFF = {"ridge": 1.0, "exploration": 1.0, "optimism": 0.0, "prior": 0.0, "shrinkage": 1.0, "thrift": 0.0}
+
+
+def compare(dim: int, window: int | timedelta, parameters: dict[str, Any], *, seed: int, rounds: int) -> Any:
+    usual = parameters is PARAMETERS
+    policy = lc.recommended(dim, window, seed=seed) if usual else lc.MaturedLinTS(dim, window, seed=seed, **parameters)
+    span = window if isinstance(window, int) else window // timedelta(microseconds=1)
+    oracle = RecommendedOracle(dim, span, **parameters)
+    verdicts = compare_with_oracle(policy, oracle, rounds=rounds, seed=seed, normals=np.random.default_rng(seed))
+    assert verdicts[lc.Verdict.ACCEPTED] > 20
+    return oracle
+
+
+@pytest.mark.parametrize("span", [0, 7, 100, 4_000, 10**9])
+def test_recommended_chooses_as_its_definition(span: int) -> None:
+    oracle = compare(2, span, PARAMETERS, seed=span % 97, rounds=220)
+    assert oracle.growth > 1.5
+
+
+def test_recommended_in_five_dimensions() -> None:
+    compare(5, 20, PARAMETERS, seed=3, rounds=220)
+
+
+def test_recommended_with_a_window_in_time() -> None:
+    compare(2, timedelta(microseconds=40), PARAMETERS, seed=4, rounds=220)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"prior": 0.7}, {"thrift": 0.8}, {"prior": 1.0, "shrinkage": 5.0}, {"shrinkage": 9.0}]
+)
+def test_each_refinement_alone(changed: dict[str, float]) -> None:
+    compare(2, 7, {**OFF, **changed}, seed=5, rounds=160)

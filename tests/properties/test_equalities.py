@@ -1,0 +1,61 @@
+"""SPEC's equalities, to 1e-12 relative."""
+
+import numpy as np
+import pytest
+from policy_cases import EVERY_POLICY, make, unit_actions
+
+import latecomer as lc
+
+RIDGES = [0.5, 1.0, 3.0]
+
+
+def played(name: str, dim: int, window: int, rounds: int, ridge: float) -> tuple[lc.OTFLinUCB, np.ndarray]:
+    """A policy after `rounds` rounds, and the actions it played."""
+    policy = make(name, dim, window, ridge=ridge)
+    rng = np.random.default_rng(dim)
+    actions = []
+    for _ in range(rounds):
+        decision = policy.decide(unit_actions(rng, 4, dim))
+        actions.append(decision.action)
+        if rng.random() < 0.5:
+            policy.convert(decision)
+    return policy, np.array(actions)
+
+
+@pytest.mark.parametrize("ridge", RIDGES)
+@pytest.mark.parametrize("name", EVERY_POLICY)
+def test_the_sum_of_log_norms_is_the_log_determinant(name: str, ridge: float) -> None:
+    """Σ ln(1 + ‖A_t‖²_{V_t⁻¹}) = ln det(V)/λ^d, and `log_det` is that sum; over closed rounds, if V waits for them."""
+    policy, actions = played(name, 2, 20, 300, ridge)
+    if name.startswith("Waiting"):
+        actions = actions[: 300 - 20 - 1]
+    V, total = ridge * np.eye(2), 0.0
+    for action in actions:
+        total += np.log1p(action @ np.linalg.solve(V, action))
+        V += np.outer(action, action)
+    direct = np.linalg.slogdet(V / ridge)[1]
+    assert total == pytest.approx(direct, rel=1e-12)
+    assert policy.log_det == pytest.approx(direct, rel=1e-12)
+
+
+@pytest.mark.parametrize("ridge", RIDGES)
+def test_the_squared_norms_of_the_past_sum_to_a_trace(ridge: float) -> None:
+    """Σ_{s<t} ‖A_s‖²_{V_t⁻¹} = d − λ tr V_t⁻¹."""
+    policy, _ = played("OTFLinUCB-exact", 5, 10**6, 500, ridge)
+    norms = policy._memory.ring["norm"]  # the window holds the whole past
+    assert norms.sum() == pytest.approx(5 - ridge * np.trace(policy.V_inv), rel=1e-12)
+
+
+@pytest.mark.parametrize("dim", [1, 5, 16, 64])
+def test_norms_kept_in_the_window_are_the_direct_ones(dim: int) -> None:
+    """After thousands of rounds the O(m d) norms equal A_sᵀ V⁻¹ A_s, with V⁻¹ computed afresh."""
+    policy, actions = played("OTFLinUCB-exact", dim, 200, 3000, 1.0)
+    window = actions[-200:]
+    direct = np.sqrt(np.sum(window.T * np.linalg.solve(policy.V, window.T), axis=0))
+    assert policy.pending_width == pytest.approx(direct.sum(), rel=1e-12)
+
+
+def test_V_is_the_sum_of_what_was_played() -> None:
+    policy, actions = played("OTFLinUCB-exact", 5, 20, 2000, 3.0)
+    np.testing.assert_allclose(policy.V, 3.0 * np.eye(5) + actions.T @ actions, rtol=1e-12)
+    np.testing.assert_allclose(policy.V_inv @ policy.V, np.eye(5), atol=1e-11)

@@ -1,0 +1,287 @@
+"""The clients: every call, retries that are one decision, batches, and errors as errors."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+from servers import Server, running, wait_until
+
+import latecomer as lc
+from latecomer.client.protocol import pause
+from latecomer.errors import ConflictError, InputError, ServiceError, UnknownBanditError
+from latecomer.service.http.keys import KeyFile
+from latecomer.service.messages import Conversion
+
+ROWS = [[0.6, 0.0], [0.0, 0.8]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("clients") / "a.db") as server:
+        yield server
+
+
+def test_every_call(server: Server) -> None:
+    with server.client() as client:
+        info = client.create("sync", dim=2, window=timedelta(days=7), policy="OTFLinUCB", parameters={"ridge": 2.0})
+        assert info == client.info("sync") == client.bandits()[0]
+        assert (info.window, info.policy) == ("604800s", "OTFLinUCB")
+        first = client.decide("sync", ROWS, ids=["x", "y"], request_id="one")
+        assert client.decide("sync", ROWS, ids=["x", "y"], request_id="one") == first
+        assert first.action_id in ("x", "y")
+        array = client.decide("sync", np.array(ROWS))
+        named = client.decide("sync", np.array(ROWS), ids=["x", "y"])
+        wide = client.create("wide", dim=5, window=100, features={"price": {"scale": 50}})
+        chosen = client.choose("wide", {"book": {"price": 12}, "lamp": {"price": 40}}, context={"country": "NO"})
+        assert chosen.action_id in ("book", "lamp")
+        assert client.delete("wide") == wide
+        now = datetime.now(UTC)
+        assert client.convert("sync", first.decision_id, value=0.5, occurred_at=now) is lc.Verdict.ACCEPTED
+        told = [Conversion(answer.decision_id) for answer in (first, array, named)]
+        assert client.convert_many("sync", told) == [lc.Verdict.DUPLICATE, lc.Verdict.ACCEPTED, lc.Verdict.ACCEPTED]
+        assert client.revoke("sync", first.decision_id) is lc.Verdict.ACCEPTED
+        stats = client.stats("sync")
+        assert (stats.rounds, stats.conversions["accepted"], stats.revocations["accepted"]) == (3, 3, 1)
+        assert client.delete("sync") == info
+        assert client.bandits() == []
+
+
+def test_every_call_awaited(server: Server) -> None:
+    async def calls() -> None:
+        async with lc.AsyncClient(server.url) as client:
+            info = await client.create("async", dim=2, window=100)
+            assert info == await client.info("async") == (await client.bandits())[0]
+            answers = await asyncio.gather(*(client.decide("async", np.array(ROWS)) for _ in range(20)))
+            assert sorted(answer.round for answer in answers) == list(range(1, 21))
+            await client.create("wide", dim=5, window=100, features={"price": {"scale": 50}})
+            chosen = await client.choose("wide", {"book": {"price": 12}})
+            assert chosen.action_id == "book"
+            await client.delete("wide")
+            assert await client.convert("async", answers[0].decision_id) is lc.Verdict.ACCEPTED
+            assert await client.revoke("async", answers[0].decision_id) is lc.Verdict.ACCEPTED
+            async with client.batch("async", size=7, seconds=0.05) as batch:
+                for answer in answers:
+                    await batch.convert(answer.decision_id)
+                await asyncio.sleep(0.2)  # what is left over goes by itself
+                assert batch.verdicts.total() == 20
+            assert batch.verdicts == {lc.Verdict.ACCEPTED: 19, lc.Verdict.DUPLICATE: 1}
+            assert (await client.stats("async")).rounds == 20
+            with pytest.raises(UnknownBanditError):
+                await client.decide("none", ROWS)
+            await client.delete("async")
+
+    asyncio.run(calls())
+
+
+def test_more_than_one_request_takes_travels_in_several(server: Server) -> None:
+    with server.client() as client:
+        client.create("many", dim=2, window=100)
+        verdicts = client.convert_many("many", (Conversion("none") for _ in range(25_000)))
+        assert verdicts == [lc.Verdict.UNKNOWN] * 25_000
+        client.delete("many")
+
+
+def test_a_batch_goes_when_it_is_full_when_it_is_old_and_at_the_end(server: Server) -> None:
+    with server.client() as client:
+        client.create("batched", dim=2, window=1000)
+        ids = [client.decide("batched", ROWS).decision_id for _ in range(12)]
+
+        def accepted() -> int:
+            return client.stats("batched").conversions["accepted"]
+
+        with client.batch("batched", size=5, seconds=0.2) as batch:
+            for decision_id in ids[:5]:
+                batch.convert(decision_id)
+            assert accepted() == 5
+            batch.convert(ids[5])
+            assert wait_until(lambda: accepted() == 6)
+            batch.convert(ids[6], value=0.25)
+            with pytest.raises(InputError, match="value must be in"):
+                batch.convert(ids[7], value=2)
+        assert accepted() == 7
+        assert batch.verdicts == {lc.Verdict.ACCEPTED: 7}
+        with pytest.raises(InputError, match="size must be at least 1"):
+            client.batch("batched", size=0)
+        client.delete("batched")
+
+
+class Careless:
+    """A proxy that passes every request on, and loses the answers to some of them."""
+
+    def __init__(self, port: int, *, loses: set[int]) -> None:
+        self._target, self._loses, self._numbers = port, loses, count()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.lost = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._carry, args=(near,), daemon=True).start()
+
+    def _carry(self, near: socket.socket) -> None:
+        with near, socket.create_connection(("127.0.0.1", self._target)) as far:
+            there = threading.Thread(target=self._pass_on, args=(near, far), daemon=True)
+            there.start()
+            while answer := far.recv(1 << 20):
+                if next(self._numbers) in self._loses:
+                    self.lost += 1
+                    break
+                near.sendall(answer)
+            near.shutdown(socket.SHUT_RDWR)
+            there.join()
+
+    def _pass_on(self, near: socket.socket, far: socket.socket) -> None:
+        while asked := near.recv(1 << 20):
+            far.sendall(asked)
+        far.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def test_what_is_lost_on_the_way_back_is_asked_again_and_decided_once(server: Server) -> None:
+    with server.client() as client:
+        client.create("lossy", dim=2, window=1000)
+    proxy = Careless(server.port, loses={1, 2, 3, 6, 9})
+    try:
+        with lc.Client(proxy.url, retries=5) as client:
+            answers = [client.decide("lossy", ROWS) for _ in range(6)]
+            assert [answer.round for answer in answers] == [1, 2, 3, 4, 5, 6]
+            verdict = client.convert("lossy", answers[0].decision_id)
+            assert verdict in (lc.Verdict.ACCEPTED, lc.Verdict.DUPLICATE)
+        assert proxy.lost == 5
+        with lc.Client(proxy.url, retries=5) as client:
+            stats = client.stats("lossy")
+            assert (stats.rounds, stats.conversions["accepted"]) == (6, 1)
+    finally:
+        proxy.close()
+
+
+def test_a_deletion_whose_answer_was_lost_is_a_deletion(server: Server) -> None:
+    with server.client() as client:
+        client.create("short-lived", dim=2, window=1000)
+    proxy = Careless(server.port, loses={0})
+    try:
+        with lc.Client(proxy.url) as client:
+            assert client.delete("short-lived") is None
+            with pytest.raises(UnknownBanditError):
+                client.delete("short-lived")
+    finally:
+        proxy.close()
+
+
+def test_a_server_that_says_when_is_asked_then() -> None:
+    """Fifteen seconds are too long to wait; a second is not."""
+    waits = [pause(0.1, headers) for headers in ({}, {"retry-after": "1"}, {"retry-after": "15"}, {"retry-after": "x"})]
+    assert waits == [0.1, 1.0, 5.0, 0.1]
+
+
+def test_errors_are_errors(server: Server) -> None:
+    with server.client() as client:
+        client.create("strict", dim=2, window=1000)
+        with pytest.raises(UnknownBanditError, match="there is no bandit 'none'"):
+            client.stats("none")
+        with pytest.raises(ConflictError, match="another specification"):
+            client.create("strict", dim=2, window=5)
+        with pytest.raises(InputError, match=r"^actions must have 2 columns, one per dimension; row 0 has 1$"):
+            client.decide("strict", [[0.1]])
+        with pytest.raises(InputError, match="whole seconds"):
+            client.create("odd", dim=2, window=timedelta(milliseconds=1500))
+        client.delete("strict")
+    with lc.Client("http://127.0.0.1:9", retries=1) as client, pytest.raises(ServiceError, match="does not answer"):
+        client.bandits()
+
+
+WRONG_ID = "^decision_id must be a text, as it was given, or the answer that has it; got 5$"
+
+
+def test_an_answer_stands_for_its_id(server: Server) -> None:
+    wrong: Any = 5
+    with server.client() as client:
+        client.create("named", dim=2, window=1000)
+        first, second = client.decide("named", ROWS), client.decide("named", ROWS)
+        assert client.convert("named", first) is lc.Verdict.ACCEPTED
+        assert client.revoke("named", first) is lc.Verdict.ACCEPTED
+        with client.batch("named") as batch:
+            batch.convert(second)
+            with pytest.raises(InputError, match=WRONG_ID):
+                batch.convert(wrong)
+        assert batch.verdicts == {lc.Verdict.ACCEPTED: 1}
+        for call in (client.convert, client.revoke):
+            with pytest.raises(InputError, match=WRONG_ID):
+                call("named", wrong)
+        with pytest.raises(InputError, match=WRONG_ID):
+            client.convert_many("named", [Conversion(wrong)])
+        third: Any = client.decide("named", ROWS)
+        assert client.convert_many("named", [Conversion(third)]) == [lc.Verdict.ACCEPTED]
+
+    async def awaited() -> None:
+        async with lc.AsyncClient(server.url) as client:
+            first, second = [await client.decide("named", ROWS) for _ in range(2)]
+            assert await client.convert("named", first) is lc.Verdict.ACCEPTED
+            assert await client.revoke("named", first) is lc.Verdict.ACCEPTED
+            async with client.batch("named") as batch:
+                await batch.convert(second)
+                with pytest.raises(InputError, match=WRONG_ID):
+                    await batch.convert(wrong)
+            assert batch.verdicts == {lc.Verdict.ACCEPTED: 1}
+            for call in (client.convert, client.revoke):
+                with pytest.raises(InputError, match=WRONG_ID):
+                    await call("named", wrong)
+            await client.delete("named")
+
+    asyncio.run(awaited())
+
+
+def test_a_client_shows_its_address_and_no_secret() -> None:
+    with lc.Client("https://me:secret@127.0.0.1:9/far?token=secret", key="secret", retries=0) as client:
+        assert repr(client) == "Client('https://127.0.0.1:9/far')"
+        with pytest.raises(ServiceError, match=r"^https://127.0.0.1:9/far does not answer") as raised:
+            client.bandits()
+        assert "secret" not in str(raised.value)
+    assert repr(lc.AsyncClient("localhost:9", key="secret")) == "AsyncClient('http://localhost:9')"
+
+
+def test_a_key_travels(tmp_path_factory: pytest.TempPathFactory) -> None:
+    store = tmp_path_factory.mktemp("keyed") / "a.db"
+    key, _ = KeyFile(store.with_name("a.db.keys")).add(scopes=["read"])
+    with running(store) as server:
+        with server.client(key=key) as client:
+            assert client.bandits() == []
+            with pytest.raises(ServiceError, match="may not do that"):
+                client.create("b", dim=2, window=1)
+            assert key not in repr(client)
+        with server.client(retries=0) as client, pytest.raises(ServiceError, match="a valid key is needed"):
+            client.bandits()
+
+
+def test_an_address_without_a_scheme_is_http(server: Server) -> None:
+    with server.client() as client:
+        every = client.bandits()
+    with lc.Client(f"localhost:{server.port}") as client:
+        assert client.bandits() == every
+
+    async def awaited() -> None:
+        async with lc.AsyncClient(f"127.0.0.1:{server.port}") as client:
+            assert await client.bandits() == every
+
+    asyncio.run(awaited())
+
+
+@pytest.mark.parametrize("url", ["", "ftp://localhost", "http://", "://x", None, 8080])
+def test_an_address_that_is_none(url: Any) -> None:
+    for client in (lc.Client, lc.AsyncClient):
+        with pytest.raises(InputError, match=r"^url must be an address such as http://127.0.0.1:8080; got "):
+            client(url)

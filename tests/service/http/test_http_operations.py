@@ -1,0 +1,268 @@
+"""Running it: probes, numbers, logs, settings, and a clean end."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from servers import Server, refusal, running
+
+from latecomer.service.messages import BanditSpec
+from latecomer.service.storage.clock import SystemClocks
+from latecomer.service.store import Store
+
+ROOT = Path(__file__).parents[3]
+ROWS = {"actions": [[0.6, 0.0], [0.0, 0.8]]}
+
+
+def numbers(server: Server) -> dict[tuple[str, str], float]:
+    answer = server.http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    return {
+        (sample.name, ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def test_probes_and_numbers(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db") as server:
+        assert server.http.get("/healthz").json() == {"status": "alive"}
+        assert server.http.get("/readyz").json() == {"status": "ready"}
+        server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100})
+        ids = [server.http.post("/v1/bandits/b/decisions", json=ROWS).json()["decision_id"] for _ in range(10)]
+        told = [{"decision_id": decision} for decision in (*ids[:4], ids[0], "no")]
+        server.http.post("/v1/bandits/b/conversions", json=told)
+        server.http.post("/v1/bandits/b/decisions", json={})
+        seen = numbers(server)
+        assert seen["latecomer_decisions_total", "bandit=b"] == 10
+        assert seen["latecomer_pending", "bandit=b"] == 6
+        for verdict, count in {"accepted": 4, "duplicate": 1, "late": 0, "unknown": 1}.items():
+            assert seen["latecomer_verdicts_total", f"bandit=b,of=conversion,verdict={verdict}"] == count
+        assert seen["latecomer_delay_bucket", "bandit=b,le=+Inf"] == seen["latecomer_delay_count", "bandit=b"] == 4
+        assert seen["latecomer_delay_sum", "bandit=b"] == sum(10 - round_ for round_ in (1, 2, 3, 4))
+        assert seen["latecomer_inverse_drift", "bandit=b"] < 1e-8
+        assert seen["latecomer_commit_seconds_count", ""] >= 12
+        assert seen["latecomer_commit_events_sum", ""] >= 16
+        assert seen["latecomer_commit_bytes_total", ""] > 10 * 2 * 8
+        route = "method=POST,route=/v1/bandits/{name}/decisions"
+        assert seen["latecomer_request_seconds_count", f"{route},status=201"] == 10
+        assert seen["latecomer_request_seconds_count", f"{route},status=400"] == 1
+        assert 0 < seen["latecomer_request_seconds_sum", f"{route},status=201"] < 60
+        assert seen["latecomer_refused_requests_total", "code=invalid"] == 1
+        assert seen["latecomer_store_failing", ""] == 0
+
+
+def test_a_head_is_an_answer_without_its_body(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db") as server:
+        for path in ("/healthz", "/readyz", "/v1/bandits"):
+            asked, answered = server.http.head(path), server.http.get(path)
+            assert (asked.status_code, asked.content) == (200, b"")
+            assert asked.headers["content-length"] == str(len(answered.content))
+        assert server.http.head("/none").status_code == 404
+        assert server.http.options("/healthz").headers["allow"] == "GET, HEAD, OPTIONS"
+        assert server.http.head("/v1/bandits/b/decisions").status_code == 405
+        allowed = {"DELETE", "GET", "HEAD", "OPTIONS", "PUT"}
+        for answer in (server.http.options("/v1/bandits/b"), server.http.patch("/v1/bandits/b")):
+            assert set(answer.headers["allow"].split(", ")) == allowed
+
+
+def test_routes_that_nobody_has_do_not_fill_the_numbers(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db") as server:
+        for i in range(50):
+            server.http.get(f"/none/{i}")
+            server.http.request(f"MADE{i}", "/v1/bandits")
+        routes = {labels for name, labels in numbers(server) if name == "latecomer_request_seconds_count"}
+        assert len(routes) < 5
+        assert "method=other,route=other,status=404" in routes
+
+
+def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
+    """Requests come in on many connections while it is told to stop: each is answered whole, or was never taken."""
+    store_path = tmp_path / "a.db"
+    answered: list[str] = []
+    odd: list[object] = []
+    with running(store_path) as server:
+        server.http.put("/v1/bandits/b", json={"dim": 2, "window": 10_000})
+        stop = threading.Event()
+
+        def ask() -> None:
+            with httpx.Client(base_url=server.url, timeout=20) as http:
+                while not stop.is_set():
+                    try:
+                        answer = http.post("/v1/bandits/b/decisions", json=ROWS)
+                    except (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
+                        if isinstance(error, httpx.ReadError | httpx.RemoteProtocolError):
+                            odd.append(error)
+                        return
+                    if answer.status_code != 201:
+                        odd.append(answer.text)
+                    answered.append(answer.json()["decision_id"])
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        while len(answered) < 50:
+            time.sleep(0.01)
+        slow = socket.create_connection(("127.0.0.1", server.port))  # and one that will never be done
+        head = b"POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        slow.sendall(head + b"Content-Length: 100\r\n\r\n{")
+        start = time.monotonic()
+        assert server.stop() == 0
+        took = time.monotonic() - start
+        stop.set()
+        for thread in threads:
+            thread.join()
+        slow.close()
+    assert took < 10
+    assert server.said("stopped")
+    assert len(set(answered)) == len(answered) >= 50
+    with running(store_path) as server:
+        told = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": i} for i in answered])
+        assert set(told.json()["verdicts"]) == {"accepted"}
+    assert len(odd) <= len(threads)  # at most the one request of each connection that arrived as it was being closed
+
+
+def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
+    """A new dimension compiles for ten seconds and more; whoever asked for it is told, and asks again."""
+    cold = str(tmp_path / "cold")
+    with running(tmp_path / "a.db", NUMBA_CACHE_DIR=cold, LATECOMER_DRAIN_TIMEOUT="2") as server:
+        answers: list[httpx.Response] = []
+
+        def create() -> None:
+            answers.append(server.http.put("/v1/bandits/b", json={"dim": 7, "window": 100}))
+
+        asking = threading.Thread(target=create)
+        asking.start()
+        time.sleep(1.5)
+        assert server.http.get("/v1/bandits").json() == {"bandits": []}  # others are served meanwhile
+        begun = time.monotonic()
+        server.process.terminate()
+        server.process.wait(timeout=30)
+        assert time.monotonic() - begun < 10
+        asking.join()
+        assert answers[0].status_code == 503
+        assert refusal(answers[0])["message"].startswith("the server is stopping: ask again")
+    assert [said["level"] for said in map(json.loads, server.lines)].count("error") == 0, server.output
+    with running(tmp_path / "a.db") as server:
+        assert server.http.get("/v1/bandits").json() == {"bandits": []}
+
+
+def test_ctrl_c_is_a_clean_end_too(tmp_path: Path, signals_that_arrive: None) -> None:
+    import signal
+
+    server = Server(tmp_path / "a.db")
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(20) == 0
+    server.stop()
+
+
+def test_every_line_of_the_log_is_json(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db", "--log-level", "debug") as server:
+        server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100})
+        server.http.delete("/v1/bandits/b?confirm=b")
+        server.http.get("/none")
+    said = [json.loads(line) for line in server.lines]
+    assert all({"event", "level", "timestamp"} <= set(line) for line in said)
+    assert [line["event"] for line in said] == ["serving", "bandit created", "bandit deleted", "draining", "stopped"]
+
+
+def test_a_second_owner_is_refused(tmp_path: Path) -> None:
+    with running(tmp_path / "a.db") as server:
+        ended = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "latecomer", "serve", "--store", str(tmp_path / "a.db"), "--port", "0"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 1
+        assert str(server.process.pid) in ended.stderr
+        port = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "latecomer", "serve", "--store", "b.db", "--port", str(server.port)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert port.returncode == 2
+        assert "cannot be bound" in port.stderr
+
+
+def test_the_other_loopback(tmp_path: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    server = Server(tmp_path / "a.db", "--host", "::1", at="[::1]")
+    try:
+        assert server.http.get("/v1/bandits").json() == {"bandits": []}
+    finally:
+        assert server.stop() == 0
+
+
+def test_a_host_is_an_address(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "latecomer", "serve", "--host", "localhost"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert ended.returncode == 2
+    assert json.loads(ended.stderr)["error"] == "host must be an IP address, such as 127.0.0.1; got 'localhost'"
+
+
+@pytest.mark.parametrize("package", ["httptools", "litestar", "structlog", "prometheus_client", "apsw", "uvloop"])
+def test_a_missing_package_is_named_with_its_remedy(package: str, tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from latecomer.cli.main import app; app()"
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, "serve"], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+    assert ended.returncode == 1
+    assert package in ended.stderr
+    assert "pip install 'latecomer[service]'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+# ---- settings ----
+
+
+def test_the_news_page_of_the_example_learns(tmp_path: Path) -> None:
+    source = ROOT / "examples/news.py"
+    assert len(source.read_text().splitlines()) <= 60
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, str(source), "800"], capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path
+    )
+    regret = [float(value) for value in re.findall(r"regret a reader ([\d.]+)", ended.stdout)]
+    assert len(regret) == 8
+    assert sum(regret[4:]) < 0.7 * sum(regret[:4])
+    assert "'accepted'" in ended.stdout
+
+
+def test_a_store_whose_time_is_ahead_says_so(tmp_path: Path) -> None:
+    class Ahead(SystemClocks):
+        def wall(self) -> int:
+            return super().wall() + 36_500 * 86_400_000_000
+
+        def boot(self) -> str:
+            return "another start"
+
+    with Store.open(tmp_path / "a.db", clock=Ahead()) as store:
+        store.create("b", BanditSpec(dim=2, window="7d", policy="OTFLinUCB"))
+    with running(tmp_path / "a.db") as server:
+        (said,) = server.said("the store's time is not the machine's")
+        assert said["level"] == "warning"
+        assert abs(said["ahead_seconds"] - 36_500 * 86_400) < 600
+        assert "latecomer log adjust-clock" in said["remedy"]
+    with running(tmp_path / "new.db") as server:
+        assert not server.said("the store's time is not the machine's")

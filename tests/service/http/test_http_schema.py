@@ -1,0 +1,110 @@
+"""The OpenAPI document: it is what the server does, and schemathesis finds nothing that says otherwise."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from litestar.routes import HTTPRoute
+from schema_rules import LIMITS, MADE, SETTINGS, is_beyond_a_schema
+from schemathesis.core.failures import FailureGroup
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from servers import Server, running
+
+from latecomer.service.http.app import App
+from latecomer.service.http.auth import Authenticator
+from latecomer.service.http.bodies import BodyReader
+from latecomer.service.http.context import AppContext
+from latecomer.service.http.keys import KeyFile
+from latecomer.service.http.logging_setup import start_log
+from latecomer.service.http.metrics import Metrics
+from latecomer.service.http.openapi import document
+from latecomer.service.http.operations import OPERATIONS
+from latecomer.service.http.settings import settings as chosen
+from latecomer.service.store import Store
+
+EXAMPLES = 25
+BRIEFLY = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("schema")
+    with running(folder / "a.db", **LIMITS) as server:
+        server.http.put("/v1/bandits/b", json=MADE).raise_for_status()
+        yield server
+        assert not server.said("a request failed")
+
+
+schema = schemathesis.openapi.from_dict(document(SETTINGS))
+
+
+@schemathesis.serializer("application/x-npy")
+def as_it_is(context: Any, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+@pytest.mark.filterwarnings("default")  # of the tool's own
+@schema.parametrize()
+@BRIEFLY
+def test_what_the_schema_allows_is_answered_as_it_says(case: Any, server: Server) -> None:
+    _validate(case, server)
+
+
+@pytest.mark.filterwarnings("default")
+@schema.include(path_regex="name").parametrize()
+@BRIEFLY
+def test_the_same_for_a_bandit_that_exists(case: Any, server: Server) -> None:
+    if case.method != "DELETE":
+        case.path_parameters["name"] = "b"
+    _validate(case, server)
+
+
+def _validate(case: Any, server: Server) -> None:
+    """Every check; what is valid by the schema may yet break a rule that no schema can say, and none else."""
+    try:
+        answer = case.call_and_validate(base_url=server.url, excluded_checks=[positive_data_acceptance], timeout=60)
+    except FailureGroup as group:
+        raise AssertionError("\n".join(f"{type(e).__name__}: {e}" for e in group.exceptions)) from None
+    if answer.status_code == 400 and case.meta.generation.mode.is_positive:
+        assert is_beyond_a_schema(answer.json()["error"]["message"]), (case.body, answer.text)
+
+
+def test_the_document_names_every_route(server: Server) -> None:
+    """Each operation answers, and with a status that it lists."""
+    described = server.http.get("/schema").json()
+    assert described == document(SETTINGS)
+    assert described["openapi"].startswith("3.1")
+    for operation in OPERATIONS:
+        answer = server.http.request(operation.method.upper(), operation.path.format(name="none"))
+        assert str(answer.status_code) in described["paths"][operation.path][operation.method]["responses"]
+        assert answer.status_code != 405
+
+
+def test_the_document_has_no_route_that_is_not_there(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        reception = AppContext(
+            store=store,
+            settings=chosen(environment={}, given={}),
+            door=Authenticator(KeyFile(tmp_path / "keys"), always=False),
+            intake=BodyReader(limit=1000, seconds=1.0),
+            metrics=Metrics(store),
+            log=start_log("error"),
+        )
+        routed = {
+            (method.lower(), route.path.replace(":str", ""))
+            for route in App(reception, more={})._app.routes
+            if isinstance(route, HTTPRoute)
+            for method in route.methods
+            if method != "OPTIONS"
+        }
+    assert routed == {(operation.method, operation.path) for operation in OPERATIONS}

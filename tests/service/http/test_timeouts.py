@@ -1,0 +1,69 @@
+"""One timer for many limits: who is overdue is given up, the others are left alone."""
+
+import asyncio
+import time
+
+import pytest
+
+from latecomer.service.http.timeouts import SharedTimeout
+
+
+async def waits(patience: SharedTimeout, seconds: float) -> str:
+    with patience:
+        await asyncio.sleep(seconds)
+    return "done"
+
+
+def test_the_slow_are_given_up_and_nobody_else() -> None:
+    async def main() -> list[object]:
+        patience = SharedTimeout(0.2)
+        some = [waits(patience, seconds) for seconds in (0.0, 5.0, 0.05, 5.0, 0.1)]
+        return list(await asyncio.gather(*some, return_exceptions=True))
+
+    start = time.monotonic()
+    ended = asyncio.run(main())
+    assert [repr(end) for end in ended] == ["'done'", "TimeoutError()", "'done'", "TimeoutError()", "'done'"]
+    assert 0.2 <= time.monotonic() - start < 2.0
+
+
+def test_it_works_again_after_nobody_waited() -> None:
+    async def main() -> None:
+        patience = SharedTimeout(0.1)
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await waits(patience, 5.0)
+            assert await waits(patience, 0.0) == "done"
+            await asyncio.sleep(0.15)
+            assert patience._timer is None
+        assert not patience._deadlines
+        assert not patience._overdue
+
+    asyncio.run(main())
+
+
+def test_whoever_is_cancelled_is_not_overdue() -> None:
+    async def main() -> None:
+        patience = SharedTimeout(0.1)
+        task = asyncio.create_task(waits(patience, 5.0))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        both = asyncio.create_task(waits(patience, 5.0))  # overdue, and cancelled before it has heard of that
+        await asyncio.sleep(0)
+        patience._deadlines[both] = 0.0
+        patience._look()
+        both.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await both
+
+    asyncio.run(main())
+
+
+def test_a_mistake_within_is_that_mistake() -> None:
+    async def main() -> None:
+        patience = SharedTimeout(0.1)
+        with pytest.raises(KeyError), patience:
+            raise KeyError
+
+    asyncio.run(main())

@@ -1,0 +1,78 @@
+"""The slow `recommended`: maturity with a prior, a ridge that follows the data, and less exploration of contexts."""
+
+from typing import Any
+
+import numpy as np
+from extended_oracle import ExtendedOracle
+from oracle import Array
+
+INTERVAL, FIXED_POINT = 16, 32767
+
+
+class RecommendedOracle(ExtendedOracle):
+    """`MaturedLinTS` with all its refinements, from sums over the whole history of offers."""
+
+    def __init__(self, dim: int, span: int, *, prior: float, shrinkage: float, thrift: float, **more: Any) -> None:
+        super().__init__(dim, span, kind="matured TS", **more)
+        self.prior, self.shrinkage, self.thrift = prior, shrinkage, thrift
+        self.means = np.empty((0, dim))
+        self.spreads: list[float] = []  # the variance that a mean of K draws would have
+        self.growth, self.due = 1.0, 0
+
+    def decide(self, actions: Array, now: int, normals: Array) -> tuple[int, float]:
+        mean, count = actions.mean(axis=0), len(actions)
+        spread = np.sum((actions - mean) ** 2) / count
+        self.means = np.vstack([self.means, np.round(mean * FIXED_POINT) / FIXED_POINT])
+        self.spreads.append(float(np.round(spread * FIXED_POINT)) / FIXED_POINT / (count - 1) if count > 1 else 0.0)
+        self.follow_evidence(now)
+        return super().decide(actions, now, normals)
+
+    def rate(self, now: int) -> float:
+        _, _, worth, count = self.statistics(now)
+        return min(0.9, (worth + 1) / (count + 2))
+
+    def centre(self, now: int) -> Array:
+        """θ_0: the mean action converts at w times the mean rate; its norm is at most w·p̂·√d."""
+        if not len(self.means) or not np.any(mean := self.means.mean(axis=0)):
+            return np.zeros(self.dim)
+        longest = self.prior * self.rate(now) * np.sqrt(self.dim)
+        centre = self.prior * self.rate(now) * mean / (mean @ mean)
+        return np.asarray(centre * min(1.0, longest / np.linalg.norm(centre)) if self.prior else centre)
+
+    def relative(self, variances: Array) -> float:
+        total = sum(self.spreads)
+        return float(np.clip(variances.sum() / total, 0.0, 1.0)) if total > 0 else 0.0
+
+    def diversity(self) -> float:
+        return self.relative((self.means - self.means.mean(axis=0)) ** 2)
+
+    def freshness(self) -> float:
+        return self.relative(np.diff(self.means, axis=0) ** 2 / 2)
+
+    def matrix(self, now: int) -> Array:
+        """A + λI, λ the grown ridge."""
+        return np.asarray(self.statistics(now)[0] + (self.growth - 1) * self.ridge * np.eye(self.dim))
+
+    def estimate(self, now: int) -> Array:
+        total = self.statistics(now)[1] + self.growth * self.ridge * self.centre(now)
+        return np.asarray(np.linalg.solve(self.matrix(now), total))
+
+    def follow_evidence(self, now: int) -> None:
+        rounds = len(self.stamps)
+        if self.shrinkage == 1 or rounds < self.due:
+            return
+        self.due = rounds + 1 + rounds // INTERVAL
+        eigenvalues = np.linalg.eigvalsh(self.matrix(now) - self.growth * self.ridge * np.eye(self.dim))
+        determined = np.sum(eigenvalues / (eigenvalues + self.growth * self.ridge))
+        off = self.estimate(now) - self.centre(now)
+        weight = self.dim / (self.shrinkage - 1)
+        ratio = (determined + weight) / (self.ridge * self.dim / 2 * np.max(off**2) / self.variance(now) + weight)
+        self.growth = 1 + self.freshness() * (max(1.0, ratio) - 1)
+
+    def scores(self, actions: Array, now: int, normals: Array) -> Array:
+        factor = 1 - self.thrift * self.diversity()
+        scale = factor * self.exploration * np.sqrt(self.variance(now))
+        upper = np.linalg.cholesky(self.matrix(now)).T
+        sample = self.estimate(now) + scale * np.linalg.solve(upper, normals[: self.dim])
+        bonus = np.sum(actions.T * np.linalg.solve(self.V, actions.T), axis=0)
+        return np.asarray(actions @ sample + factor * self.optimism * bonus)

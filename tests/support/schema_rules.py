@@ -1,0 +1,30 @@
+"""A server with small limits, its document, and the rules that no schema can say."""
+
+import re
+from typing import Any
+
+from latecomer.service.http.settings import settings
+
+LIMITS: dict[str, Any] = {"LATECOMER_MAX_DIM": "3", "LATECOMER_MAX_BANDITS": "1", "LATECOMER_MAX_ACTIONS": "4"}
+SETTINGS = settings(environment=LIMITS, given={})
+MADE: dict[str, Any] = {"dim": 3, "window": 100, "features": {"price": {"scale": 9}}}
+
+_BEYOND_A_SCHEMA = (
+    r"actions must have 3 columns, one per dimension",  # it knows no bandit
+    r"actions must have norm at most 1",  # it does not add up squares
+    r"ids must be one for each of the \d+ actions",  # it does not compare lengths
+    r"(context|action \d+): .* must have a declared scale",  # it does not know what was declared
+    r"(context|action \d+): .* must be a number, as declared",
+    r"Expected `int( \| str)?`, got `float`",  # to it, 1e7 is a whole number
+    r"parameters: seed must be a whole number of at least 0; got [0-9.]+(e\+[0-9]+)?:",
+    r"occurred_at of report \d+ must not lie more than a day ahead",  # it has no clock
+    r"there may be at most 1 bandits",
+    r"confirm must repeat the bandit's name",
+    r"request_id must stand in the body, where that is JSON",
+    r"the body must be a file as numpy.save writes it",
+)
+
+
+def is_beyond_a_schema(message: str) -> bool:
+    """Whether a refusal is for a reason that the document could not have said."""
+    return any(re.match(rule, message) for rule in _BEYOND_A_SCHEMA)

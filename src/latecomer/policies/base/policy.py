@@ -59,14 +59,15 @@ class LinearPolicy(Knowledge):
         numbers = {"ridge": check_positive("ridge", ridge), **(numbers or {})}
         if not 1e-12 <= numbers["ridge"] <= 1e12:
             raise InputError(
-                f"ridge must be between 1e-12 and 1e12, for doubles to tell it from 0; got {ridge!r}, 1 is usual"
+                f"ridge must be between 1e-12 and 1e12, for doubles to tell it from 0; got {ridge!r}, 1 is usual",
+                field="ridge",
             )
         if self._dim > 8192:
             raise InputError(
-                f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer"
+                f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer", field="dim"
             )
         if clock is not None and not callable(clock):
-            raise InputError(f"clock must be a function that tells the time; got {clock!r}")
+            raise InputError(f"clock must be a function that tells the time; got {clock!r}", field="clock")
         self._parameters: dict[str, Any] = {**numbers, **(options or {})}
         self._memory = CompiledState(
             tag,
@@ -157,7 +158,7 @@ class LinearPolicy(Knowledge):
         if isinstance(at, str) or not hasattr(at, "__len__"):
             return np.full(count, self._decision_stamp(at))
         if np.shape(at)[:1] != (count,):
-            raise InputError(f"at must be one time, or one per action set, {count}; got {at!r}")
+            raise InputError(f"at must be one time, or one per action set, {count}; got {at!r}", field="at")
         stamps, now, rounds = np.empty(count, np.int64), self._now, self.rounds
         for i, moment in enumerate(at):
             try:

@@ -1,4 +1,4 @@
-"""`latecomer serve` with one more route, an echo: what the server costs without a decision in it.
+"""`latecomer serve` with one more route, an echo: the cost of a request without a decision.
 
 POST /v1/bandits/{name}/echo reads its body as a decision does, and sends it back. Run as `python bench/echo.py STORE`;
 the port is in the log line that says "serving".

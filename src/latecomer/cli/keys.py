@@ -17,9 +17,9 @@ Keys = Annotated[str | None, typer.Option("--keys", metavar="FILE", help="The fi
 
 
 def _settings(config: Path | None, store: str | None, keys: str | None) -> "Settings":
-    from latecomer.service.http.settings import settings  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.service.http.settings import read_settings  # noqa: PLC0415 - `latecomer --help` is light
 
-    return settings(config, given={"store": store, "keys": keys})
+    return read_settings(config, given={"store": store, "keys": keys})
 
 
 def _file(settings: "Settings") -> "KeyFile":

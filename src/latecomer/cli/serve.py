@@ -48,7 +48,7 @@ def serve(
     try:
         from latecomer.service.http.logging_setup import start_log  # noqa: PLC0415
         from latecomer.service.http.server import serve as run  # noqa: PLC0415
-        from latecomer.service.http.settings import injected, settings  # noqa: PLC0415 - `latecomer --help` is light
+        from latecomer.service.http.settings import find_injected, read_settings  # noqa: PLC0415 - `latecomer --help` is light
 
         loop = _loop()
     except ModuleNotFoundError as error:
@@ -61,9 +61,9 @@ def serve(
     given |= {"require_keys": require_keys, "create": create}
     log = start_log("info")
     try:
-        chosen = settings(config, given=given)
+        chosen = read_settings(config, given=given)
         log = start_log(chosen.log_level)
-        for variable, value in injected().items():
+        for variable, value in find_injected().items():
             remedy = "set it to a port, give --port, or set enableServiceLinks: false"
             log.warning("a variable that Kubernetes has set is ignored", variable=variable, value=value, remedy=remedy)
         with asyncio.Runner(loop_factory=loop) as runner:

@@ -111,7 +111,7 @@ from latecomer.service.storage.background import Job
 from latecomer.service.http.operations import PUBLIC, Operation
 from latecomer.service.http.response import Response
 from latecomer.service.http.router import Route
-from latecomer.service.http.settings import settings
+from latecomer.service.http.settings import read_settings
 from latecomer.service.http.server import serve
 from latecomer.service.http.logging_setup import start_log
 
@@ -128,7 +128,7 @@ def extra(context):
         return Response(200, b"{}")
     return [Route(FAULT, kill_writer)]
 
-chosen = settings(environment={}, given={"store": sys.argv[2], "port": 0})
+chosen = read_settings(environment={}, given={"store": sys.argv[2], "port": 0})
 asyncio.run(serve(chosen, start_log("info"), extra=extra))
 """
 

@@ -13,7 +13,7 @@ from servers import Server, refusal, running
 
 import latecomer as lc
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
-from latecomer.service.http.openapi import document
+from latecomer.service.http.openapi import write_document
 from latecomer.service.http.settings import Settings
 from latecomer.service.messages import Conversion
 
@@ -89,7 +89,7 @@ def test_the_client_reads_times_in_every_dress_and_refuses_what_is_none(server: 
 
 
 def test_the_schema_has_the_warnings() -> None:
-    schemas = document(Settings())["components"]["schemas"]
+    schemas = write_document(Settings())["components"]["schemas"]
     assert schemas["Verdicts"]["required"] == ["verdicts"]
     assert schemas["Verdicts"]["properties"]["warnings"]["items"] == {"$ref": "#/components/schemas/ReportWarning"}
     assert set(schemas["ReportWarning"]["properties"]) == {"index", "code", "message"}

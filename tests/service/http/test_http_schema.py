@@ -11,7 +11,7 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from servers import Server, running
 
-from latecomer.service.http.openapi import document
+from latecomer.service.http.openapi import write_document
 from latecomer.service.http.operations import OPERATIONS
 
 EXAMPLES = 25
@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         assert not server.said("a request failed")
 
 
-schema = schemathesis.openapi.from_dict(document(SETTINGS))
+schema = schemathesis.openapi.from_dict(write_document(SETTINGS))
 
 
 @schemathesis.serializer("application/x-npy")
@@ -71,7 +71,7 @@ def _validate(case: Any, server: Server) -> None:
 def test_the_document_names_every_route(server: Server) -> None:
     """Each operation answers, and with a status that it lists."""
     described = server.http.get("/schema").json()
-    assert described == document(SETTINGS)
+    assert described == write_document(SETTINGS)
     assert described["openapi"].startswith("3.1")
     for operation in OPERATIONS:
         answer = server.http.request(operation.method, operation.path.format(name="none"))

@@ -52,7 +52,7 @@ def test_whoever_is_cancelled_is_not_overdue() -> None:
         both = asyncio.create_task(waits(patience, 5.0))  # overdue, and cancelled before it has heard of that
         await asyncio.sleep(0)
         patience._deadlines[both] = 0.0
-        patience._look()
+        patience._check()
         both.cancel()
         with pytest.raises(asyncio.CancelledError):
             await both

@@ -1,4 +1,4 @@
-"""Rules that types alone do not say, added to the schemas that msgspec writes; a test walks them both ways."""
+"""Adds to the schemas of msgspec the rules that types alone do not say."""
 
 import inspect
 from typing import Any
@@ -78,7 +78,7 @@ def _without(parameter: str, policies: list[str]) -> Schema:
 
 
 def _constrain_decision(components: dict[str, Schema], settings: Settings) -> None:
-    """A decision has rows of numbers, or actions by their features, and never both."""
+    """Say that a decision has rows of numbers, or actions described by features, and never both."""
     request = components["DecisionRequest"]
     fields = request.pop("properties")
     required, closed = request.pop("required"), request.pop("additionalProperties")

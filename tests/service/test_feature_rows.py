@@ -114,20 +114,23 @@ def test_client_and_open_go_the_same_way(server: Server, tmp_path: Path) -> None
         info = client.create("b", **made)
         assert info.features == {"discount": Scale(scale=50), "age": Scale(scale=30, center=40)}
         for actions in rows_of_frames().values():
-            far = client.choose("b", actions, context=context, request_id="same")
-            near = bandit.choose(actions, context=context, request_id="same")
+            far = client.decide_features("b", actions, context=context, request_id="same")
+            near = bandit.decide_features(actions, context=context, request_id="same")
             assert (far.action_id, far.score, far.round) == (near.action_id, near.score, 1)
         for _ in range(5):
-            far, near = client.choose("b", PLAIN, context=context), bandit.choose(PLAIN, context=context)
+            far, near = (
+                client.decide_features("b", PLAIN, context=context),
+                bandit.decide_features(PLAIN, context=context),
+            )
             assert (far.action_id, far.score, far.round) == (near.action_id, near.score, near.round)
         wrong: Any
         for wrong, rule in ((FRAME, r"actions must be a dict.*set_index"), ({1: {}}, "must have texts as ids; got 1")):
             with pytest.raises(InputError, match=rule):
-                client.choose("b", wrong)
+                client.decide_features("b", wrong)
             with pytest.raises(InputError, match=rule):
-                bandit.choose(wrong)
+                bandit.decide_features(wrong)
         with pytest.raises(ConflictError):
-            bandit.choose({**PLAIN, "a": {**PLAIN["a"], "discount": 6.0}}, context=context, request_id="same")
+            bandit.decide_features({**PLAIN, "a": {**PLAIN["a"], "discount": 6.0}}, context=context, request_id="same")
         assert client.stats("b").theta_hat == bandit.stats().theta_hat
         client.delete("b")
 
@@ -199,7 +202,7 @@ def test_the_best_discount_is_learnt(tmp_path: Path, seed: int) -> None:
     chosen = []
     with lc.open(tmp_path / "a.db", dim=DIM, window=500, parameters=parameters, features=SCALES) as bandit:
         for _ in range(300):
-            answer = bandit.choose(actions)
+            answer = bandit.decide_features(actions)
             chosen.append(answer.action_id)
             if rng.random() < rates[str(answer.action_id)]:
                 bandit.convert(answer.decision_id)

@@ -52,7 +52,7 @@ class AsyncClient:
     ) -> BanditInfo:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
-        `features` declares the scales of numbers for `choose`: {"price": {"scale": 200}}.
+        `features` declares the scales of numbers for `decide_features`: {"price": {"scale": 200}}.
         """
         call = calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
         return await self._send(call)
@@ -79,7 +79,7 @@ class AsyncClient:
         """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
         return await self._send(calls.decide(name, actions, ids=ids, request_id=request_id))
 
-    async def choose(
+    async def decide_features(
         self,
         name: str,
         actions: Mapping[str, FeatureRow],

@@ -60,7 +60,7 @@ class OpenBandit(Closing):
         self._store.wait(ticket)
         return answer
 
-    def choose(
+    def decide_features(
         self,
         actions: Mapping[str, FeatureRow],
         *,
@@ -158,7 +158,7 @@ def open(
     policy, parameters
         The policy's class and its keyword arguments.
     features
-        The scales of numbers, for `choose`: {"price": {"scale": 200}, "age": {"center": 40, "scale": 30}}.
+        The scales of numbers, for `decide_features`: {"price": {"scale": 200}, "age": {"center": 40, "scale": 30}}.
     retention
         How long after its window a decision stays in the log, as "7d" or "forever"; the file remembers it. None: as it
         was told last, "7d" where it was told nothing.

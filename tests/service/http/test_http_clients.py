@@ -38,7 +38,9 @@ def test_every_call(server: Server) -> None:
         array = client.decide("sync", np.array(ROWS))
         named = client.decide("sync", np.array(ROWS), ids=["x", "y"])
         wide = client.create("wide", dim=5, window=100, features={"price": {"scale": 50}})
-        chosen = client.choose("wide", {"book": {"price": 12}, "lamp": {"price": 40}}, context={"country": "NO"})
+        chosen = client.decide_features(
+            "wide", {"book": {"price": 12}, "lamp": {"price": 40}}, context={"country": "NO"}
+        )
         assert chosen.action_id in ("book", "lamp")
         assert client.delete("wide") == wide
         now = datetime.now(UTC)
@@ -60,7 +62,7 @@ def test_every_call_awaited(server: Server) -> None:
             answers = await asyncio.gather(*(client.decide("async", np.array(ROWS)) for _ in range(20)))
             assert sorted(answer.round for answer in answers) == list(range(1, 21))
             await client.create("wide", dim=5, window=100, features={"price": {"scale": 50}})
-            chosen = await client.choose("wide", {"book": {"price": 12}})
+            chosen = await client.decide_features("wide", {"book": {"price": 12}})
             assert chosen.action_id == "book"
             await client.delete("wide")
             assert await client.convert("async", answers[0].decision_id) is lc.Verdict.ACCEPTED

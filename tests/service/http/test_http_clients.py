@@ -13,7 +13,7 @@ import pytest
 from servers import Server, running, wait_until
 
 import latecomer as lc
-from latecomer.client.protocol import pause
+from latecomer.client.protocol import extend_delay
 from latecomer.errors import ConflictError, InputError, ServiceError, UnknownBanditError
 from latecomer.service.http.keys import KeyFile
 from latecomer.service.messages import Conversion
@@ -186,7 +186,7 @@ def test_a_deletion_whose_answer_was_lost_is_a_deletion(server: Server) -> None:
 
 def test_a_server_that_says_when_is_asked_then() -> None:
     """Fifteen seconds are too long to wait; a second is not."""
-    waits = [pause(0.1, headers) for headers in ({}, {"retry-after": "1"}, {"retry-after": "15"}, {"retry-after": "x"})]
+    waits = [extend_delay(0.1, headers) for headers in ({}, {"retry-after": "1"}, {"retry-after": "15"}, {"retry-after": "x"})]
     assert waits == [0.1, 1.0, 5.0, 0.1]
 
 

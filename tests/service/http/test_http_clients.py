@@ -186,7 +186,10 @@ def test_a_deletion_whose_answer_was_lost_is_a_deletion(server: Server) -> None:
 
 def test_a_server_that_says_when_is_asked_then() -> None:
     """Fifteen seconds are too long to wait; a second is not."""
-    waits = [extend_delay(0.1, headers) for headers in ({}, {"retry-after": "1"}, {"retry-after": "15"}, {"retry-after": "x"})]
+    waits = [
+        extend_delay(0.1, headers)
+        for headers in ({}, {"retry-after": "1"}, {"retry-after": "15"}, {"retry-after": "x"})
+    ]
     assert waits == [0.1, 1.0, 5.0, 0.1]
 
 

@@ -48,7 +48,7 @@ def fill(store: Store, turns: int) -> None:
 
 def state_of(bandit: Bandit) -> State:
     policy = bandit.policy
-    return policy.rounds, policy.V.tobytes(), policy.B.tobytes(), str(policy._randomness.state())
+    return policy.rounds, policy.V.tobytes(), policy.B.tobytes(), str(policy.rng.state())
 
 
 class Log:

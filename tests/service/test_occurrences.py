@@ -12,7 +12,7 @@ import pytest
 from fake_clocks import DAY, HOUR, FakeClocks, state_of
 
 import latecomer as lc
-from latecomer.core.ring import ACCEPTED, LATE
+from latecomer.core.feedback import ACCEPTED, LATE
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
 from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.verdicts import Verdicts

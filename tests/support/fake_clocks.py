@@ -50,7 +50,7 @@ def state_of(store: Store, name: str) -> dict[str, Any]:
         "rounds": policy.rounds,
         "width": policy.width,
         "pending_width": policy.pending_width,
-        "generator": policy._randomness.state(),
+        "generator": policy.rng.state(),
         "stats": store.stats(name),
     }
 

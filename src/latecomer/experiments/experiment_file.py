@@ -52,7 +52,7 @@ DELAYS: Makers[delays.DelayLaw] = {
 }
 POLICIES: Makers[LinearPolicy] = {
     "recommended": recommended,
-    **{name: catalogue.policy_class(name) for name in catalogue.POLICIES},
+    **{name: catalogue.policy_class(name) for name in catalogue.policy_names()},
     "ReleasedUCB": ReleasedUCB,
     "ReleasedTS": ReleasedTS,
 }

@@ -1,4 +1,4 @@
-"""BLAS with one thread while a kernel needs it, and the process's own setting afterwards."""
+"""Limit BLAS to one thread while a kernel runs, and restore the process's setting afterwards."""
 
 from collections.abc import Callable
 from functools import cache
@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 @cache
 def _libraries() -> list[LibController]:
-    """The BLAS that Numba calls, which is SciPy's."""
+    """Return the BLAS that Numba calls, which is SciPy's."""
     import scipy.linalg.cython_blas  # noqa: F401, PLC0415 - loaded, so that it can be found
 
     found: list[LibController] = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -21,7 +21,7 @@ def _libraries() -> list[LibController]:
 
 
 class _Limit:
-    """One thread from the first that enters until the last has left; then what the process had before."""
+    """One BLAS thread from the first entry until the last exit; then the process's earlier setting."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -44,7 +44,7 @@ class _Limit:
 
 def _set_threads(counts: list[int]) -> None:
     for library, count in zip(_libraries(), counts, strict=True):
-        # threadpoolctl obeys the first thread that ever set an OpenBLAS, and nobody else; here, the lock keeps order.
+        # threadpoolctl lets only the first thread that ever set an OpenBLAS set it again; here the lock orders threads
         clear = getattr(library, "clear_controlling_thread", None)
         if clear:
             clear(force=True)
@@ -55,7 +55,7 @@ _limit = _Limit()
 
 
 def one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with BLAS kept to one thread while it runs: same numbers, and no fight for cores.
+    """Wrap a function so that BLAS has one thread while it runs: same numbers, and no contention for cores.
 
     The setting is the process's: where several Python threads do this, the last of them to leave restores it.
     """

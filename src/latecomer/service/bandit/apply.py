@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.ring import UNKNOWN
-from latecomer.policies.base import bulk as recorded
+from latecomer.core.feedback import UNKNOWN
+from latecomer.policies.base import bulk
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_ids import secrets_of
@@ -79,7 +79,7 @@ class _Decisions:
         self._offers = np.ascontiguousarray(run["offer"])
 
     def move(self, part: slice) -> None:
-        recorded.record(self._bandit.policy, self._actions[part], self._offers[part], self._stamps[part])
+        bulk.record(self._bandit.policy, self._actions[part], self._offers[part], self._stamps[part])
 
     def end(self, told: Payload) -> None:
         self._bandit.rounds += len(self._stamps)
@@ -114,7 +114,7 @@ class _Conversions(_Reports):
         self._values, self._delays = _plain(self._run["value"]), np.empty(len(self._run), np.int64)
 
     def move(self, part: slice) -> None:
-        self._verdicts[part], self._delays[part] = recorded.credit(
+        self._verdicts[part], self._delays[part] = bulk.convert(
             self._bandit.policy, self._rounds[part], self._values[part], self._came[part]
         )
 

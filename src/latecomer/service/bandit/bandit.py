@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from latecomer.core.state import Array, Integers
-from latecomer.policies.base import bulk as recorded
+from latecomer.policies.base import bulk
 from latecomer.policies.base.decision import VERDICTS
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit import events
@@ -44,8 +44,8 @@ class Bandit:
         self.number = descriptor.number
         self.policy = policy
         self.dim = policy.dim
-        self.in_rounds = recorded.is_in_rounds(policy)
-        self.span = recorded.span(policy)
+        self.in_rounds = isinstance(policy.window, int)
+        self.span = policy.span
         self.rounds = policy.rounds
         self.stamp = descriptor.stamp
         """The stamp of its latest event."""
@@ -89,7 +89,7 @@ class Bandit:
         decision = self.policy.decide(actions, at=None if self.in_rounds else now / 1e6)
         index, round_, score = decision.index, decision.round, decision.score
         kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
-        chosen = decision.action.tobytes() + recorded.offer(self.policy, actions).tobytes()
+        chosen = decision.action.tobytes() + bulk.summarise(self.policy, actions).tobytes()
         secret = b"" if self.ids.is_current else self.ids.renew(round_)
         data = secret + events.pack_decision(kind, index, round_, now, score) + chosen + digests
         label = None
@@ -112,7 +112,7 @@ class Bandit:
         values = np.array([value_of(conversion.value, i) for i, conversion in enumerate(conversions)])
         rounds, occurred = self._rounds(conversions), self._occurred(conversions, now)
         self.is_moving = True
-        verdicts, delays = recorded.credit(self.policy, rounds, values, arrival(occurred, now))
+        verdicts, delays = bulk.convert(self.policy, rounds, values, arrival(occurred, now))
         early = self.counters.add_conversions(verdicts, delays)
         told = reports_of(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
         told["value"] = values
@@ -133,7 +133,7 @@ class Bandit:
     def taken_back(self, rounds: Integers, stamps: Integers) -> Integers:
         """Take conversions back in their order: the verdicts by their numbers."""
         pairs = zip(rounds.tolist(), stamps.tolist(), strict=True)
-        return np.array([recorded.revoke(self.policy, round_, stamp) for round_, stamp in pairs], np.int64)
+        return np.array([bulk.revoke(self.policy, round_, stamp) for round_, stamp in pairs], np.int64)
 
     def _reported(
         self, told: events.Records, verdicts: Integers, now: int, unknown: tuple[int, int, int]
@@ -164,7 +164,7 @@ class Bandit:
     def counts(self) -> BanditCounts:
         """What has happened: numbers that are there."""
         policy, counters = self.policy, self.counters
-        drift, refactorisations = recorded.drift(policy)
+        drift, refactorisations = bulk.drift(policy)
         return BanditCounts(
             name=self.info.name,
             rounds=policy.rounds,

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from latecomer.errors import ConflictError, InputError
 from latecomer.policies import recommended
-from latecomer.policies.base.bulk import credit, offer, record, revoke
+from latecomer.policies.base.bulk import convert, record, revoke, summarise
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.registry import POLICIES, policy_class
+from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.events import CREATED, DECISION, Payload, text_event
 from latecomer.service.durations import window_of
 from latecomer.service.messages import DEFAULT_POLICY, BanditInfo, BanditSpec
@@ -169,8 +169,8 @@ def _shown(values: dict[str, object], name: str) -> str:
 
 def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
     """The policy that a resolved specification describes; `InputError` where it describes none."""
-    if spec.policy not in POLICIES:
-        choices = (DEFAULT_POLICY, *POLICIES)
+    if spec.policy not in policy_names():
+        choices = (DEFAULT_POLICY, *policy_names())
         raise InputError(
             f"policy must be one of {', '.join(choices)}; got {short_repr(spec.policy)}{suggest(spec.policy, choices)}"
         )
@@ -206,8 +206,8 @@ def warm_up(policy: LinearPolicy) -> None:
     unit[:, 0] = 1.0
     now = np.zeros(2, np.int64)
     twin.decide(unit) if isinstance(twin.window, int) else twin.decide(unit, at=0.0)
-    record(twin, unit, np.stack([offer(twin, unit)] * 2), now)
-    credit(twin, np.ones(2, np.int64), np.ones(2), now)
+    record(twin, unit, np.stack([summarise(twin, unit)] * 2), now)
+    convert(twin, np.ones(2, np.int64), np.ones(2), now)
     revoke(twin, 1, 0)
     Payload(b"", twin.dim).records(DECISION)
     twin.theta_hat, twin.width, twin.pending_width  # noqa: B018 - asked for, so that they are compiled

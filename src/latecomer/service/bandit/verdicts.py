@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from latecomer.errors import OccurredBeforeDecisionWarning
-from latecomer.policies.base.verdict import Verdict
+from latecomer.policies.base.decision import Verdict
 
 OCCURRED_BEFORE_DECISION = "occurred_before_decision"
 _MESSAGE = "occurred_at lies before the decision: accepted, but left out of the delay curve; check its zone and unit"

@@ -80,7 +80,7 @@ def _is_same(one: Bandit, other: Bandit) -> bool:
     return (
         mine.V.tobytes() == theirs.V.tobytes()
         and mine.B.tobytes() == theirs.B.tobytes()
-        and mine._randomness.state() == theirs._randomness.state()
+        and mine.rng.state() == theirs.rng.state()
         and one.ids.known == other.ids.known
         and one.stats() == other.stats()
     )

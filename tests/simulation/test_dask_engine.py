@@ -17,7 +17,7 @@ import pytest
 from schedulers import PATIENCE, Machines, wait_until
 
 import latecomer as lc
-from latecomer.errors import InputError, LatecomerError
+from latecomer.errors import InputError, LatecomerError, MissingPackageError
 from latecomer.simulation import dask_engine as cluster_module
 from latecomer.simulation.dask_engine import DaskEngine
 from latecomer.simulation.simulate import Played, Regrets, _play
@@ -176,7 +176,7 @@ def test_what_does_not_travel(client: Any) -> None:
         world = lc.World(theta=WORLD.theta, actions=actions, delays=WORLD.delays)
         return lc.simulate(world, policies(), horizon=10, runs=2, engine=DaskEngine(client))
 
-    with pytest.raises(InputError, match=r"importable on the workers; there, No module named 'test_cluster'"):
+    with pytest.raises(InputError, match=r"importable on the workers; there, No module named 'test_dask_engine'"):
         play(InAModule())
     held = InAModule()
     held.lock = Lock()  # type: ignore[attr-defined]
@@ -192,18 +192,18 @@ def test_a_law_defined_in_a_script(machines: Machines, tmp_path: Path) -> None:
 import sys
 import numpy as np
 import latecomer as lc
-from latecomer.simulation.dask_engine import Cluster
+from latecomer.simulation.dask_engine import DaskEngine
 
 assert "distributed" not in sys.modules
 
-class Axes:
+class UnitVectors:
     def sample(self, rng, rounds, theta):
         return np.broadcast_to(np.eye(len(theta)), (rounds, len(theta), len(theta)))
 
 world = lc.World(theta=[0.2, 0.4], actions=UnitVectors(), delays=lc.delays.Geometric(mean=10))
 policies = {"buffered": lc.OTFLinUCB(2, 30, width="buffered")}
 here = lc.simulate(world, policies, horizon=100, runs=4, jobs=1)
-there = lc.simulate(world, policies, horizon=100, runs=4, engine=Cluster(sys.argv[1]))
+there = lc.simulate(world, policies, horizon=100, runs=4, engine=DaskEngine(sys.argv[1]))
 assert np.array_equal(here.regret("buffered"), there.regret("buffered"))
 """
     )
@@ -268,5 +268,5 @@ def test_bad_arguments(client: Any) -> None:
 
 def test_without_distributed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError, match=r"pip install 'latecomer\[dask\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'latecomer\[dask\]'"):
         DaskEngine("tcp://127.0.0.1:8786")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.extras import require_packages
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -57,6 +59,7 @@ def arena(
     Example:
       latecomer arena --runs 20 --world "B (100, 100)" --world "U (100, 100)"
     """  # noqa: D301 - \b keeps the lines below it as they are
+    require_packages("latecomer arena", "polars", "matplotlib")
     from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
     from latecomer.cli.output import writable_folder  # noqa: PLC0415
     from latecomer.experiments.arena.arena import POLICIES, load_worlds, play  # noqa: PLC0415

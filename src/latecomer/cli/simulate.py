@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.extras import require_packages
+
 if TYPE_CHECKING:
     from latecomer.simulation.result import Result
 
@@ -46,6 +48,7 @@ def simulate(
     Example:
       latecomer simulate examples/simulate.toml --runs 20 --out results
     """  # noqa: D301 - \b keeps the lines below it as they are
+    require_packages("latecomer simulate", "polars", "matplotlib")
     from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
     from latecomer.cli.output import writable_folder  # noqa: PLC0415
     from latecomer.experiments.experiment_file import read  # noqa: PLC0415

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from latecomer.errors import InputError
+from latecomer.extras import require_packages
 
 if TYPE_CHECKING:
     from latecomer.delays import DelayLaw
@@ -65,6 +66,7 @@ def window(
     Without a log:
       latecomer window --law 'law = "lognormal", median = 3600, sigma = 1.5' --rate 1000
     """  # noqa: D301 - \b keeps the lines below it as they are
+    require_packages("latecomer window", "polars", "matplotlib")
     from latecomer.cli.output import writable_folder  # noqa: PLC0415 - `latecomer --help` is light
     from latecomer.experiments.window.advice import advise_window  # noqa: PLC0415
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from latecomer import __version__
 from latecomer.core.linalg.blas import one_thread
 from latecomer.errors import InputError, LatecomerError
+from latecomer.extras import explain_missing_package
 from latecomer.simulation.simulate import Played, Regrets
 from latecomer.validation import check_integer, check_positive
 
@@ -51,8 +52,8 @@ class DaskEngine:
     Examples
     --------
     >>> import latecomer as lc
-    >>> from latecomer.simulation.dask_engine import Cluster
-    >>> engine = Cluster("tcp://SCHEDULER:8786")
+    >>> from latecomer.simulation.dask_engine import DaskEngine
+    >>> engine = DaskEngine("tcp://SCHEDULER:8786")
     >>> lc.simulate(world, policies, horizon=3000, runs=10_000, engine=engine)  # doctest: +SKIP
     """
 
@@ -110,11 +111,9 @@ def _chunk(runs: int, threads: int) -> int:
 
 
 def _distributed() -> Any:
-    """The library, imported only for those who have a cluster."""
-    try:
+    """Import the library, which only those with a cluster need."""
+    with explain_missing_package("DaskEngine"):
         return import_module("distributed")
-    except ImportError as error:
-        raise InputError(f"a Dask cluster needs distributed: pip install 'latecomer[dask]' ({error})") from error
 
 
 def _greet(address: str) -> None:

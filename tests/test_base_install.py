@@ -50,7 +50,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False, symlinks=True)
     interpreter = home / "bin/python"
-    pip = [sys.executable, "-m", "pip", "--python", interpreter]
+    pip = [sys.executable, "-m", "pip", "--python", str(interpreter)]
     run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel)
     [packages] = home.glob("lib/python*/site-packages")
     for package in BASE.union(*map(declared, BASE)):

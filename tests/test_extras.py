@@ -31,7 +31,7 @@ def imported_packages() -> set[str]:
             elif isinstance(node, ast.ImportFrom):
                 names.add(node.module or "")
             elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module":
-                names |= {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
+                names |= {str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)}
     return {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"latecomer"}
 
 

@@ -9,6 +9,8 @@ from string import Template
 import polars as pl
 from matplotlib.figure import Figure
 
+from latecomer.atomic_write import replace_file
+
 PAGE = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8"))
 
 
@@ -44,9 +46,12 @@ class Report:
     def add(self, section: Section) -> None:
         """Write the section's files, and the page with it."""
         picture = self.folder / f"{section.name}.png"
-        section.figure.savefig(picture)
-        section.table.write_csv(self.folder / f"{section.name}.csv")
-        section.data.write_parquet(self.folder / f"{section.name}.parquet")
+        with replace_file(picture) as part:
+            section.figure.savefig(part, format="png")
+        with replace_file(self.folder / f"{section.name}.csv") as part:
+            section.table.write_csv(part)
+        with replace_file(self.folder / f"{section.name}.parquet") as part:
+            section.data.write_parquet(part)
         paragraphs = "".join(f"<p>{html.escape(text.strip())}</p>" for text in section.text.strip().split("\n\n"))
         encoded = base64.b64encode(picture.read_bytes()).decode()
         self._parts.append(
@@ -58,14 +63,11 @@ class Report:
         self._write()
 
     def _write(self) -> None:
-        temporary = self.page.with_suffix(".part")
-        temporary.write_text(
-            PAGE.substitute(
-                title=html.escape(self.title), subtitle=html.escape(self.subtitle), body="\n".join(self._parts)
-            ),
-            encoding="utf-8",
+        page = PAGE.substitute(
+            title=html.escape(self.title), subtitle=html.escape(self.subtitle), body="\n".join(self._parts)
         )
-        temporary.replace(self.page)
+        with replace_file(self.page) as part:
+            part.write_text(page, encoding="utf-8")
 
 
 def table_html(frame: pl.DataFrame) -> str:

@@ -22,9 +22,7 @@ def test_import_brings_nothing_heavy() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    assert set(lc.__all__) <= set(dir(lc))
-    for name in lc.__all__:
-        assert getattr(lc, name) is not None
+    assert [name for name in lc.__all__ if not hasattr(lc, name)] == []
     assert not hasattr(lc, "NoSuchName")
 
 
@@ -48,5 +46,8 @@ def test_the_changelog_has_a_place_for_the_next_version() -> None:
 
 
 def test_no_file_has_grown_too_long() -> None:
-    sizes = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "src").rglob("*.py")}
-    assert {name: size for name, size in sizes.items() if size > 300} == {}
+    folders = [ROOT / name for name in ("src", "tests", "bench", "examples", "scripts")]
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in paths}
+    assert len(sizes) > 300, "the folders have moved"
+    assert {path: size for path, size in sizes.items() if size > 300} == {}

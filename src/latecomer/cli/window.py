@@ -132,14 +132,14 @@ def _moment(text: str | None) -> datetime | None:
 
 def _write(advice: "WindowAdvice", folder: Path) -> list[Path]:
     from latecomer.cli.output import replacing  # noqa: PLC0415
-    from latecomer.experiments.window.plot import window_figure  # noqa: PLC0415 - brings matplotlib
+    from latecomer.experiments.window.plot import plot_window  # noqa: PLC0415 - brings matplotlib
 
     writers: dict[str, Callable[[Path], object]] = {
         "windows.csv": advice.table.write_csv,
         "windows.parquet": advice.table.write_parquet,
         "curve.csv": advice.curve.write_csv,
         "advice.json": lambda path: path.write_text(json.dumps(advice.to_dict(), indent=2, ensure_ascii=False) + "\n"),
-        "window.png": lambda path: window_figure(advice).savefig(path, format="png"),
+        "window.png": lambda path: plot_window(advice).savefig(path, format="png"),
     }
     for name, write in writers.items():
         with replacing(folder / name) as path:
@@ -152,7 +152,7 @@ def _show(advice: "WindowAdvice") -> None:
     from rich.table import Table  # noqa: PLC0415
 
     from latecomer.experiments.window.grid import format_duration  # noqa: PLC0415
-    from latecomer.experiments.window.text import amount, bytes_of, plus_minus  # noqa: PLC0415
+    from latecomer.experiments.window.text import format_amount, format_bytes, format_plus_minus  # noqa: PLC0415
 
     chosen = advice.recommended.total_seconds()
     table = Table(title=advice.facts["delays"], title_justify="left")
@@ -163,10 +163,10 @@ def _show(advice: "WindowAdvice") -> None:
             row["window"],
             f"{row['share']:.1%}",
             "-" if row["low"] == row["high"] else f"{100 * row['low']:.1f} to {100 * row['high']:.1f}",
-            amount(row["regret"]),
-            plus_minus(row["excess"], row["excess_error"]),
+            format_amount(row["regret"]),
+            format_plus_minus(row["excess"], row["excess_error"]),
             row["cost"],
-            bytes_of(row["memory_bytes"]),
+            format_bytes(row["memory_bytes"]),
             style="bold" if row["seconds"] == chosen else None,
         )
     console = Console()

@@ -57,7 +57,7 @@ class Report:
         self._parts.append(
             f'<section id="{section.name}"><h2>{html.escape(section.title)}</h2>{paragraphs}'
             f'<img alt="{html.escape(section.title)}" src="data:image/png;base64,{encoded}">'
-            f"{table_html(section.table)}"
+            f"{format_table(section.table)}"
             f'<p class="files">Numbers: {section.name}.csv, {section.name}.parquet</p></section>'
         )
         self._write()
@@ -70,17 +70,17 @@ class Report:
             part.write_text(page, encoding="utf-8")
 
 
-def table_html(frame: pl.DataFrame) -> str:
+def format_table(frame: pl.DataFrame) -> str:
     """A frame as a plain table; numbers to four figures."""
     head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in frame.columns)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(shown(value))}</td>" for value in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{html.escape(format_cell(value))}</td>" for value in row) + "</tr>"
         for row in frame.iter_rows()
     )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def shown(value: object) -> str:
+def format_cell(value: object) -> str:
     """A cell as a person wants it."""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,13 +1,13 @@
 """Latecomer decides now and learns from conversions that arrive late, or never.
 
-Names load when they are first used, so that `import latecomer` takes no time; the first policy brings Numba.
+Names load when they are first used, so that `import latecomer` takes no time; the first policy loads Numba.
 """
 
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from latecomer import errors
+from latecomer.extras import explain_missing_package
 from latecomer.policies.registry import POLICIES
 
 if TYPE_CHECKING:
@@ -100,22 +100,12 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         value: object = import_module(_MODULES[name])
     elif name in _HOME:
-        value = getattr(_module(name), name)
+        with explain_missing_package(f"latecomer.{name}"):
+            value = getattr(import_module(_HOME[name]), name)
     else:
         raise AttributeError(f"module 'latecomer' has no attribute {name!r}")
     globals()[name] = value
     return value
-
-
-def _module(name: str) -> ModuleType:
-    try:
-        return import_module(_HOME[name])
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("latecomer"):
-            raise
-        raise errors.MissingPackageError(
-            f"latecomer.{name} needs the package {error.name}: pip install 'latecomer[service]'", name=error.name
-        ) from error
 
 
 def __dir__() -> list[str]:

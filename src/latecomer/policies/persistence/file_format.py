@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import zipfile
 import zlib
 from datetime import timedelta
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from latecomer.atomic_write import replace_file
 from latecomer.errors import DamagedFileError, InputError, NewerFileError
 
 FORMAT = "latecomer policy"
@@ -51,17 +51,8 @@ def write(path: str | PathLike[str], data: bytes) -> None:
     target = Path(os.path.realpath(path))  # a link goes on pointing to the new file
     if not target.parent.is_dir():
         raise InputError(f"path must be in a folder that exists; there is no folder {target.parent}: make it first")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync(target.parent)
+    with replace_file(target) as temporary:
+        temporary.write_bytes(data)
 
 
 def unpack(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -112,12 +103,3 @@ def _rich(value: Any) -> Any:
 
 def _damaged(name: str, error: Exception) -> DamagedFileError:
     return DamagedFileError(f"{name} is not a whole saved policy: {error}; restore it from a copy")
-
-
-def sync(path: Path) -> None:
-    """Make a file's contents durable, or the names in a folder."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

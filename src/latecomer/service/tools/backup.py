@@ -1,15 +1,16 @@
 """A copy of a log while its owner goes on: one moment of the file, whole, checked before it gets its name."""
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
 import apsw
 
+from latecomer.atomic_write import replace_file
 from latecomer.errors import FileError, InputError
-from latecomer.policies.persistence.file_format import sync
-from latecomer.service.storage.private_files import SHARED, WAL, create_private, name_temporary
+from latecomer.service.storage.private_files import SHARED, WAL
 from latecomer.service.storage.rows import connect, unreadable
 from latecomer.service.tools.verify import verify
 
@@ -19,14 +20,11 @@ def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
     destination = Path(target)
     if os.path.lexists(destination):  # a link that leads nowhere is there too
         raise InputError(f"the copy needs a path of its own; {destination} is there already: choose another")
-    part = name_temporary(destination)
     source = connect(path, write=False)
     try:
-        os.close(create_private(part))  # where nothing can be written, it is this that fails
-        _copy(source, part)
-        report = list(verify(part, name=path))
-        os.replace(part, destination)
-        sync(destination.parent)
+        with replace_file(destination, private=True) as part, _without_sidecars(part):
+            _copy(source, part)
+            report = list(verify(part, name=path))
     except apsw.FullError as error:
         raise FileError(f"{destination} could not be written: {error}") from error
     except apsw.Error as error:
@@ -35,10 +33,18 @@ def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
         raise FileError(f"{destination} could not be written: {error.strerror or error}") from error
     finally:
         source.close()
-        for suffix in ("", WAL, SHARED, "-journal"):
-            with suppress(OSError):  # where it could not be made, it need not be removed
-                Path(f"{part}{suffix}").unlink()
     return report
+
+
+@contextmanager
+def _without_sidecars(part: Path) -> Iterator[None]:
+    """Remove the files that SQLite puts beside the copy."""
+    try:
+        yield
+    finally:
+        for suffix in (WAL, SHARED, "-journal"):
+            with suppress(OSError):  # most of them are gone already
+                Path(f"{part}{suffix}").unlink()
 
 
 def _copy(source: apsw.Connection, part: Path) -> None:
@@ -47,4 +53,3 @@ def _copy(source: apsw.Connection, part: Path) -> None:
     with copy.backup("main", source, "main") as work:
         work.step(-1)
     copy.close()
-    sync(part)

@@ -17,14 +17,16 @@ def retention_of(text: str) -> int | None:
     if text == FOREVER:
         return None
     if not isinstance(text, str):
-        raise InputError(f"retention must be a text such as '7d', or 'forever'; got {text!r}")
+        raise InputError(f"retention must be a text such as '7d', or 'forever'; got {text!r}", field="retention")
     return parse_duration(text, name="retention", such_as="7d, or forever") // timedelta(microseconds=1)
 
 
 def window_of(window: int | str) -> int | timedelta:
     """A window as a policy takes it: an int is rounds, text is a time."""
     if type(window) is not int and not isinstance(window, str):
-        raise InputError(f"window must be a number of rounds (an int) or a time such as '7d'; got {window!r}")
+        raise InputError(
+            f"window must be a number of rounds (an int) or a time such as '7d'; got {window!r}", field="window"
+        )
     return parse_window(window)
 
 
@@ -34,5 +36,5 @@ def written(window: Span) -> int | str:
     if not isinstance(span, timedelta):
         return span
     if span % timedelta(seconds=1):
-        raise InputError(f"window must be whole seconds; got {window!r}")
+        raise InputError(f"window must be whole seconds; got {window!r}", field="window")
     return f"{span // timedelta(seconds=1)}s"

@@ -42,7 +42,9 @@ def asked_actions(actions: npt.ArrayLike, dim: int) -> Array:
 def request_digest(request_id: str) -> bytes:
     """16 bytes that stand for a request id, which must never meet another's."""
     if not isinstance(request_id, str) or not 0 < len(request_id) <= LONGEST:
-        raise InputError(f"request_id must be a text of 1 to {LONGEST} characters; got {short_repr(request_id)}")
+        raise InputError(
+            f"request_id must be a text of 1 to {LONGEST} characters; got {short_repr(request_id)}", field="request_id"
+        )
     return blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=events.DIGEST).digest()
 
 
@@ -55,16 +57,18 @@ def body_digest(actions: Array, ids: Sequence[str] | None) -> bytes:
 def checked_ids(ids: Sequence[str], count: int) -> None:
     """One short text for each action, in their order."""
     if not isinstance(ids, list | tuple):
-        raise InputError(f"ids must be a list of texts, one for each action; got {type(ids).__name__}: make it a list")
+        raise InputError(
+            f"ids must be a list of texts, one for each action; got {type(ids).__name__}: make it a list", field="ids"
+        )
     if len(ids) != count:
-        raise InputError(f"ids must name every action, {count}; got {len(ids)}")
+        raise InputError(f"ids must name every action, {count}; got {len(ids)}", field="ids")
     for id_ in ids:
         if not isinstance(id_, str) or len(id_) > LONGEST:
-            raise InputError(f"ids must be texts of at most {LONGEST} characters; got {short_repr(id_)}")
+            raise InputError(f"ids must be texts of at most {LONGEST} characters; got {short_repr(id_)}", field="ids")
     try:
         "".join(ids).encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"ids must be Unicode; got a lone surrogate ({error.reason})") from None
+        raise InputError(f"ids must be Unicode; got a lone surrogate ({error.reason})", field="ids") from None
 
 
 def answered(

@@ -80,7 +80,8 @@ def decision_id_of(decision: DecisionAnswer | str) -> str:
     found = decision.decision_id if isinstance(decision, DecisionAnswer) else decision
     if not isinstance(found, str):
         raise InputError(
-            f"decision_id must be a text, as it was given, or the answer that has it; got {short_repr(found)}"
+            f"decision_id must be a text, as it was given, or the answer that has it; got {short_repr(found)}",
+            field="decision_id",
         )
     return found
 

@@ -27,7 +27,7 @@ class WindowClock:
 
     def __init__(self, window: int | timedelta, clock: Clock | None) -> None:
         if clock is not None and not callable(clock):
-            raise InputError(f"clock must be a function that tells the time; got {clock!r}")
+            raise InputError(f"clock must be a function that tells the time; got {clock!r}", field="clock")
         self._clock = clock or system_clock
         self.in_rounds = not isinstance(window, timedelta)
         self.span = window // timedelta(microseconds=1) if isinstance(window, timedelta) else window
@@ -50,7 +50,7 @@ class WindowClock:
         if isinstance(at, str) or not hasattr(at, "__len__"):
             return np.full(count, self.decision_stamp(at, now=now, rounds=rounds))
         if np.shape(at)[:1] != (count,):
-            raise InputError(f"at must be one time, or one per action set, {count}; got {at!r}")
+            raise InputError(f"at must be one time, or one per action set, {count}; got {at!r}", field="at")
         stamps = np.empty(count, np.int64)
         for i, moment in enumerate(at):
             try:
@@ -76,4 +76,6 @@ class WindowClock:
         return now
 
     def _refuse_time(self, at: object) -> NoReturn:
-        raise InputError(f"at is for windows in time, and this window is {self.span} rounds; got {at!r}: leave it out")
+        raise InputError(
+            f"at is for windows in time, and this window is {self.span} rounds; got {at!r}: leave it out", field="at"
+        )

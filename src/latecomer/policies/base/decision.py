@@ -48,5 +48,7 @@ def round_of(decision: Decision | float) -> int:
         decision = int(decision)
     if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
         remedy = ": leave out rows without a decision" if str(decision) in _MISSING else ""
-        raise InputError(f"decision must be a Decision or its round, a whole number; got {decision!r}{remedy}")
+        raise InputError(
+            f"decision must be a Decision or its round, a whole number; got {decision!r}{remedy}", field="decision"
+        )
     return int(decision) if 0 < decision < NO_ROUND else 0

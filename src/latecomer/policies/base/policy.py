@@ -62,11 +62,13 @@ class LinearPolicy:
         self._no_draws = None if algorithm.draw is Draw.NOTHING else np.empty(self._dim)
         numbers = {"ridge": check_positive("ridge", ridge), **(numbers or {})}
         if not 1e-12 <= numbers["ridge"] <= 1e12:
-            rule = "ridge must be between 1e-12 and 1e12, for doubles to tell it from 0"
-            raise InputError(f"{rule}; got {ridge!r}, 1 is usual")
+            raise InputError(
+                f"ridge must be between 1e-12 and 1e12, for doubles to tell it from 0; got {ridge!r}, 1 is usual",
+                field="ridge",
+            )
         if self._dim > 8192:
             raise InputError(
-                f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer"
+                f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer", field="dim"
             )
         self._parameters: dict[str, Any] = {**numbers, **(options or {})}
         self.state = CompiledState(
@@ -124,7 +126,7 @@ class LinearPolicy:
         sets = check_action_sets(action_sets, self._dim)
         for position, actions in enumerate(sets):
             if not self.state.is_admissible(actions):
-                raise InputError(f"in set {position} of the batch: {explain_inadmissible(actions)}")
+                raise InputError(f"in set {position} of the batch: {explain_inadmissible(actions)}", field="actions")
         stamps = self._clock.decision_stamps(at, len(sets), now=self._now, rounds=self.rounds)
         first = self.rounds + 1
         draws = self.rng.draws(len(sets), self._dim)

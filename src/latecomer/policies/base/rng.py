@@ -34,7 +34,9 @@ class PolicyRng:
             try:
                 self.generator = np.random.default_rng(check_integer("seed", seed, least=0))
             except InputError as error:
-                raise InputError(f"{error}; an int, a numpy.random.Generator or None will do") from None
+                raise InputError(
+                    f"{error}; an int, a numpy.random.Generator or None will do", field=error.field
+                ) from None
 
     def draws_of_one(self, dim: int) -> Array:
         """Return one decision's draws, where it draws anything."""

@@ -85,7 +85,8 @@ def check_name(name: str) -> str:
     """A name that is safe in a path, a log and a shell."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError(
-            f"name must be 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first; got {short_repr(name)}"
+            f"name must be 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first; got {short_repr(name)}",
+            field="name",
         )
     return name
 
@@ -172,7 +173,8 @@ def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
     if spec.policy not in policy_names():
         choices = (DEFAULT_POLICY, *policy_names())
         raise InputError(
-            f"policy must be one of {', '.join(choices)}; got {short_repr(spec.policy)}{suggest(spec.policy, choices)}"
+            f"policy must be one of {', '.join(choices)}; got {short_repr(spec.policy)}{suggest(spec.policy, choices)}",
+            field="policy",
         )
     made: Any = policy_class(spec.policy)
     known = [name for name in inspect.signature(made).parameters if name not in NOT_PARAMETERS]
@@ -180,21 +182,23 @@ def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
     if unknown:
         raise InputError(
             f"parameters of {spec.policy} must be among {', '.join(known)}; got {short_repr(unknown[0])}"
-            f"{suggest(unknown[0], known)}"
+            f"{suggest(unknown[0], known)}",
+            field="parameters",
         )
     for name, value in spec.parameters.items():
         if isinstance(value, bool):
-            raise InputError(f"parameters: {name} must be a number or a text; got {value!r}")
+            raise InputError(f"parameters: {name} must be a number or a text; got {value!r}", field="parameters")
     parameters = {"seed": seed, **spec.parameters} if "seed" in known else spec.parameters
     if type(seed_ := parameters.get("seed", 0)) is not int or seed_ < 0:
         raise InputError(
-            f"parameters: seed must be a whole number of at least 0; got {short_repr(seed_)}: or leave it out"
+            f"parameters: seed must be a whole number of at least 0; got {short_repr(seed_)}: or leave it out",
+            field="parameters",
         )
     try:
         policy: LinearPolicy = made(spec.dim, window_of(spec.window), **parameters)
     except InputError as error:
-        if str(error).partition(" ")[0] in parameters:
-            raise InputError(f"parameters: {error}") from None
+        if error.field in parameters:
+            raise InputError(f"parameters: {error}", field="parameters") from None
         raise
     return policy
 

@@ -23,7 +23,11 @@ def value_of(value: object, position: int) -> float:
     """A value, made certain."""
     if type(value) is float and 0.0 <= value <= 1.0:
         return value
-    return check_conversion_value(f"value of conversion {position}", value)
+    try:
+        return check_conversion_value(f"value of conversion {position}", value)
+    except InputError as error:
+        error.field = f"[{position}].value"
+        raise
 
 
 def occurred_of(reports: Sequence[Conversion | Revocation], now: int) -> Integers:
@@ -35,11 +39,16 @@ def occurred_of(reports: Sequence[Conversion | Revocation], now: int) -> Integer
 
 def _occurred(moment: Moment, position: int, now: int) -> int:
     name = f"occurred_at of report {position}"
-    stamp = parse_timestamp(moment, name=name)
+    try:
+        stamp = parse_timestamp(moment, name=name)
+    except InputError as error:
+        error.field = f"[{position}].occurred_at"
+        raise
     if stamp > now + _DAY:
         raise InputError(
             f"{name} must not lie more than a day ahead of the store's clock, {to_datetime(now):%Y-%m-%dT%H:%M:%SZ}; "
-            f"got {to_datetime(stamp).isoformat()}: check its zone, its unit and its clock"
+            f"got {to_datetime(stamp).isoformat()}: check its zone, its unit and its clock",
+            field=f"[{position}].occurred_at",
         )
     return stamp
 

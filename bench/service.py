@@ -21,8 +21,8 @@ import numpy as np
 from load import Load, merged, request, run
 from rows import Row, verdict
 
+from latecomer.service.log_interface import Ticket
 from latecomer.service.messages import BanditSpec, Conversion
-from latecomer.service.storage.commit import Commit as Ticket
 from latecomer.service.store import Store
 
 CONNECTIONS, ARMS = 64, 10

@@ -116,8 +116,8 @@ def extra(reception):
     async def kill_writer(scope, receive, name):
         def begin(connection):
             raise LookupError("a fault that nobody foresaw")
-        with reception.store._lock:
-            reception.store._writer.cut(Work(begin, ("fault", 0)))
+        with reception.store.log.lock:
+            sqlite_log(reception.store).writer.run_after_pending(Work(begin, ("fault", 0)))
         return 200, b"{}"
     return {"fault": kill_writer}
 

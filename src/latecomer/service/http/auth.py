@@ -127,9 +127,9 @@ def _unchecked() -> HTTPError:
 
 def open_authenticator(keys: KeyFile, store: "Store", log: Log, *, required: bool, forget: bool) -> Authenticator:
     """Check keys for a store: once it has been served with keys it is not served without, unless told to forget it."""
-    expected = store.recall_keys()
+    expected = store.settings.expects_keys()
     if expected and forget and keys.keys() is None:
-        store.remember_keys(False)
+        store.settings.set_expects_keys(False)
         expected = False
         log.warning("keys are not needed any more: there is no file of keys, and require_keys is false")
     return Authenticator(
@@ -142,9 +142,9 @@ def open_authenticator(keys: KeyFile, store: "Store", log: Log, *, required: boo
 
 def _remember_keys(store: "Store") -> bool:
     """Have the store remember that there are keys; True once it does."""
-    if store.recall_keys():
+    if store.settings.expects_keys():
         return True
-    store.remember_keys(True)
+    store.settings.set_expects_keys(True)
     return False
 
 

@@ -15,7 +15,7 @@ from latecomer.service.http.metrics import Metrics
 from latecomer.service.http.settings import Settings
 
 if TYPE_CHECKING:
-    from latecomer.service.storage.commit import Commit as Ticket
+    from latecomer.service.log_interface import Ticket
     from latecomer.service.store import Store
 
 LARGE = 1 << 15
@@ -41,14 +41,14 @@ class AppContext(Struct, frozen=True, kw_only=True):
         try:
             if metrics.waiting >= metrics.in_flight:
                 asyncio.get_running_loop().call_soon(self._hurry)
-            await self.store.durable(ticket)
+            await self.store.wait_async(ticket)
         finally:
             metrics.waiting -= 1
 
     def _hurry(self) -> None:
         """Commit now if, after one more look at the network, nobody has come who could still join."""
         if self.metrics.waiting >= self.metrics.in_flight:
-            self.store.hurry()
+            self.store.flush_now()
 
     async def json(self, scope: Any, receive: Any, decoder: "msgspec.json.Decoder[Any]") -> Any:
         """The body, which has to be JSON of the decoder's type."""

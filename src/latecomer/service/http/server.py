@@ -84,7 +84,7 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
             host=settings.host,
             port=listener.address[1],
             store=settings.store,
-            retention=store.retention,
+            retention=store.settings.retention,
             keys=keys.keys() is not None,
         )
         watching = asyncio.create_task(reception.door.watch())

@@ -1,4 +1,4 @@
-"""Files for their owner's eyes alone: mode 0600 whatever the umask, and never written through a symbolic link."""
+"""Private files: mode 0600 whatever the umask, and never written through a symbolic link."""
 
 import os
 import secrets
@@ -11,7 +11,7 @@ WAL, SHARED = "-wal", "-shm"
 
 
 def create_private(path: Path) -> int:
-    """Create a file that must not be there, not even as a link that leads nowhere; return its descriptor."""
+    """Create a file, and return its descriptor; `FileExistsError` where something is there, were it a broken link."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, PRIVATE)
     with suppress(OSError):  # a file system without modes
@@ -20,7 +20,7 @@ def create_private(path: Path) -> int:
 
 
 def name_temporary(path: Path) -> Path:
-    """Return a name beside `path` that nobody can guess, and so nobody can have planted a link at."""
+    """Return a path beside `path` that nobody can guess, so that nobody can have made a link there."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
 
 

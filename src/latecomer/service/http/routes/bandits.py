@@ -56,7 +56,7 @@ def routes(reception: AppContext) -> list[HTTPRouteHandler]:
     @get("/v1/bandits")
     async def every(request: Request[Any, Any, Any]) -> ASGIResponse:
         key = door.admit(request.scope, "read", None)
-        infos = store.bandits()
+        infos = store.list_bandits()
         return answer(Bandits([info for info in infos if key is None or key.allows("read", info.name)]))
 
     @get("/v1/bandits/{name:str}")
@@ -78,7 +78,7 @@ def routes(reception: AppContext) -> list[HTTPRouteHandler]:
         try:
             info = store.describe(name)
         except UnknownBanditError:
-            await store.durable(store.latest)  # whom somebody deleted a moment ago may not be gone for good
+            await store.wait_async(store.registry_ticket)  # whom somebody deleted a moment ago may not be gone for good
             raise
         if query_param(request.scope, "confirm") != name:
             raise invalid("confirm must repeat the bandit's name: all that it has learnt is deleted with it", "confirm")
@@ -90,7 +90,7 @@ def routes(reception: AppContext) -> list[HTTPRouteHandler]:
 
 
 def _names(store: "Store") -> set[str]:
-    return {info.name for info in store.bandits()}
+    return {info.name for info in store.list_bandits()}
 
 
 def _id(key: Key | None) -> str | None:

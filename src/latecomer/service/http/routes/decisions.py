@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
+from latecomer.service.bandit.idempotency import MAX_ID_LENGTH
 from latecomer.service.features import features_digest, hash_features
 from latecomer.service.http.bodies import NPY
 from latecomer.service.http.context import LARGE, AppContext, decoded, encode
@@ -17,7 +18,6 @@ from latecomer.service.http.npy import parse_npy
 from latecomer.service.http.query import query_param
 from latecomer.service.http.router import Respond
 from latecomer.service.http.settings import Settings
-from latecomer.service.idempotency import LONGEST
 
 if TYPE_CHECKING:
     from latecomer.service.messages import BanditInfo
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FEW_FEATURES = 2048
 """Bytes of a body with features that are hashed in no time."""
 
-Label = Annotated[str, Meta(min_length=1, max_length=LONGEST)]
+Label = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 Features = dict[str, float | bool | str | list[str] | None]
 
 
@@ -62,7 +62,7 @@ def responders(reception: AppContext) -> dict[str, Respond]:
     """The one, over this reception's store."""
     store, door, intake = reception.store, reception.door, reception.intake
     limits, most = reception.settings, reception.settings.max_actions
-    reader = FastJson(most=most, longest=LONGEST)
+    reader = FastJson(most=most, longest=MAX_ID_LENGTH)
 
     async def decide(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
         door.admit(scope, "decide", name)
@@ -137,8 +137,8 @@ def _count(features: Features) -> int:
 
 def _from_array(body: bytes, request_id: str | None) -> ParsedDecision:
     """An array has no room for a request id: the query has."""
-    if request_id is not None and not 1 <= len(request_id) <= LONGEST:
-        raise invalid(f"request_id must be of 1 to {LONGEST} characters", "request_id")
+    if request_id is not None and not 1 <= len(request_id) <= MAX_ID_LENGTH:
+        raise invalid(f"request_id must be of 1 to {MAX_ID_LENGTH} characters", "request_id")
     return ParsedDecision(parse_npy(body), None, request_id)
 
 

@@ -1,4 +1,5 @@
-# Every target sets itself up: .venv is made from nothing, with the versions of constraints.txt.
+# Every target sets itself up: .venv is made from nothing, with the versions of constraints.txt and the extras of
+# pyproject.toml that the target needs.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -13,43 +14,52 @@ export OPENBLAS_NUM_THREADS := 1
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.venv/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
+EXTRAS_reproduce := cli,frames,plot
+EXTRAS_serve := service
+EXTRAS_dev := dev
+EXTRAS_docs := docs
+
+.venv/%.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(INSTALL) '.[$(EXTRAS_$*)]'
 	touch $@
 
-reproduce: .venv/installed  ## the paper's figures and the report, in report/
+# reproduce and serve are content with the dev extra, which has everything, where that is installed already.
+DEV := .venv/dev.installed
+HAS_DEV := $(wildcard $(DEV))
+
+reproduce: $(or $(HAS_DEV),.venv/reproduce.installed)  ## the paper's figures and the report, in report/
 	$(BIN)/latecomer reproduce --out report
 
-serve: .venv/installed  ## the decision service on 127.0.0.1:8080, in latecomer.db
+serve: $(or $(HAS_DEV),.venv/serve.installed)  ## the decision service on 127.0.0.1:8080, in latecomer.db
 	$(BIN)/latecomer serve
 
 test: lint types unit  ## lint, types and every test: what CI runs
 
-lint: .venv/installed  ## ruff and the import contracts
+lint: $(DEV)  ## ruff and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types: .venv/installed  ## mypy --strict over source, tests and benches
+types: $(DEV)  ## mypy --strict over source, tests and benches
 	$(BIN)/mypy
 
-unit: .venv/installed  ## every test, executed documentation included
+unit: $(DEV)  ## every test, executed documentation included
 	$(BIN)/pytest -n 2 --dist loadfile tests src  # a file a worker: what one test compiles, its neighbours use
 	$(BIN)/pytest README.md docs  # a document's snippets share their names: one process runs them in turn
 
-soak: .venv/installed  ## the tests of faults in their long form
+soak: $(DEV)  ## the tests of faults in their long form
 	$(BIN)/pytest -m soak tests
 
-bench: .venv/installed  ## the table of speeds, as ratios from one run
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'
+bench: $(DEV)  ## the table of speeds, as ratios from one run
+	-$(INSTALL) '.[peers]'
 	$(BIN)/python bench/run.py
 
-docs: .venv/installed  ## the HTML pages, in docs/_build
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+docs: $(DEV) .venv/docs.installed  ## the HTML pages, in docs/_build
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build
 
-constraints: .venv/installed  ## record the versions that this .venv has
+constraints: $(DEV)  ## record the versions that this .venv has
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '@' > constraints.txt
 
 clean:  ## remove what the targets made

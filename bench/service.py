@@ -21,8 +21,8 @@ import numpy as np
 from load import Load, merged, request, run
 from rows import Row, verdict
 
+from latecomer.service.log_interface import Ticket
 from latecomer.service.messages import BanditSpec, Conversion
-from latecomer.service.storage.commit import Commit
 from latecomer.service.store import Store
 
 CONNECTIONS, ARMS = 64, 10
@@ -227,7 +227,7 @@ def _decide_one_by_one(store: Store, count: int) -> None:
         store.wait(commit)
 
 
-def _commits(store: Store, count: int) -> Iterator[Commit]:
+def _commits(store: Store, count: int) -> Iterator[Ticket]:
     actions, ids = _sets(5, 1)[0], [f"offer {i}" for i in range(ARMS)]
     for i in range(count):
         answer, commit = store.decide("b", actions, ids)

@@ -32,7 +32,7 @@ def rows() -> Iterator[Row]:
 
 
 def _world() -> lc.World:
-    return lc.World(theta=paper.theta(), actions=lc.actions.Binary(10), delays=lc.delays.Geometric(mean=100))
+    return lc.World(theta=paper.make_theta(), actions=lc.actions.Binary(10), delays=lc.delays.Geometric(mean=100))
 
 
 def _simulate(policy: LinearPolicy, horizon: int) -> None:
@@ -109,7 +109,7 @@ def _numpy_rounds() -> None:
     """The round by hand: draw ten actions, choose, update, and deliver what arrives."""
     rng = np.random.default_rng(0)
     policy = NumpyLinUCB(DIM, WINDOW)
-    theta: Array = paper.theta()
+    theta: Array = paper.make_theta()
     due: dict[int, list[int]] = {}
     regret = 0.0
     for t in range(1, NUMPY_ROUNDS + 1):

@@ -22,9 +22,7 @@ def test_import_brings_nothing_heavy() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    assert set(lc.__all__) <= set(dir(lc))
-    for name in lc.__all__:
-        assert getattr(lc, name) is not None
+    assert [name for name in lc.__all__ if not hasattr(lc, name)] == []
     assert not hasattr(lc, "NoSuchName")
 
 
@@ -40,7 +38,7 @@ def test_tab_completion_shows_the_public_names_alone() -> None:
 def test_parts_of_the_package_need_no_import_of_their_own() -> None:
     parts = "lc.theory.upper_bound, lc.delays.Fixed, lc.actions.UnitVectors, lc.errors.InputError, lc.Conversion"
     names = python(f"import latecomer as lc; print([part.__name__ for part in ({parts})])")
-    assert names.strip() == "['upper_bound', 'Fixed', 'Axes', 'InputError', 'Conversion']"
+    assert names.strip() == "['upper_bound', 'Fixed', 'UnitVectors', 'InputError', 'Conversion']"
 
 
 def test_the_changelog_has_a_place_for_the_next_version() -> None:
@@ -48,5 +46,8 @@ def test_the_changelog_has_a_place_for_the_next_version() -> None:
 
 
 def test_no_file_has_grown_too_long() -> None:
-    sizes = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "src").rglob("*.py")}
-    assert {name: size for name, size in sizes.items() if size > 300} == {}
+    folders = [ROOT / name for name in ("src", "tests", "bench", "examples", "scripts")]
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in paths}
+    assert len(sizes) > 300, "the folders have moved"
+    assert {path: size for path, size in sizes.items() if size > 300} == {}

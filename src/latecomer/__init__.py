@@ -1,13 +1,14 @@
 """Latecomer decides now and learns from conversions that arrive late, or never.
 
-Names load when they are first used, so that `import latecomer` takes no time; the first policy brings Numba.
+Names load when they are first used, so that `import latecomer` takes no time; the first policy loads Numba.
 """
 
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from latecomer import errors
+from latecomer.extras import explain_missing_package
+from latecomer.policies.registry import POLICIES
 
 if TYPE_CHECKING:
     from latecomer import delays, theory
@@ -40,25 +41,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    **POLICIES,
     "AsyncClient": "latecomer.client.aio",
     "Client": "latecomer.client.sync",
     "Conversion": "latecomer.service.messages",
     "Decision": "latecomer.policies.base.decision",
-    "Greedy": "latecomer.policies.greedy",
-    "ImputedLinTS": "latecomer.policies.imputed_lin_ts",
-    "LinTS": "latecomer.policies.lin_ts",
-    "LinUCB": "latecomer.policies.lin_ucb",
-    "LogisticLinTS": "latecomer.policies.logistic_lin_ts",
-    "MaturedLinTS": "latecomer.policies.matured_lin_ts",
-    "MaturedLinUCB": "latecomer.policies.matured_lin_ucb",
-    "OTFLinTS": "latecomer.policies.otf_lin_ts",
-    "OTFLinUCB": "latecomer.policies.otf_lin_ucb",
     "Policy": "latecomer.policies.base.protocol",
     "Result": "latecomer.simulation.result",
-    "Uniform": "latecomer.policies.uniform",
     "Verdict": "latecomer.policies.base.decision",
-    "WaitingLinTS": "latecomer.policies.waiting_lin_ts",
-    "WaitingLinUCB": "latecomer.policies.waiting_lin_ucb",
     "World": "latecomer.simulation.world",
     "advise_window": "latecomer.experiments.window.advice",
     "load": "latecomer.policies.registry",
@@ -110,22 +100,12 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         value: object = import_module(_MODULES[name])
     elif name in _HOME:
-        value = getattr(_module(name), name)
+        with explain_missing_package(f"latecomer.{name}"):
+            value = getattr(import_module(_HOME[name]), name)
     else:
         raise AttributeError(f"module 'latecomer' has no attribute {name!r}")
     globals()[name] = value
     return value
-
-
-def _module(name: str) -> ModuleType:
-    try:
-        return import_module(_HOME[name])
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("latecomer"):
-            raise
-        raise errors.MissingPackageError(
-            f"latecomer.{name} needs the package {error.name}: pip install 'latecomer[service]'", name=error.name
-        ) from error
 
 
 def __dir__() -> list[str]:

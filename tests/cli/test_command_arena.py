@@ -30,7 +30,7 @@ def small(name: str) -> ArenaWorld:
 def worlds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Two small worlds in place of the large ones."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(arena, "rows", lambda: {name: small(name) for name in ("first", "second")})
+    monkeypatch.setattr(arena, "load_worlds", lambda: {name: small(name) for name in ("first", "second")})
     return ["first", "second"]
 
 
@@ -113,7 +113,7 @@ def test_options_that_are_refused(arguments: list[str], message: str) -> None:
 
 @pytest.mark.usefixtures("worlds")
 def test_out_must_be_writable_before_anything_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena, "contest", lambda *_, **__: pytest.fail("played"))
+    monkeypatch.setattr(arena, "run_world", lambda *_, **__: pytest.fail("played"))
     (tmp_path / "file").touch()
     ended = run("--out", "file")
     assert ended.exit_code == 2
@@ -125,7 +125,7 @@ def test_interrupted_before_the_first_world_is_done(tmp_path: Path, monkeypatch:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(arena, "contest", interrupted)
+    monkeypatch.setattr(arena, "run_world", interrupted)
     ended = run("--out", "out")
     assert ended.exit_code == 130
     assert ended.stderr == "interrupted: no world was done; nothing is written\n"

@@ -65,11 +65,11 @@ def test_every_verb_has_an_example(verb: str) -> None:
 def test_the_example_in_the_help_of_simulate_is_a_description() -> None:
     import tomllib
 
-    from latecomer.experiments.experiment_file import described
+    from latecomer.experiments.experiment_file import parse_experiment
 
     shown = CliRunner().invoke(app, ["simulate", "--help"]).stdout
     text = shown.split("the policies:\n")[1].split("\n\n")[0]
-    assert list(described(tomllib.loads(text)).policies) == ["ours"]
+    assert list(parse_experiment(tomllib.loads(text)).policies) == ["ours"]
 
 
 def test_version() -> None:

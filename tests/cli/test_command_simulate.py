@@ -84,7 +84,7 @@ def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path
 
 
 def test_the_example_shows_what_we_recommend_doing_no_worse_than_plain_linucb_and_chance() -> None:
-    described = description.read(EXAMPLE)
+    described = description.read_experiment(EXAMPLE)
     policies = {name: described.policies[name] for name in ("recommended", "LinUCB, scaled", "random")}
     runs, seed = described.runs, described.seed
     result = lc.simulate(described.world, policies, horizon=described.horizon, runs=runs, seed=seed, progress=False)
@@ -95,7 +95,7 @@ def test_the_example_shows_what_we_recommend_doing_no_worse_than_plain_linucb_an
 def test_the_file_says_how_much_and_the_command_line_has_the_last_word(small: Path, tmp_path: Path) -> None:
     assert simulate(small).exit_code == 0
     by_file = pl.read_parquet(tmp_path / "small-result" / "regret.parquet")
-    described = description.read(small)
+    described = description.read_experiment(small)
     expected = lc.simulate(described.world, described.policies, horizon=60, runs=3, seed=7)
     assert_frame_equal(by_file, expected.to_frame(), check_exact=True)
 
@@ -110,7 +110,7 @@ def test_the_table(small: Path) -> None:
     rows = [re.split(r"\s*[│┃]\s*", line)[1:-1] for line in ended.stdout.splitlines() if line[:1] in "│┃"]
     assert rows[0] == ["policy", "mean", "standard error", "5 %", "95 %"]
     assert [row[0] for row in rows[1:]] == ["a [bold] name", "any"]
-    described = description.read(small)
+    described = description.read_experiment(small)
     result = lc.simulate(described.world, described.policies, horizon=60, runs=3, seed=7)
     final = result.final("any")
     low, high = np.quantile(final, [0.05, 0.95])

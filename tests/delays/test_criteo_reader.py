@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from latecomer.delays import Skipped, read_criteo
-from latecomer.delays.readers import criteo
 from latecomer.errors import FileError
 
 COLUMNS = [
@@ -57,15 +56,11 @@ def test_the_delays_are_those_of_the_converted_rows(tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("block", [len(HEADER) + 2, 300, 1 << 24])
 @pytest.mark.parametrize("name", ["delays.tsv", "delays.tsv.gz"])
-def test_what_is_malformed_is_counted_by_its_reason(
-    tmp_path: Path, name: str, block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever the blocks cut through."""
-    monkeypatch.setattr(criteo, "BLOCK", block)
+def test_read_criteo_counts_malformed_rows_by_reason_wherever_blocks_end(tmp_path: Path, name: str, block: int) -> None:
     path = tmp_path / name
     rows = [line for lines in BAD.values() for line in lines]
     mixed = [line for pair in zip(rows, GOOD * 10, strict=False) for line in pair]
-    report = read_criteo(write(path, mixed)).report
+    report = read_criteo(write(path, mixed), block_bytes=block).report
     assert report.skipped == {reason: len(lines) for reason, lines in BAD.items()}
     assert report.rows == 2 * len(rows)
     assert (report.converted, report.unconverted) == (11, 7)
@@ -139,13 +134,12 @@ def test_a_gzip_cut_short_or_damaged(tmp_path: Path) -> None:
         read_criteo(path)
 
 
-def test_a_line_without_end_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(criteo, "BLOCK", 1000)
-    assert read_criteo(write(tmp_path / "a.tsv", ["x" * 1900, *GOOD])).report.rows == 6
+def test_read_criteo_refuses_a_line_without_end(tmp_path: Path) -> None:
+    assert read_criteo(write(tmp_path / "a.tsv", ["x" * 1900, *GOOD]), block_bytes=1000).report.rows == 6
     with pytest.raises(FileError, match="has a line of more than 2,000 bytes: it is not a table"):
-        read_criteo(write(tmp_path / "a.tsv", ["x" * 10_000]))
+        read_criteo(write(tmp_path / "a.tsv", ["x" * 10_000]), block_bytes=1000)
     with pytest.raises(FileError, match="has a line of more than 1,000 bytes: it is not a table"):
-        read_criteo(write(tmp_path / "a.tsv", GOOD, header=HEADER + "x" * 1000))
+        read_criteo(write(tmp_path / "a.tsv", GOOD, header=HEADER + "x" * 1000), block_bytes=1000)
 
 
 def test_no_such_file(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The arena: its worlds, a small contest, and the ratios by hand."""
+"""The arena: its worlds, a small world, and the ratios by hand."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,11 +17,11 @@ from latecomer.experiments.arena.arena import (
     UNDELAYED,
     ArenaWorld,
     load_worlds,
-    play,
+    run_arena,
     run_world,
     score_table,
 )
-from latecomer.experiments.arena.plot import arena_figure
+from latecomer.experiments.arena.plot import plot_arena
 from latecomer.experiments.paper.experiments import RELEASED_UCB, TS, UNIFORM
 
 WORLD = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
@@ -59,19 +59,19 @@ def test_what_the_issue_asks_for_is_there() -> None:
 def test_a_world_that_lacks_something(missing: str) -> None:
     table: dict[str, object] = {"kind": "fixed", "horizon": 10, "window": 3, "theta": [0.5]}
     table |= {"actions": {"law": "unit vectors"}, "delays": {"law": "fixed", "delay": 1}}
-    assert arena._row("mine", dict(table)).world.dim == 1
+    assert arena._parse_row("mine", dict(table)).world.dim == 1
     del table[missing]
     with pytest.raises(InputError, match=f"the arena's world 'mine' needs {missing}"):
-        arena._row("mine", table)
+        arena._parse_row("mine", table)
 
 
-def test_a_contest_is_a_simulation_on_the_same_numbers() -> None:
-    entrants: dict[str, Callable[[int, int], Any]] = {name: POLICIES[name] for name in (TS, "MaturedLinTS", UNIFORM)}
-    finals = run_world(ROW, entrants, runs=3, seed=4)
+def test_run_world_is_a_simulation_on_the_same_numbers() -> None:
+    makers: dict[str, Callable[[int, int], Any]] = {name: POLICIES[name] for name in (TS, "MaturedLinTS", UNIFORM)}
+    finals = run_world(ROW, makers, runs=3, seed=4)
     assert list(finals) == [TS, "MaturedLinTS", UNIFORM, UNDELAYED]
-    policies = {name: make(2, 8) for name, make in entrants.items()}
+    policies = {name: make(2, 8) for name, make in makers.items()}
     direct = lc.simulate(WORLD, policies, horizon=60, runs=3, seed=4, progress=False)
-    for name in entrants:
+    for name in makers:
         np.testing.assert_array_equal(finals[name], direct.final(name))
     at_once = lc.World(theta=WORLD.theta, actions=WORLD.actions, delays=lc.delays.Fixed(0))
     learner = {UNDELAYED: lc.MaturedLinTS(2, 0)}
@@ -117,7 +117,7 @@ def test_without_a_reference_there_is_no_ratio() -> None:
 
 def test_a_picture_of_worlds_has_a_cell_for_each_pair() -> None:
     other = ArenaWorld("other", "contexts", WORLD, horizon=60, window=8)
-    made = arena_figure(pl.concat([score_table(ROW, FINALS), score_table(other, FINALS)]), runs=4)
+    made = plot_arena(pl.concat([score_table(ROW, FINALS), score_table(other, FINALS)]), runs=4)
     texts = [text.get_text() for text in made.axes[0].texts]
     assert texts == ["0.50", "0.50", "1.50", "1.50", "1.00", "1.00", "2.00", "2.00", "0.25", "0.25"]
     assert "the best published policy, 4 runs" in made.get_suptitle()
@@ -126,14 +126,14 @@ def test_a_picture_of_worlds_has_a_cell_for_each_pair() -> None:
 def test_a_picture_without_published_policies_compares_with_no_delay() -> None:
     other = ArenaWorld("other", "contexts", WORLD, horizon=60, window=8)
     finals = {name: FINALS[name] for name in (RECOMMENDED, UNDELAYED)}
-    made = arena_figure(pl.concat([score_table(ROW, finals), score_table(other, finals)]), runs=4)
+    made = plot_arena(pl.concat([score_table(ROW, finals), score_table(other, finals)]), runs=4)
     assert [text.get_text() for text in made.axes[0].texts] == ["2.00", "2.00", "1.00", "1.00"]
     assert "a learner without delay" in made.get_suptitle()
 
 
 def test_a_picture_of_one_world_has_a_bar_for_each_policy() -> None:
     """The longest name is not cut off, nor is the title: everything lies inside of the picture."""
-    made = arena_figure(score_table(ROW, FINALS), runs=4)
+    made = plot_arena(score_table(ROW, FINALS), runs=4)
     axes = made.axes[0]
     assert len(axes.patches) == len(FINALS)
     assert [label.get_text().split("   ")[0] for label in axes.get_yticklabels()][-1] == UNDELAYED  # least, on top
@@ -147,18 +147,18 @@ def test_a_picture_of_one_world_has_a_bar_for_each_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("worlds", "entrants", "message"),
+    ("worlds", "policies", "message"),
     [
         (["nowhere"], ["Greedy"], "world must be one of 'B "),
         (["B (100, 100)"], ["nobody"], "policy must be one of 'rec"),
     ],
 )
 def test_unknown_names_are_refused_before_anything_is_played(
-    worlds: list[str], entrants: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+    worlds: list[str], policies: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arena, "contest", lambda *_, **__: pytest.fail("played"))
+    monkeypatch.setattr(arena, "run_world", lambda *_, **__: pytest.fail("played"))
     with pytest.raises(InputError, match=message):
-        next(play(worlds=worlds, entrants=entrants, runs=2, seed=0))
+        next(run_arena(worlds=worlds, policies=policies, runs=2, seed=0))
 
 
 class Interrupted:

@@ -84,5 +84,5 @@ def test_in_the_papers_worlds_what_we_recommend_ends_below_chance_and_the_paper(
             experiment.world, experiment.policies, horizon=experiment.horizon, runs=20, seed=1, progress=False
         )
         ours = result.final(paper.OURS).mean()
-        for name in (*paper.RIVALS, paper.UNIFORM):
+        for name in (*paper.COMPARED, paper.UNIFORM):
             assert ours < result.final(name).mean(), name

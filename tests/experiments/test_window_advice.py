@@ -16,10 +16,10 @@ from polars.testing import assert_frame_equal
 import latecomer as lc
 from latecomer.errors import FileError, InputError
 from latecomer.experiments.window.advice import WindowAdvice, advise_window
-from latecomer.experiments.window.cost import Setting, advised_policy, scale, world_of
-from latecomer.experiments.window.grid import LADDER, format_duration, windows
+from latecomer.experiments.window.cost import Setting, advised_policy, choose_scale, make_world
+from latecomer.experiments.window.grid import LADDER, choose_windows, format_duration
 from latecomer.experiments.window.runs import PairedRuns
-from latecomer.experiments.window.source import from_law
+from latecomer.experiments.window.source import read_law_delays
 from latecomer.simulation.simulate import Played, ThreadEngine
 from latecomer.theory import upper_bound
 
@@ -71,13 +71,13 @@ def test_regret_is_that_of_simulate(advice: WindowAdvice) -> None:
 
     A round stands for four decisions, of which one in five converts: a quarter is the most, 1.25 times as often.
     """
-    known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=100, conversion_rate=0.2)
+    known = read_law_delays(LAW, unit=timedelta(seconds=1), longest=None, rate=100, conversion_rate=0.2)
     setting = Setting(horizon=5 * DAY, dim=2, arms=10, rounds=3000, runs=4, seed=0)
     assert advice.facts["decisions_per_round"] == 4.0
     assert advice.facts["pooled"] == 1.25
     spans = {f"{seconds}": math.floor(100 / 4 * seconds / 3600) for seconds in advice.table["seconds"]}
     policies = {name: advised_policy(2, span) for name, span in spans.items()}
-    result = lc.simulate(world_of(known, setting), policies, horizon=3000, runs=4, seed=0, common_draws=True)
+    result = lc.simulate(make_world(known, setting), policies, horizon=3000, runs=4, seed=0, common_draws=True)
     expected = [4.0 / 1.25 * result.final(name).mean() for name in policies]
     np.testing.assert_allclose(advice.table["regret"], expected, rtol=1e-12)
     finals = 4.0 / 1.25 * np.stack([result.final(name) for name in policies])
@@ -87,8 +87,8 @@ def test_regret_is_that_of_simulate(advice: WindowAdvice) -> None:
 
 
 def test_the_simulated_world_has_the_delays_and_the_conversion_rate() -> None:
-    known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=1200, conversion_rate=0.1)
-    world = world_of(known, Setting(horizon=DAY, dim=5, arms=10, rounds=10**6, runs=2, seed=0))
+    known = read_law_delays(LAW, unit=timedelta(seconds=1), longest=None, rate=1200, conversion_rate=0.1)
+    world = make_world(known, Setting(horizon=DAY, dim=5, arms=10, rounds=10**6, runs=2, seed=0))
     assert float(world.block(np.random.default_rng(1), 5000).means.mean()) == pytest.approx(0.1, rel=0.02)
     for minutes in (4, 30, 120):  # 20 decisions a minute
         assert world.delays.cdf(20 * minutes) == pytest.approx(LAW.cdf(60 * minutes), abs=0.02)
@@ -146,8 +146,8 @@ def test_the_scale() -> None:
         (10_000, 100_000, 40, 2.4, 2.4),
         (40_000, 100_000, 40, 9.6, 5.0),
     ]:
-        known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=rate, conversion_rate=0.05)
-        found = scale(known, setting)
+        known = read_law_delays(LAW, unit=timedelta(seconds=1), longest=None, rate=rate, conversion_rate=0.05)
+        found = choose_scale(known, setting)
         assert (found.rounds, found.most_runs, found.each) == (rounds, runs, each)
         assert found.pooled == pytest.approx(pooled)
         assert found.conversion_rate == pytest.approx(0.05 * pooled)
@@ -155,7 +155,7 @@ def test_the_scale() -> None:
 
 def test_pooled_rounds_are_close_to_every_decision_by_itself() -> None:
     """Five decisions a round: regret is within a third of the full simulation's; without pooling it is twice that."""
-    known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=500, conversion_rate=0.05)
+    known = read_law_delays(LAW, unit=timedelta(seconds=1), longest=None, rate=500, conversion_rate=0.05)
     compared = [900.0, 7200.0, 4 * 3600.0]
     full = Setting(horizon=5 * DAY, dim=2, arms=10, rounds=60_000, runs=20, seed=0)
     every = PairedRuns(known, full, compared, engine=ThreadEngine())
@@ -166,7 +166,7 @@ def test_pooled_rounds_are_close_to_every_decision_by_itself() -> None:
 
 
 def test_runs_that_are_added_are_the_runs_of_a_longer_simulation() -> None:
-    known = from_law(LAW, unit=timedelta(seconds=1), longest=None, rate=100, conversion_rate=0.2)
+    known = read_law_delays(LAW, unit=timedelta(seconds=1), longest=None, rate=100, conversion_rate=0.2)
     setting = Setting(horizon=DAY, dim=2, arms=10, rounds=500, runs=None, seed=3)
     once, twice = (PairedRuns(known, setting, [900.0, 7200.0], engine=ThreadEngine(jobs)) for jobs in (1, 2))
     once.extend(6)
@@ -266,10 +266,10 @@ def test_plain_data(advice: WindowAdvice) -> None:
 def test_windows_are_named_ones_and_the_longest() -> None:
     ends = np.unique(np.append(LADDER[LADDER < 40 * DAY], 29.9 * DAY))
     ends = ends[ends <= 29.9 * DAY]
-    compared = windows(ends, np.linspace(0.0, 1.0, len(ends)))
+    compared = choose_windows(ends, np.linspace(0.0, 1.0, len(ends)))
     assert [format_duration(seconds) for seconds in compared[-3:]] == ["7 d", "14 d", "30 d"]
     ends = np.append(LADDER[LADDER < 5 * DAY], 5 * DAY)
-    assert [format_duration(seconds) for seconds in windows(ends, np.ones(len(ends)))[-2:]] == ["4 d", "5 d"]
+    assert [format_duration(seconds) for seconds in choose_windows(ends, np.ones(len(ends)))[-2:]] == ["4 d", "5 d"]
 
 
 @pytest.mark.parametrize(

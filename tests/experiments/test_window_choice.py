@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from latecomer.core.state import Array
-from latecomer.experiments.window.choice import Comparison, choose, compare
-from latecomer.experiments.window.runs import look_after
-from latecomer.experiments.window.text import finding
+from latecomer.experiments.window.choice import Comparison, choose_window, compare_windows
+from latecomer.experiments.window.runs import look_schedule
+from latecomer.experiments.window.text import write_finding
 
 SHARES = np.array([0.1, 0.4, 0.7, 0.85, 0.95, 1.0])
 UNIFORM = 1000.0  # so that costs up to 50 apart are about the same
@@ -17,7 +17,7 @@ def compare_noisy(means: list[float], *, runs: int, seed: int, noise: float = 10
     rng = np.random.default_rng(seed)
     luck = rng.normal(0.0, 500.0, runs)
     costs = np.array(means)[:, None] + luck + rng.normal(0.0, noise, (len(means), runs))
-    return compare(costs, np.full(runs, UNIFORM), SHARES, looks=8)
+    return compare_windows(costs, np.full(runs, UNIFORM), SHARES, looks=8)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_what_is_said_is_seldom_wrong() -> None:
     for seed in range(200):
         rng = np.random.default_rng(seed)
         costs = means[:, None] + rng.normal(0.0, 100.0, (6, 160))
-        looks = look_after(160)
-        dearer = [compare(costs[:, :n], np.full(n, UNIFORM), SHARES, looks=len(looks)).is_dearer for n in looks]
+        looks = look_schedule(160)
+        dearer = [compare_windows(costs[:, :n], np.full(n, UNIFORM), SHARES, looks=len(looks)).is_dearer for n in looks]
         wrong += bool(np.any(dearer))
     assert wrong <= 10
 
@@ -71,36 +71,36 @@ def test_the_range_is_of_windows_about_the_chosen_one() -> None:
 def test_common_luck_does_not_count() -> None:
     luck = np.random.default_rng(0).normal(0.0, 1e6, 4)
     costs: Array = np.array([[300.0], [200.0]]) + luck
-    found = compare(costs, np.full(4, UNIFORM), np.array([0.5, 1.0]), looks=1)
+    found = compare_windows(costs, np.full(4, UNIFORM), np.array([0.5, 1.0]), looks=1)
     np.testing.assert_allclose(found.excess, [100.0, 0.0])
     np.testing.assert_allclose(found.excess_error, 0.0, atol=1e-9)
     assert (found.chosen, found.is_clear) == (1, True)
 
 
 def test_one_window_alone_is_chosen() -> None:
-    found = compare(np.array([[1.0, 2.0]]), np.array([9.0, 9.0]), np.array([1.0]), looks=1)
+    found = compare_windows(np.array([[1.0, 2.0]]), np.array([9.0, 9.0]), np.array([1.0]), looks=1)
     assert (found.chosen, found.is_clear, found.alike) == (0, True, (0, 0))
 
 
 def test_the_sentence_claims_no_more_than_the_runs_settle() -> None:
     rows = [{"window": name} for name in ("1 h", "2 h", "4 h", "8 h", "16 h", "1 d")]
     settled = compare_noisy([400, 230, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
-    assert finding(rows, settled).startswith("Anything from 2 h to 1 d costs about the same; take 8 h")
-    assert "settled" not in finding(rows, settled)
+    assert write_finding(rows, settled).startswith("Anything from 2 h to 1 d costs about the same; take 8 h")
+    assert "settled" not in write_finding(rows, settled)
     open_still = compare_noisy([400, 230, 220, 210, 200, 205], runs=2, seed=0, noise=5.0)
     assert not open_still.is_clear
-    assert finding(rows, open_still).startswith("Anything from 2 h to 1 d may cost about the same; take 8 h")
-    assert finding(rows, open_still).endswith("This is not settled: more runs may show that it costs more.")
+    assert write_finding(rows, open_still).startswith("Anything from 2 h to 1 d may cost about the same; take 8 h")
+    assert write_finding(rows, open_still).endswith("This is not settled: more runs may show that it costs more.")
     alone = compare_noisy([600, 600, 600, 200, 600, 600], runs=2, seed=0, noise=5.0)
     assert not alone.is_clear
-    assert finding(rows, alone).startswith("By these runs, no other window costs as little as 8 h; take 8 h.")
+    assert write_finding(rows, alone).startswith("By these runs, no other window costs as little as 8 h; take 8 h.")
 
 
 def test_no_veto_leaves_the_preferred() -> None:
-    assert choose(SHARES, np.zeros(6, np.bool_)) == 3
-    assert choose(np.array([0.9, 1.0]), np.zeros(2, np.bool_)) == 0
+    assert choose_window(SHARES, np.zeros(6, np.bool_)) == 3
+    assert choose_window(np.array([0.9, 1.0]), np.zeros(2, np.bool_)) == 0
 
 
 @pytest.mark.parametrize(("most", "looks"), [(2, [2]), (10, [10]), (25, [10, 20, 25]), (80, [10, 20, 40, 80])])
 def test_looks_double(most: int, looks: list[int]) -> None:
-    assert look_after(most) == looks
+    assert look_schedule(most) == looks

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-PATIENCE = 120.0
+TIMEOUT = 120.0
 """Seconds for anything that must happen at all: the first run ever compiles, on a machine that may be busy."""
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
@@ -43,7 +43,7 @@ class Machines:
         for process in reversed(self.processes):
             process.kill()
         for process in self.processes:
-            process.wait(PATIENCE)
+            process.wait(TIMEOUT)
 
     def _start(self, role: str, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.dask_{role}", *options]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.extras import require_packages
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -57,16 +59,17 @@ def arena(
     Example:
       latecomer arena --runs 20 --world "B (100, 100)" --world "U (100, 100)"
     """  # noqa: D301 - \b keeps the lines below it as they are
+    require_packages("latecomer arena", "polars", "matplotlib")
     from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
     from latecomer.cli.output import writable_folder  # noqa: PLC0415
-    from latecomer.experiments.arena.arena import POLICIES, load_worlds, play  # noqa: PLC0415
+    from latecomer.experiments.arena.arena import POLICIES, load_worlds, run_arena  # noqa: PLC0415
 
     where, folder = engine_of(engine, scheduler, jobs), writable_folder(out)
     worlds, done = world or list(load_worlds()), []
-    contests = play(worlds=worlds, entrants=policy or list(POLICIES), runs=runs, seed=seed, engine=where)
+    scored = run_arena(worlds=worlds, policies=policy or list(POLICIES), runs=runs, seed=seed, engine=where)
     try:
-        for row, judged in contests:
-            done.append(judged)
+        for row, scores in scored:
+            done.append(scores)
             paths = _write(done, folder, runs=runs)
             typer.echo(f"{len(done)} of {len(worlds)} worlds: {row.name}", err=True)
     except KeyboardInterrupt:
@@ -84,13 +87,13 @@ def _write(done: "list[pl.DataFrame]", folder: Path, *, runs: int) -> list[Path]
     import polars as pl  # noqa: PLC0415
 
     from latecomer.cli.output import replacing  # noqa: PLC0415
-    from latecomer.experiments.arena.plot import arena_figure  # noqa: PLC0415 - brings matplotlib
+    from latecomer.experiments.arena.plot import plot_arena  # noqa: PLC0415 - brings matplotlib
 
     table = pl.concat(done)
     with replacing(folder / "arena.csv") as path:
         table.write_csv(path)
     with replacing(folder / "arena.png") as path:
-        arena_figure(table, runs=runs).savefig(path, format="png")
+        plot_arena(table, runs=runs).savefig(path, format="png")
     return [folder / "arena.csv", folder / "arena.png"]
 
 
@@ -113,19 +116,19 @@ def _show(done: "list[pl.DataFrame]") -> None:
     from rich.text import Text  # noqa: PLC0415
 
     console = Console()
-    for judged in done:
-        columns = [column for column in _HEADINGS if not judged[column].is_nan().all()]
-        best = judged["best_published"][0]
-        title = Text(judged["world"][0] + (f" (best published: {best})" if best else ""))
+    for scores in done:
+        columns = [column for column in _HEADINGS if not scores[column].is_nan().all()]
+        best = scores["best_published"][0]
+        title = Text(scores["world"][0] + (f" (best published: {best})" if best else ""))
         table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0, show_edge=False)
         table.add_column("policy", overflow="fold", vertical="bottom")
         for column in columns:
             table.add_column(_HEADINGS[column], justify="right", no_wrap=True, vertical="bottom")
-        for name, *numbers in judged.sort("mean").select("policy", *columns).iter_rows():
+        for name, *numbers in scores.sort("mean").select("policy", *columns).iter_rows():
             cells = (_figure(column, number) for column, number in zip(columns, numbers, strict=True))
             table.add_row(Text(name), *cells)
         console.print(table)
-    if any(judged["best_published"][0] for judged in done):
+    if any(scores["best_published"][0] for scores in done):
         console.print(
             "of best: the mean over that of the best published policy; 95 % beside it: the same of 95th percentiles"
         )

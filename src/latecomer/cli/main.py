@@ -16,6 +16,7 @@ from latecomer.cli.serve import serve
 from latecomer.cli.simulate import simulate
 from latecomer.cli.window import window
 from latecomer.errors import LatecomerError
+from latecomer.extras import translate_import_error
 
 
 class Verbs(TyperGroup):
@@ -24,13 +25,19 @@ class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
         try:
-            return super().invoke(ctx)
+            return self._invoke_verb(ctx)
         except LatecomerError as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(code_of(error)) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+    def _invoke_verb(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            raise translate_import_error(f"latecomer {ctx.invoked_subcommand}", error) from error.__cause__
 
 
 app = typer.Typer(

@@ -1,12 +1,11 @@
 """Where a verb leaves its files: a folder known to be writable before the work begins, and never half a file."""
 
-import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from latecomer.atomic_write import replace_file
 from latecomer.errors import InputError, LatecomerError
 
 
@@ -25,12 +24,8 @@ def writable_folder(folder: Path) -> Path:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to; what was written takes the place of `path` once it is whole."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        part.open("xb").close()  # new: nothing is written through a link that somebody has planted
-        yield part
-        os.replace(part, path)
+        with replace_file(path) as part:
+            yield part
     except OSError as error:
         raise LatecomerError(f"{path} could not be written: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)

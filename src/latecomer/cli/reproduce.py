@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from latecomer.extras import require_packages
+
 
 def reproduce(
     runs: Annotated[int, typer.Option(min=2, help="Independent runs of every experiment.")] = 100,
@@ -27,6 +29,7 @@ def reproduce(
     Example:
       latecomer reproduce --runs 100 --out report
     """  # noqa: D301 - \b keeps the lines below it as they are
+    require_packages("latecomer reproduce", "polars", "matplotlib")
     from rich.console import Console  # noqa: PLC0415 - `latecomer --help` is light
 
     from latecomer.cli.engine import engine_of  # noqa: PLC0415

@@ -45,18 +45,13 @@ def serve(
     Example:
       latecomer serve --store shop.db --port 8080
     """  # noqa: D301 - \b keeps the lines below it as they are
-    try:
-        from latecomer.service.http.logging_setup import start_log  # noqa: PLC0415
-        from latecomer.service.http.server import serve as run  # noqa: PLC0415
-        from latecomer.service.http.settings import find_injected, read_settings  # noqa: PLC0415 - `latecomer --help` is light
+    import asyncio  # noqa: PLC0415 - `latecomer --help` is light
 
-        loop = _loop()
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("latecomer"):
-            raise
-        raise LatecomerError(f"serve needs the package {error.name!r}: pip install 'latecomer[service]'") from None
-    import asyncio  # noqa: PLC0415
+    from latecomer.service.http.logging_setup import start_log  # noqa: PLC0415
+    from latecomer.service.http.server import serve as run  # noqa: PLC0415
+    from latecomer.service.http.settings import find_injected, read_settings  # noqa: PLC0415
 
+    loop = _loop()
     given = {"store": store, "host": host, "port": port, "keys": keys, "log_level": log_level}
     given |= {"require_keys": require_keys, "create": create}
     log = start_log("info")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.extras import require_packages
+
 if TYPE_CHECKING:
     from latecomer.simulation.result import Result
 
@@ -46,12 +48,13 @@ def simulate(
     Example:
       latecomer simulate examples/simulate.toml --runs 20 --out results
     """  # noqa: D301 - \b keeps the lines below it as they are
+    require_packages("latecomer simulate", "polars", "matplotlib")
     from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
     from latecomer.cli.output import writable_folder  # noqa: PLC0415
-    from latecomer.experiments.experiment_file import read  # noqa: PLC0415
+    from latecomer.experiments.experiment_file import read_experiment  # noqa: PLC0415
     from latecomer.simulation.simulate import simulate as play  # noqa: PLC0415
 
-    described = read(file)
+    described = read_experiment(file)
     runs, seed = runs or described.runs, described.seed if seed is None else seed
     where = engine_of(engine, scheduler, jobs)
     folder = writable_folder(out or Path(f"{file.stem}-result"))
@@ -72,12 +75,12 @@ def simulate(
 
 def _write(result: "Result", folder: Path, *, title: str) -> list[Path]:
     from latecomer.cli.output import replacing  # noqa: PLC0415
-    from latecomer.experiments.plots import regret_figure  # noqa: PLC0415 - brings matplotlib
+    from latecomer.experiments.plots import plot_regret  # noqa: PLC0415 - brings matplotlib
 
     writers: dict[str, Callable[[Path], object]] = {
         "regret.parquet": result.write,
         "summary.csv": lambda path: result.summary().write_csv(path),
-        "regret.png": lambda path: regret_figure(result, title=title).savefig(path, format="png"),
+        "regret.png": lambda path: plot_regret(result, title=title).savefig(path, format="png"),
     }
     for name, write in writers.items():
         with replacing(folder / name) as path:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from latecomer.errors import InputError
+from latecomer.extras import require_packages
 
 if TYPE_CHECKING:
     from latecomer.delays import DelayLaw
@@ -65,6 +66,7 @@ def window(
     Without a log:
       latecomer window --law 'law = "lognormal", median = 3600, sigma = 1.5' --rate 1000
     """  # noqa: D301 - \b keeps the lines below it as they are
+    require_packages("latecomer window", "polars", "matplotlib")
     from latecomer.cli.output import writable_folder  # noqa: PLC0415 - `latecomer --help` is light
     from latecomer.experiments.window.advice import advise_window  # noqa: PLC0415
 
@@ -130,14 +132,14 @@ def _moment(text: str | None) -> datetime | None:
 
 def _write(advice: "WindowAdvice", folder: Path) -> list[Path]:
     from latecomer.cli.output import replacing  # noqa: PLC0415
-    from latecomer.experiments.window.plot import window_figure  # noqa: PLC0415 - brings matplotlib
+    from latecomer.experiments.window.plot import plot_window  # noqa: PLC0415 - brings matplotlib
 
     writers: dict[str, Callable[[Path], object]] = {
         "windows.csv": advice.table.write_csv,
         "windows.parquet": advice.table.write_parquet,
         "curve.csv": advice.curve.write_csv,
         "advice.json": lambda path: path.write_text(json.dumps(advice.to_dict(), indent=2, ensure_ascii=False) + "\n"),
-        "window.png": lambda path: window_figure(advice).savefig(path, format="png"),
+        "window.png": lambda path: plot_window(advice).savefig(path, format="png"),
     }
     for name, write in writers.items():
         with replacing(folder / name) as path:
@@ -150,7 +152,7 @@ def _show(advice: "WindowAdvice") -> None:
     from rich.table import Table  # noqa: PLC0415
 
     from latecomer.experiments.window.grid import format_duration  # noqa: PLC0415
-    from latecomer.experiments.window.text import amount, bytes_of, plus_minus  # noqa: PLC0415
+    from latecomer.experiments.window.text import format_amount, format_bytes, format_plus_minus  # noqa: PLC0415
 
     chosen = advice.recommended.total_seconds()
     table = Table(title=advice.facts["delays"], title_justify="left")
@@ -161,10 +163,10 @@ def _show(advice: "WindowAdvice") -> None:
             row["window"],
             f"{row['share']:.1%}",
             "-" if row["low"] == row["high"] else f"{100 * row['low']:.1f} to {100 * row['high']:.1f}",
-            amount(row["regret"]),
-            plus_minus(row["excess"], row["excess_error"]),
+            format_amount(row["regret"]),
+            format_plus_minus(row["excess"], row["excess_error"]),
             row["cost"],
-            bytes_of(row["memory_bytes"]),
+            format_bytes(row["memory_bytes"]),
             style="bold" if row["seconds"] == chosen else None,
         )
     console = Console()

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from latecomer.delays.distribution import NEVER, DelayLaw, draw
+from latecomer.extras import explain_missing_package
 
 if TYPE_CHECKING:
     from latecomer.delays.estimation.curve import DelayCurve
@@ -74,7 +75,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'latecomer.delays' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    with explain_missing_package(f"latecomer.delays.{name}"):
+        value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

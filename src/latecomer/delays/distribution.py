@@ -92,7 +92,7 @@ class ChangingLaw(Protocol):
         """The delays of rounds first, first + 1, …, counted from 0."""
 
 
-def changes(law: object) -> TypeGuard[ChangingLaw]:
+def is_changing(law: object) -> TypeGuard[ChangingLaw]:
     """Whether it is such a law; `isinstance` with a protocol takes as long as the draws."""
     return hasattr(law, "sample_from")
 
@@ -100,9 +100,9 @@ def changes(law: object) -> TypeGuard[ChangingLaw]:
 def draw(law: DelayLaw, rng: np.random.Generator, size: int, first: int = 0) -> Delays:
     """Delays of any law, a user's own too, made certain: `size` whole numbers from 0 to `NEVER`, from round `first`."""
     try:
-        delays = np.asarray(law.sample_from(rng, first, size) if changes(law) else law.sample(rng, size))
+        delays = np.asarray(law.sample_from(rng, first, size) if is_changing(law) else law.sample(rng, size))
     except TypeError:
-        called = ("sample_from", "rng", "first") if changes(law) else ("sample", "rng")
+        called = ("sample_from", "rng", "first") if is_changing(law) else ("sample", "rng")
         check_call(law, *called, "size")
         raise
     if delays.shape != (size,) or delays.dtype.kind not in "iu":

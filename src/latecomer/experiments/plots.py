@@ -19,7 +19,9 @@ STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))  # one few
 REPORT_POLICIES = (UCB, UCB_BUFFERED, TS, RELEASED_UCB, RELEASED_TS, UNIFORM, OURS)
 
 
-def figure(columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
+def make_figure(
+    columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float = 3.6
+) -> tuple[Figure, list[Axes]]:
     """A figure with so many panels, and its axes row by row."""
     made = Figure(figsize=(width * columns, height * rows), layout="constrained", dpi=110)
     axes = np.atleast_1d(made.subplots(rows, columns)).ravel().tolist()
@@ -29,7 +31,7 @@ def figure(columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float
     return made, axes
 
 
-def style(position: int, policy: str | None = None) -> dict[str, Any]:
+def line_style(position: int, policy: str | None = None) -> dict[str, Any]:
     """Colour and line of the n-th thing in a plot; the report's policies look the same in every plot."""
     if policy in REPORT_POLICIES:
         position = REPORT_POLICIES.index(policy)
@@ -47,42 +49,42 @@ def draw_regret(axes: Axes, result: Result, *, title: str) -> None:
     for position, policy in enumerate(result.policies):
         values = result.regret(policy)[:, rounds - 1]
         low, high = np.quantile(values, [0.05, 0.95], axis=0)
-        line = style(position, policy)
+        line = line_style(position, policy)
         axes.fill_between(rounds, low, high, color=line["color"], alpha=0.15, linewidth=0)
         axes.plot(rounds, values.mean(axis=0), label=_plain(policy), **line)
     axes.set(title=title, xlabel="round", ylabel="cumulative pseudo-regret", xlim=(0, result.horizon))
     axes.set_ylim(bottom=0)
 
 
-def regret_figure(result: Result, *, title: str) -> Figure:
+def plot_regret(result: Result, *, title: str) -> Figure:
     """One panel of regrets with its legend."""
-    made, (axes,) = figure(width=7.0, height=4.6)
+    made, (axes,) = make_figure(width=7.0, height=4.6)
     draw_regret(axes, result, title=title)
     axes.legend(frameon=False, loc="upper left", fontsize=9)
     return made
 
 
-def shared_legend(made: Figure, axes: Axes) -> None:
+def add_shared_legend(made: Figure, axes: Axes) -> None:
     """One legend for all panels, beneath them."""
     handles, labels = axes.get_legend_handles_labels()
     columns = min(4, len(labels), int(made.get_figwidth() // 3))  # three inches for a name: more would be cut off
     made.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
 
 
-def regret_panels(results: Mapping[str, Result], *, columns: int) -> Figure:
+def plot_regret_panels(results: Mapping[str, Result], *, columns: int) -> Figure:
     """A panel for each result, by title."""
-    made, axes = figure(columns, -(-len(results) // columns))
+    made, axes = make_figure(columns, -(-len(results) // columns))
     for panel, (title, result) in zip(axes, results.items(), strict=True):
         draw_regret(panel, result, title=title)
-    shared_legend(made, axes[0])
+    add_shared_legend(made, axes[0])
     return made
 
 
-def density_figure(grid: Array, density: Array, *, source: str) -> Figure:
+def plot_density(grid: Array, density: Array, *, source: str) -> Figure:
     """The density of log10 delays."""
-    made, (axes,) = figure(width=6.4, height=4.0)
+    made, (axes,) = make_figure(width=6.4, height=4.0)
     axes.fill_between(grid, density, color=COLOURS[0], alpha=0.2, linewidth=0)
-    axes.plot(grid, density, **style(0))
+    axes.plot(grid, density, **line_style(0))
     axes.set(title=f"Delays ({source})", xlabel="log10 of the delay in seconds", ylabel="density")
     for seconds, name in ((60, "minute"), (3600, "hour"), (86400, "day"), (30 * 86400, "30 days")):
         axes.axvline(np.log10(seconds), color="#888888", linewidth=0.8, linestyle=":")
@@ -91,7 +93,7 @@ def density_figure(grid: Array, density: Array, *, source: str) -> Figure:
     return made
 
 
-def sweep_figure(
+def plot_sweep(
     points: Sequence[float],
     results: Sequence[Result],
     *,
@@ -100,11 +102,11 @@ def sweep_figure(
     mark: tuple[float, str] | None = None,
 ) -> Figure:
     """Final regret as one number of the world changes."""
-    made, (axes,) = figure(width=7.0, height=4.6)
+    made, (axes,) = make_figure(width=7.0, height=4.6)
     for position, policy in enumerate(results[0].policies):
         finals = np.array([result.final(policy) for result in results])
         low, high = np.quantile(finals, [0.05, 0.95], axis=1)
-        line = style(position, policy)
+        line = line_style(position, policy)
         axes.fill_between(points, low, high, color=line["color"], alpha=0.15, linewidth=0)
         axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=_plain(policy), **line)
     axes.set(title=title, xlabel=xlabel, ylabel=f"pseudo-regret at round {results[0].horizon}", xscale="log")
@@ -112,19 +114,19 @@ def sweep_figure(
     if mark:
         axes.axvline(mark[0], color="#888888", linewidth=0.8, linestyle=":")
         axes.text(mark[0], axes.get_ylim()[1], f" {mark[1]}", fontsize=8, va="top", color="#555555")
-    shared_legend(made, axes)
+    add_shared_legend(made, axes)
     return made
 
 
-def coverage_figure(rounds: Array, coverage: Array, ratios: Mapping[str, Array], *, floor: float) -> Figure:
+def plot_coverage(rounds: Array, coverage: Array, ratios: Mapping[str, Array], *, floor: float) -> Figure:
     """Theorem 1: how often the set covers, and how much of its radius is used."""
-    made, (left, right) = figure(2, width=5.4)
-    left.plot(rounds, coverage, label="measured, all rounds up to t", **style(0))
-    left.axhline(floor, label=f"promised, 1 − 2δ = {floor:g}", **style(1))
+    made, (left, right) = make_figure(2, width=5.4)
+    left.plot(rounds, coverage, label="measured, all rounds up to t", **line_style(0))
+    left.axhline(floor, label=f"promised, 1 − 2δ = {floor:g}", **line_style(1))
     left.set(title="Theorem 1: coverage", xlabel="round", ylabel="share of runs", ylim=(0, 1.05), xlim=(0, rounds[-1]))
     left.legend(frameon=False, fontsize=9, loc="lower left")
     for position, (name, ratio) in enumerate(ratios.items()):
-        right.plot(rounds, ratio, label=name, **style(position))
+        right.plot(rounds, ratio, label=name, **line_style(position))
     right.axhline(1.0, color="#888888", linewidth=0.8)
     right.set(title="How much of the radius is used", xlabel="round", ylabel="deviation / radius", xlim=(0, rounds[-1]))
     right.set_ylim(0, 1.05)
@@ -132,16 +134,16 @@ def coverage_figure(rounds: Array, coverage: Array, ratios: Mapping[str, Array],
     return made
 
 
-def growth_figure(horizons: Array, curves: Mapping[str, Array], *, vacuous_until: float | None, title: str) -> Figure:
+def plot_growth(horizons: Array, curves: Mapping[str, Array], *, vacuous_until: float | None, title: str) -> Figure:
     """Measured regret between its bounds, as T grows; both axes logarithmic."""
-    made, (axes,) = figure(width=7.0, height=4.8)
+    made, (axes,) = make_figure(width=7.0, height=4.8)
     for position, (name, values) in enumerate(curves.items()):
-        axes.plot(horizons, values, marker="o", markersize=3.5, label=name, **style(position))
+        axes.plot(horizons, values, marker="o", markersize=3.5, label=name, **line_style(position))
     axes.plot(horizons, horizons, color="#888888", linewidth=0.8, label="T (no bound above this says anything)")
     axes.set(title=title, xlabel="horizon T", ylabel="pseudo-regret", xscale="log", yscale="log")
     if vacuous_until:
         axes.axvline(vacuous_until, color="#888888", linewidth=0.8, linestyle=":")
         label = f"Theorem 2 says something \nfrom T = {vacuous_until:,.0f} "
         axes.text(vacuous_until, axes.get_ylim()[0], label, fontsize=8, va="bottom", ha="right", color="#555555")
-    shared_legend(made, axes)
+    add_shared_legend(made, axes)
     return made

@@ -15,14 +15,14 @@ def full_key(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def table_of(value: object, path: str, *, otherwise: str = "") -> dict[str, object]:
+def check_table(value: object, path: str, *, otherwise: str = "") -> dict[str, object]:
     """A table, or an error that says what should have been there."""
     if not isinstance(value, dict):
         raise InputError(f"{path} must be {otherwise or f'a table, [{path}]'}; got {value!r}")
     return value
 
 
-def list_of(value: object, path: str, of: str) -> list[object]:
+def check_list(value: object, path: str, of: str) -> list[object]:
     """A list that is not empty."""
     if not isinstance(value, list) or not value:
         raise InputError(f"{path} must be a list of {of}; got {value!r}")
@@ -43,7 +43,7 @@ def check_keys(
             raise InputError(f"{full_key(path, name)} is missing: {of} needs it")
 
 
-def choice(table: Mapping[str, object], path: str, name: str, choices: Collection[str]) -> str:
+def check_key_choice(table: Mapping[str, object], path: str, name: str, choices: Collection[str]) -> str:
     """The word that says what the table is."""
     rule, value = f"one of {', '.join(map(repr, choices))}", table.get(name)
     if value is None:
@@ -54,7 +54,7 @@ def choice(table: Mapping[str, object], path: str, name: str, choices: Collectio
 
 
 @contextmanager
-def located(path: str, names: Collection[str]) -> Iterator[None]:
+def locate_errors(path: str, names: Collection[str]) -> Iterator[None]:
     """Let an error about an argument of a constructor name the argument's full key."""
     try:
         yield

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from latecomer.errors import InputError
-from latecomer.policies.base.verdict import Verdict
+from latecomer.policies.base.decision import Verdict
 from latecomer.validation import short_repr
 
 __all__ = [

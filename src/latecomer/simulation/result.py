@@ -8,6 +8,7 @@ import numpy as np
 
 from latecomer.core.state import Array
 from latecomer.errors import InputError
+from latecomer.extras import explain_missing_package
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,7 +53,8 @@ class Result:
 
     def to_frame(self) -> "pl.DataFrame":
         """A tidy frame: policy, run (from 0), round (from 1), regret."""
-        import polars as pl  # noqa: PLC0415 - only where it is used
+        with explain_missing_package("Result.to_frame"):
+            import polars as pl  # noqa: PLC0415 - only where it is used
 
         runs, horizon, policies = self.runs, self.horizon, self.policies
         return pl.DataFrame(
@@ -68,7 +70,8 @@ class Result:
 
     def summary(self, rounds: Array | None = None) -> "pl.DataFrame":
         """Mean, standard error and the 5 to 95 % band at the given rounds (all of them by default)."""
-        import polars as pl  # noqa: PLC0415
+        with explain_missing_package("Result.summary"):
+            import polars as pl  # noqa: PLC0415
 
         at = np.arange(1, self.horizon + 1) if rounds is None else np.asarray(rounds, np.int64)
         parts = []

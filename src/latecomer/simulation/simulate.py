@@ -90,7 +90,7 @@ def simulate(
     jobs
         Threads; all cores by default.
     engine
-        In place of threads, e.g. `latecomer.simulation.dask_engine.Cluster`.
+        In place of threads, e.g. `latecomer.simulation.dask_engine.DaskEngine`.
     progress
         A bar on standard error; by default where that is a terminal.
     common_draws

@@ -116,13 +116,18 @@ def test_a_bandit_is_made_looked_at_and_deleted(server: Server) -> None:
 def test_stats_tell_what_happened(server: Server) -> None:
     server.http.put("/v1/bandits/counted", json={**SPEC, "policy": "OTFLinTS"})
     path = "/v1/bandits/counted"
-    ids = [server.http.post(f"{path}/decisions", json={"actions": ROWS}).json()["decision_id"] for _ in range(3)]
+    answers = [server.http.post(f"{path}/decisions", json={"actions": ROWS}).json() for _ in range(3)]
+    ids = [answer["decision_id"] for answer in answers]
     server.http.post(f"{path}/conversions", json=[{"decision_id": i, "value": 0.5} for i in (*ids[:2], ids[0], "no")])
     stats = server.http.get(f"{path}/stats").json()
     assert stats["rounds"] == 3
     assert stats["conversions"] == {"accepted": 2, "duplicate": 1, "late": 0, "unknown": 1}
     assert sum(stats["delay_counts"]) == 2
-    assert 0 < stats["pending_width"] < stats["width"] * 10
+    V, pending_width = np.eye(2), 0.0
+    for action in (np.array(ROWS[answer["index"]]) for answer in answers):
+        pending_width += float(action @ np.linalg.solve(V, action)) ** 0.5  # ‖A_s‖ in the norm of V_s⁻¹
+        V += np.outer(action, action)
+    assert stats["pending_width"] == pytest.approx(pending_width, rel=1e-9)
     assert len(stats["theta_hat"]) == 2
     assert stats["drift"] < 1e-8
     assert stats["delay_curve"] is None

@@ -123,8 +123,8 @@ def extra(context):
     async def kill_writer(request):
         def begin(connection):
             raise LookupError("a fault that nobody foresaw")
-        with context.store._lock:
-            context.store._writer.cut(Job(begin, ("fault", 0)))
+        with context.store.log.lock:
+            context.store.log.writer.run_after_pending(Job(begin, ("fault", 0)))
         return Response(200, b"{}")
     return [Route(FAULT, kill_writer)]
 

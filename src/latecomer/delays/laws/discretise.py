@@ -6,11 +6,12 @@ import numpy as np
 
 from latecomer.delays.distribution import NEVER, Delays, Floats
 
-_TERMS = 100_000
+EXACT_TERMS = 100_000
+"""Terms of a sum that are added one by one, before a formula takes the rest."""
 
 
 def discretise(x: Floats) -> Delays:
-    """⌊X⌋ of X >= 0, and never where it no longer fits."""
+    """Return ⌊X⌋ of X >= 0, and `NEVER` where it does not fit."""
     return np.minimum(x, NEVER).astype(np.int64)
 
 
@@ -21,8 +22,9 @@ def mean_of_floor(
     area: Callable[[float, float], float],
     certain: float,
     last: float,
+    terms: int = EXACT_TERMS,
 ) -> float:
-    """E⌊X⌋ = Σ_{k>=1} P(X >= k): term by term at first, the rest by the formula of Euler and Maclaurin.
+    """Compute E⌊X⌋ = Σ_{k>=1} P(X >= k): term by term, then Euler and Maclaurin's formula.
 
     The first terms carry all that a narrow law has; past them a law is so wide that the formula's error is below 1e-9.
 
@@ -38,9 +40,11 @@ def mean_of_floor(
         A whole number up to which the tail is 1.
     last
         The last whole number where the tail is above 0, or infinity.
+    terms
+        How many terms are added one by one.
     """
     certain = min(certain, last)
-    knee = min(certain + _TERMS, last)
+    knee = min(certain + terms, last)
     total = certain + float(tail(certain + np.arange(1.0, knee - certain + 1.0)).sum())
     if knee < last:
         ends = np.array([knee, last])

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from latecomer.delays.distribution import Delays, Floats, Law
-from latecomer.delays.laws.discretise import discretise, mean_of_floor
+from latecomer.delays.laws.discretise import EXACT_TERMS, discretise, mean_of_floor
 from latecomer.errors import InputError
 from latecomer.validation import check_number, check_positive
 
@@ -77,7 +77,12 @@ class LogNormal(Law):
     @cached_property
     def mean(self) -> float:
         """E[D], in rounds, of the floored delay."""
+        return self._mean(EXACT_TERMS)
+
+    def _mean(self, terms: int) -> float:
+        """Compute the mean with so many terms of its sum added one by one."""
         return mean_of_floor(
+            terms=terms,
             tail=self._tail,
             slope=self._slope,
             area=self._area,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latecomer.delays.distribution import DelayLaw, Delays, Floats, Law, changes, draw
+from latecomer.delays.distribution import DelayLaw, Delays, Floats, Law, draw, is_changing
 from latecomer.errors import InputError
 from latecomer.validation import check_positive
 
@@ -45,7 +45,7 @@ class Mixture(Law):
                 raise InputError(
                     f"laws[{position}] must have sample, cdf and mean, as Fixed(3) has; got {law!r}", field="laws"
                 )
-            if changes(law):
+            if is_changing(law):
                 raise InputError(
                     f"laws[{position}] must be the same law in every round; got {law!r}: "
                     "mix the laws before and after the change, and let those drift",

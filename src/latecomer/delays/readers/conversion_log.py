@@ -22,7 +22,7 @@ from latecomer.delays.readers.row_checks import RowCounts, describe_skipped
 from latecomer.delays.readers.table_source import LogSource, name_source
 from latecomer.errors import LogError
 
-WATCHED = 30
+MIN_OBSERVED = 30
 """A delay is only stated where so many conversions were watched for as long: fewer say next to nothing."""
 
 _BINS_PER_DOUBLING, _DOUBLINGS = 32, 24
@@ -76,7 +76,7 @@ class ConversionLog:
         return min(1.0, self.curve.conversions / matured)
 
 
-def grid(longest: float, marks: npt.ArrayLike = ()) -> Floats:
+def time_grid(longest: float, marks: npt.ArrayLike = ()) -> Floats:
     """Where bins end, up to `longest`: 32 to every doubling, and the marks that lie between."""
     ladder = longest * 2.0 ** (-np.arange(_BINS_PER_DOUBLING * _DOUBLINGS) / _BINS_PER_DOUBLING)
     between = np.asarray(marks, np.float64)
@@ -140,7 +140,7 @@ def read_conversions(
                 f"{name} must hold delays above 0: every conversion came at once, and any window will do"
                 f"{'; ' if dirt else ''}{dirt}"
             )
-        ends = grid(longest, marks)
+        ends = time_grid(longest, marks)
         cells = _cells(rows, ends, until)
     return ConversionLog(
         curve=_curve(cells, ends, prior=prior, longest_left_out=longest == facts["longest"]),
@@ -172,14 +172,14 @@ def _facts(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, Any]:
         last=pl.col("decided").max(),
         end=pl.max_horizontal(pl.col("decided").max(), pl.col("converted").max()),
         longest=pl.col("delay").max(),
-        earliest=pl.col("decided").filter(converted).bottom_k(WATCHED).max(),
+        earliest=pl.col("decided").filter(converted).bottom_k(MIN_OBSERVED).max(),
     )
     facts = query.collect(engine="streaming").row(0, named=True)
-    if facts["conversions"] < WATCHED:
+    if facts["conversions"] < MIN_OBSERVED:
         dirt = describe_skipped(counts)
         raise LogError(
-            f"{name} must hold at least {WATCHED} conversions up to the end of watching; got {facts['conversions']} "
-            f"in {facts['decisions']:,} rows{'; ' if dirt else ''}{dirt}"
+            f"{name} must hold at least {MIN_OBSERVED} conversions up to the end of watching; "
+            f"got {facts['conversions']} in {facts['decisions']:,} rows{'; ' if dirt else ''}{dirt}"
         )
     return facts
 

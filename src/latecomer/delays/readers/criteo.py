@@ -23,7 +23,7 @@ import polars as pl
 from latecomer.delays.readers.criteo_report import CriteoDelays, CriteoReport, Skipped
 from latecomer.errors import LogError
 
-BLOCK = 1 << 24
+_BLOCK_BYTES = 1 << 24
 """Bytes unpacked at a time."""
 
 _NEEDED = ("timestamp", "conversion", "conversion_timestamp")
@@ -31,11 +31,18 @@ _GZIP = b"\x1f\x8b"
 _TAB, _NEWLINE = b"\t\n"
 
 
-def read_criteo(path: str | PathLike[str]) -> CriteoDelays:
-    r"""The delay of every converted row, conversion_timestamp − timestamp in seconds, and what was skipped and why.
+def read_criteo(path: str | PathLike[str], *, block_bytes: int = _BLOCK_BYTES) -> CriteoDelays:
+    r"""Read the delay of every converted row, conversion_timestamp − timestamp in seconds, and count what was skipped.
 
     The first line names the columns: `timestamp`, `conversion` and `conversion_timestamp` must be among them, in any
     order; −1 stands for no time. Whether the file is gzipped is told by its first bytes, not by its name.
+
+    Parameters
+    ----------
+    path
+        The file.
+    block_bytes
+        How much is unpacked at a time; no line may be longer than twice that.
 
     Raises
     ------
@@ -61,10 +68,10 @@ def read_criteo(path: str | PathLike[str]) -> CriteoDelays:
     """
     counts: Counter[str] = Counter()
     try:
-        with _unpacked(path) as file:
-            columns = _columns(path, file.readline(BLOCK))
-            blocks = _ahead(_blocks(path, file))
-            delays = [_delays(_table(block, columns, counts), counts) for block in blocks]
+        with _open_unpacked(path) as file:
+            columns = _parse_columns(path, file.readline(block_bytes), block_bytes)
+            blocks = _read_ahead(_read_blocks(path, file, block_bytes))
+            delays = [_select_delays(_parse_table(block, columns, counts), counts) for block in blocks]
     except EOFError:
         raise LogError(f"{os.fspath(path)} ends in the middle of its gzip stream: fetch it again, whole") from None
     except (gzip.BadGzipFile, zlib.error) as error:
@@ -76,7 +83,7 @@ def read_criteo(path: str | PathLike[str]) -> CriteoDelays:
 
 
 @contextmanager
-def _unpacked(path: str | PathLike[str]) -> Iterator[BufferedIOBase]:
+def _open_unpacked(path: str | PathLike[str]) -> Iterator[BufferedIOBase]:
     with Path(path).open("rb") as file:
         if file.peek(len(_GZIP)).startswith(_GZIP):
             with gzip.GzipFile(fileobj=file) as unpacked:
@@ -85,14 +92,14 @@ def _unpacked(path: str | PathLike[str]) -> Iterator[BufferedIOBase]:
             yield file
 
 
-def _columns(path: str | PathLike[str], header: bytes) -> list[str]:
-    """The names in the first line."""
+def _parse_columns(path: str | PathLike[str], header: bytes, block_bytes: int) -> list[str]:
+    """Return the names in the first line."""
     if not header:
         raise LogError(
             f"{os.fspath(path)} is empty: its first line must name the columns, {', '.join(_NEEDED)} among them"
         )
-    if len(header) == BLOCK:
-        raise _no_table(path, BLOCK)
+    if len(header) == block_bytes:
+        raise _not_a_table(path, block_bytes)
     columns = header.decode("utf-8-sig", errors="replace").rstrip("\r\n").split("\t")
     missing = [name for name in _NEEDED if name not in columns]
     if missing:
@@ -106,30 +113,30 @@ def _columns(path: str | PathLike[str], header: bytes) -> list[str]:
     return columns
 
 
-def _no_table(path: str | PathLike[str], size: int) -> LogError:
+def _not_a_table(path: str | PathLike[str], size: int) -> LogError:
     return LogError(
         f"{os.fspath(path)} has a line of more than {size:,} bytes: it is not a table of tab-separated rows"
     )
 
 
-def _blocks(path: str | PathLike[str], file: BufferedIOBase) -> Iterator[bytes]:
-    """The rest of the file in blocks of whole lines; the last line is made to end."""
+def _read_blocks(path: str | PathLike[str], file: BufferedIOBase, block_bytes: int) -> Iterator[bytes]:
+    """Yield the rest of the file in blocks of whole lines; the last line is made to end."""
     rest = b""
-    while block := file.read(BLOCK):
+    while block := file.read(block_bytes):
         lines, newline, tail = block.rpartition(b"\n")
         if newline:
             yield rest + lines + newline
             rest = tail
         else:
             rest += tail
-        if len(rest) > 2 * BLOCK:
-            raise _no_table(path, 2 * BLOCK)
+        if len(rest) > 2 * block_bytes:
+            raise _not_a_table(path, 2 * block_bytes)
     if rest:
         yield rest + b"\n"
 
 
-def _ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same blocks, the next one being unpacked while this one is parsed."""
+def _read_ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the blocks; the next one is unpacked while this one is parsed."""
     with ThreadPoolExecutor(max_workers=1) as reader:
         coming = reader.submit(next, blocks, None)
         while (block := coming.result()) is not None:
@@ -137,8 +144,8 @@ def _ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
             yield block
 
 
-def _table(block: bytes, columns: list[str], counts: Counter[str]) -> pl.DataFrame:
-    """The columns that matter, of the lines with as many fields as the header; null where a number does not parse."""
+def _parse_table(block: bytes, columns: list[str], counts: Counter[str]) -> pl.DataFrame:
+    """Parse the needed columns of the lines with as many fields as the header; null for what is no number."""
     text = np.frombuffer(block, np.uint8)
     tabs = np.searchsorted(np.flatnonzero(text == _TAB), np.flatnonzero(text == _NEWLINE))
     whole = np.diff(tabs, prepend=0) == len(columns) - 1
@@ -162,8 +169,8 @@ def _table(block: bytes, columns: list[str], counts: Counter[str]) -> pl.DataFra
     )
 
 
-def _delays(table: pl.DataFrame, counts: Counter[str]) -> npt.NDArray[np.int64]:
-    """A sieve: each step holds back the rows that have one thing wrong, and counts them."""
+def _select_delays(table: pl.DataFrame, counts: Counter[str]) -> npt.NDArray[np.int64]:
+    """Return the delays of the converted rows; each step drops the rows with one thing wrong, and counts them."""
     sieve = {
         Skipped.NUMBER: pl.all_horizontal(pl.all().is_not_null()),
         Skipped.FLAG: pl.col("conversion").is_between(0, 1),

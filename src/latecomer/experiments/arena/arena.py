@@ -1,7 +1,7 @@
 """The arena: every policy in every world, on the same random numbers.
 
-A world is a table in `worlds.toml`; an entrant is a line below. What is compared is the regret at the horizon: its mean
-and its 95th percentile, for a policy that is good on average and ruinous in one run of twenty is not good.
+A world is a table in `worlds.toml`; a policy is a line of `POLICIES`. The table of scores compares the regret at the
+horizon: its mean, and its 95th percentile, for a policy that is ruinous in one run of twenty is not good.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,23 +16,17 @@ import polars as pl
 from latecomer.core.state import Array
 from latecomer.delays import Fixed
 from latecomer.errors import InputError
-from latecomer.experiments.experiment_file import described_world, read_toml
+from latecomer.experiments.experiment_file import parse_world, read_toml
 from latecomer.experiments.paper.experiments import RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
 from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.greedy import Greedy
-from latecomer.policies.imputed_lin_ts import ImputedLinTS
-from latecomer.policies.lin_ts import LinTS
-from latecomer.policies.lin_ucb import LinUCB
-from latecomer.policies.logistic_lin_ts import LogisticLinTS
 from latecomer.policies.matured_lin_ts import MaturedLinTS
-from latecomer.policies.matured_lin_ucb import MaturedLinUCB
 from latecomer.policies.otf_lin_ts import OTFLinTS
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
 from latecomer.policies.recommended import recommended
+from latecomer.policies.registry import POLICIES as POLICY_MODULES
+from latecomer.policies.registry import policy_class
 from latecomer.policies.uniform import Uniform
-from latecomer.policies.waiting_lin_ts import WaitingLinTS
-from latecomer.policies.waiting_lin_ucb import WaitingLinUCB
 from latecomer.simulation.result import Result
 from latecomer.simulation.simulate import Engine, simulate
 from latecomer.simulation.world import World
@@ -55,19 +49,11 @@ POLICIES: Mapping[str, Callable[[int, int], LinearPolicy]] = {
     RECOMMENDED: recommended,
     **PUBLISHED,
     "OTFLinUCB, tight": partial(OTFLinUCB, width="tight"),
-    "WaitingLinUCB": WaitingLinUCB,
-    "WaitingLinTS": WaitingLinTS,
-    "MaturedLinUCB": MaturedLinUCB,
-    "MaturedLinTS": MaturedLinTS,
     "MaturedLinTS, c = 0.5": partial(MaturedLinTS, exploration=0.5),
-    "ImputedLinTS": ImputedLinTS,
-    "LogisticLinTS": LogisticLinTS,
-    "LinUCB": LinUCB,
-    "LinTS": LinTS,
-    "Greedy": Greedy,
+    **{name: policy_class(name) for name in POLICY_MODULES if name not in ("OTFLinUCB", "OTFLinTS", "Uniform")},
     UNIFORM: Uniform,
 }
-"""By name, made from the dimension and the window."""
+"""By name, made from the dimension and the window; the registry's policies are all here, some under a longer name."""
 
 
 @dataclass(frozen=True)
@@ -82,31 +68,31 @@ class ArenaWorld:
 
 
 def load_worlds() -> dict[str, ArenaWorld]:
-    """Every world, by name, in the order of the file."""
+    """Load every world, by name, in the order of the file."""
     text = files("latecomer.experiments.arena").joinpath("worlds.toml").read_text(encoding="utf-8")
-    return {name: _row(name, dict(table)) for name, table in read_toml(text, "worlds.toml").items()}
+    return {name: _parse_row(name, dict(table)) for name, table in read_toml(text, "worlds.toml").items()}
 
 
-def _row(name: str, table: dict[str, object]) -> ArenaWorld:
+def _parse_row(name: str, table: dict[str, object]) -> ArenaWorld:
     try:
         kind = check_choice("kind", table.pop("kind"), KINDS)
         horizon, window = (check_integer(key, table.pop(key), least=1) for key in ("horizon", "window"))
-        return ArenaWorld(name, kind, described_world(table), horizon, window)
+        return ArenaWorld(name, kind, parse_world(table), horizon, window)
     except KeyError as error:
         raise InputError(f"the arena's world {name!r} needs {error.args[0]}") from None
 
 
 def run_world(
     row: ArenaWorld,
-    entrants: Mapping[str, Callable[[int, int], LinearPolicy]],
+    policies: Mapping[str, Callable[[int, int], LinearPolicy]],
     *,
     runs: int,
     seed: int,
     engine: Engine | None = None,
 ) -> dict[str, Array]:
-    """The regret at the horizon of every entrant, and of a learner that hears of every reward at once, run by run."""
-    policies = {name: make(row.world.dim, row.window) for name, make in entrants.items()}
-    played = _simulated_whole(row.world, policies, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
+    """Return the regret at the horizon by policy and run, also of a policy that gets every reward without delay."""
+    templates = {name: make(row.world.dim, row.window) for name, make in policies.items()}
+    played = _simulate_to_the_end(row.world, templates, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
     at_once = World(
         theta=row.world.theta,
         actions=row.world.actions,
@@ -115,12 +101,12 @@ def run_world(
         intercept=row.world.intercept,
     )
     learner = {UNDELAYED: MaturedLinTS(row.world.dim, 0)}
-    undelayed = _simulated_whole(at_once, learner, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
-    return {**{name: played.final(name) for name in policies}, UNDELAYED: undelayed.final(UNDELAYED)}
+    undelayed = _simulate_to_the_end(at_once, learner, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
+    return {**{name: played.final(name) for name in templates}, UNDELAYED: undelayed.final(UNDELAYED)}
 
 
-def _simulated_whole(world: World, policies: Mapping[str, LinearPolicy], **how: Any) -> Result:
-    """`simulate`, but that Ctrl-C is one: worlds of fewer runs do not compare."""
+def _simulate_to_the_end(world: World, policies: Mapping[str, LinearPolicy], **how: Any) -> Result:
+    """Simulate all runs; raise `KeyboardInterrupt` where Ctrl-C left fewer, which do not compare."""
     result = simulate(world, policies, **how)
     if not result.is_complete:
         raise KeyboardInterrupt
@@ -132,7 +118,7 @@ def _ratio(value: float, reference: float) -> float:
 
 
 def score_table(row: ArenaWorld, finals: Mapping[str, Array]) -> pl.DataFrame:
-    """A line for each policy: mean, standard error, 95th percentile, and what they are relative to others' regret."""
+    """Return a row for each policy: mean, standard error, 95th percentile, and their ratios to others' regret."""
     means = {name: float(values.mean()) for name, values in finals.items()}
     tails = {name: float(np.quantile(values, 0.95)) for name, values in finals.items()}
     published = [name for name in PUBLISHED if name in finals]
@@ -155,16 +141,16 @@ def score_table(row: ArenaWorld, finals: Mapping[str, Array]) -> pl.DataFrame:
     )
 
 
-def play(
-    *, worlds: list[str], entrants: list[str], runs: int, seed: int, engine: Engine | None = None
+def run_arena(
+    *, worlds: list[str], policies: list[str], runs: int, seed: int, engine: Engine | None = None
 ) -> Iterator[tuple[ArenaWorld, pl.DataFrame]]:
-    """World after world, each judged as soon as it is played."""
+    """Run world after world; yield each with its table of scores."""
     every = load_worlds()
     for name in worlds:
         check_choice("world", name, tuple(every))
-    for name in entrants:
+    for name in policies:
         check_choice("policy", name, tuple(POLICIES))
     for name in worlds:
         row = every[name]
-        finals = run_world(row, {each: POLICIES[each] for each in entrants}, runs=runs, seed=seed, engine=engine)
+        finals = run_world(row, {each: POLICIES[each] for each in policies}, runs=runs, seed=seed, engine=engine)
         yield row, score_table(row, finals)

@@ -5,11 +5,11 @@ import polars as pl
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
-from latecomer.experiments.plots import COLOURS, figure
+from latecomer.experiments.plots import COLOURS, make_figure
 
 
-def arena_figure(table: pl.DataFrame, *, runs: int) -> Figure:
-    """Draw a table of judged worlds: bars for one world, a grid of ratios for several."""
+def plot_arena(table: pl.DataFrame, *, runs: int) -> Figure:
+    """Draw a table of scores: bars for one world, a grid of ratios for several."""
     return _bars(table, runs=runs) if table["world"].n_unique() == 1 else _grid(table, runs=runs)
 
 
@@ -18,7 +18,7 @@ def _bars(table: pl.DataFrame, *, runs: int) -> Figure:
     table = table.sort("mean", descending=True)
     places = range(len(table))
     means, tails = table["mean"].to_list(), table["p95"].to_list()
-    made, (axes,) = figure(width=7.0, height=1.5 + 0.27 * len(table))
+    made, (axes,) = make_figure(width=7.0, height=1.5 + 0.27 * len(table))
     axes.barh(places, means, xerr=table["standard_error"].to_list(), color=COLOURS[0], ecolor="black", height=0.7)
     axes.plot(tails, places, "|", color=COLOURS[1], markersize=11, markeredgewidth=2, label="95th percentile")
     named = zip(table["policy"].to_list(), means, strict=True)
@@ -44,7 +44,7 @@ def _grid(table: pl.DataFrame, *, runs: int) -> Figure:
     for world, policy, ratio in table.select("world", "policy", column).iter_rows():
         ratios[policies.index(policy), worlds.index(world)] = ratio
     width = max(7.0, 3.2 + 0.72 * len(worlds))
-    made, (axes,) = figure(width=width, height=2.2 + 0.31 * len(policies))
+    made, (axes,) = make_figure(width=width, height=2.2 + 0.31 * len(policies))
     axes.grid(visible=False)
     shown = np.log2(np.clip(ratios, 1 / 16, 16))
     image = axes.imshow(shown, cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -4.0, 4.0), aspect="auto")

@@ -6,7 +6,7 @@ import polars as pl
 from latecomer.experiments import plots
 from latecomer.experiments.paper import experiments as paper
 from latecomer.experiments.paper.report import Section
-from latecomer.experiments.paper.setting import Setting, curves, finals
+from latecomer.experiments.paper.setting import Setting, curve_table, final_table
 
 NAME = "beyond-the-paper"
 KEY = ("actions", "window", "mean_delay")
@@ -22,14 +22,14 @@ def beyond_the_paper(setting: Setting) -> Section:
             key = dict(zip(KEY, (law, window, mean), strict=True))
             result = setting.play(experiment, f"beyond the paper, actions {law}, m = {window}, mean delay {mean}")
             results[f"{law}: m = {window}, μ = {mean:,}"] = result
-            tables.append(finals(result, **key))
-            data.append(curves(result, **key))
+            tables.append(final_table(result, **key))
+            data.append(curve_table(result, **key))
     table = _compare(pl.concat(tables))
     return Section(
         NAME,
         "Beyond the paper: the policy that Latecomer recommends",
         _text(table),
-        plots.regret_panels(results, columns=2),
+        plots.plot_regret_panels(results, columns=2),
         table,
         pl.concat(data),
     )
@@ -39,12 +39,12 @@ def _compare(table: pl.DataFrame) -> pl.DataFrame:
     """Return a row a world: the means, ours with its standard error, and its ratio to the best of the paper's."""
     errors = table.filter(policy=paper.OURS).select(*KEY, pl.col("standard_error").alias("its_standard_error"))
     means = table.pivot(on="policy", index=KEY, values="mean").join(errors, on=KEY, maintain_order="left")
-    best = pl.min_horizontal(paper.RIVALS)
+    best = pl.min_horizontal(paper.COMPARED)
     return means.select(
         *KEY,
         paper.OURS,
         "its_standard_error",
-        *paper.RIVALS,
+        *paper.COMPARED,
         paper.UNIFORM,
         (pl.col(paper.OURS) / best).alias("ours_to_best_of_the_paper"),
         (pl.col(paper.OURS) / pl.col(paper.UNIFORM)).alias("ours_to_uniform"),

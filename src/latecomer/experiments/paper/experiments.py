@@ -29,9 +29,9 @@ UNIFORM = "uniform play"
 UCB, UCB_BUFFERED, TS = "OTFLinUCB, as stated", "OTFLinUCB, buffered", "OTFLinTS, as stated"
 RELEASED_UCB, RELEASED_TS = "OTFLinUCB, as released", "OTFLinTS, as released"
 OURS = "recommended (ours)"
-RIVALS = (TS, RELEASED_UCB, RELEASED_TS)
+COMPARED = (TS, RELEASED_UCB, RELEASED_TS)
 """The paper's policies that can do better than uniform play at its horizons."""
-QUICK = (UCB_BUFFERED, *RIVALS, UNIFORM)
+QUICK = (UCB_BUFFERED, *COMPARED, UNIFORM)
 """All but the exact width, which takes O(m·d) a round."""
 
 
@@ -44,12 +44,12 @@ class Experiment:
     horizon: int
 
 
-def theta() -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def make_theta() -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """θ = (1/√d, …, 1/√d)."""
     return np.full(DIM, 1.0 / np.sqrt(DIM))
 
 
-def policies(window: int, *, sigma: float = 0.5) -> dict[str, LinearPolicy]:
+def make_policies(window: int, *, sigma: float = 0.5) -> dict[str, LinearPolicy]:
     """As stated and as released, and uniform play; λ = 1, δ = 0.1."""
     return {
         UCB: OTFLinUCB(DIM, window),
@@ -65,7 +65,7 @@ def figure_1(law: str) -> dict[tuple[int, int], Experiment]:
     """Geometric delays, three pairs of window and mean delay."""
     return {
         (window, mean): Experiment(
-            World(theta=theta(), actions=LAWS[law][1], delays=Geometric(mean=mean)), policies(window), HORIZON
+            World(theta=make_theta(), actions=LAWS[law][1], delays=Geometric(mean=mean)), make_policies(window), HORIZON
         )
         for window, mean in PANELS
     }
@@ -73,19 +73,19 @@ def figure_1(law: str) -> dict[tuple[int, int], Experiment]:
 
 def figure_3(law: str, delays: DelayLaw | None = None) -> Experiment:
     """Heavy-tailed delays, 100 seconds a round, m = 2000; the released sampling has σ0 = 1 here."""
-    world = World(theta=theta(), actions=LAWS[law][1], delays=delays or Criteo())
-    return Experiment(world, policies(HEAVY_WINDOW, sigma=1.0), HEAVY_HORIZON)
+    world = World(theta=make_theta(), actions=LAWS[law][1], delays=delays or Criteo())
+    return Experiment(world, make_policies(HEAVY_WINDOW, sigma=1.0), HEAVY_HORIZON)
 
 
 def _few(window: int, *names: str, sigma: float = 0.5) -> dict[str, LinearPolicy]:
     """Return the paper's policies of these names, and ours."""
-    every = policies(window, sigma=sigma)
+    every = make_policies(window, sigma=sigma)
     return {**{name: every[name] for name in names}, OURS: recommended(DIM, window)}
 
 
 def window_sweep() -> dict[int, Experiment]:
     """The effect of m at a mean delay of 100."""
-    world = World(theta=theta(), actions=LAWS["B"][1], delays=Geometric(mean=100))
+    world = World(theta=make_theta(), actions=LAWS["B"][1], delays=Geometric(mean=100))
     return {m: Experiment(world, _few(m, *QUICK), HORIZON) for m in (5, 10, 25, 50, 100, 200, 500, 1000, 2000)}
 
 
@@ -93,7 +93,7 @@ def delay_sweep() -> dict[int, Experiment]:
     """The effect of the mean delay at m = 100."""
     return {
         mean: Experiment(
-            World(theta=theta(), actions=LAWS["B"][1], delays=Geometric(mean=mean)), _few(100, *QUICK), HORIZON
+            World(theta=make_theta(), actions=LAWS["B"][1], delays=Geometric(mean=mean)), _few(100, *QUICK), HORIZON
         )
         for mean in (1, 5, 10, 25, 50, 100, 200, 500, 1000)
     }
@@ -104,6 +104,6 @@ def beyond(law: str, delays: DelayLaw | None = None) -> list[Experiment]:
     worlds = [(window, experiment, 0.5) for (window, _), experiment in figure_1(law).items()]
     worlds.append((HEAVY_WINDOW, figure_3(law, delays), 1.0))
     return [
-        Experiment(experiment.world, _few(window, *RIVALS, UNIFORM, sigma=sigma), experiment.horizon)
+        Experiment(experiment.world, _few(window, *COMPARED, UNIFORM, sigma=sigma), experiment.horizon)
         for window, experiment, sigma in worlds
     ]

@@ -9,6 +9,8 @@ from string import Template
 import polars as pl
 from matplotlib.figure import Figure
 
+from latecomer.atomic_write import replace_file
+
 PAGE = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8"))
 
 
@@ -44,41 +46,41 @@ class Report:
     def add(self, section: Section) -> None:
         """Write the section's files, and the page with it."""
         picture = self.folder / f"{section.name}.png"
-        section.figure.savefig(picture)
-        section.table.write_csv(self.folder / f"{section.name}.csv")
-        section.data.write_parquet(self.folder / f"{section.name}.parquet")
+        with replace_file(picture) as part:
+            section.figure.savefig(part, format="png")
+        with replace_file(self.folder / f"{section.name}.csv") as part:
+            section.table.write_csv(part)
+        with replace_file(self.folder / f"{section.name}.parquet") as part:
+            section.data.write_parquet(part)
         paragraphs = "".join(f"<p>{html.escape(text.strip())}</p>" for text in section.text.strip().split("\n\n"))
         encoded = base64.b64encode(picture.read_bytes()).decode()
         self._parts.append(
             f'<section id="{section.name}"><h2>{html.escape(section.title)}</h2>{paragraphs}'
             f'<img alt="{html.escape(section.title)}" src="data:image/png;base64,{encoded}">'
-            f"{table_html(section.table)}"
+            f"{format_table(section.table)}"
             f'<p class="files">Numbers: {section.name}.csv, {section.name}.parquet</p></section>'
         )
         self._write()
 
     def _write(self) -> None:
-        temporary = self.page.with_suffix(".part")
-        temporary.write_text(
-            PAGE.substitute(
-                title=html.escape(self.title), subtitle=html.escape(self.subtitle), body="\n".join(self._parts)
-            ),
-            encoding="utf-8",
+        page = PAGE.substitute(
+            title=html.escape(self.title), subtitle=html.escape(self.subtitle), body="\n".join(self._parts)
         )
-        temporary.replace(self.page)
+        with replace_file(self.page) as part:
+            part.write_text(page, encoding="utf-8")
 
 
-def table_html(frame: pl.DataFrame) -> str:
+def format_table(frame: pl.DataFrame) -> str:
     """A frame as a plain table; numbers to four figures."""
     head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in frame.columns)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(shown(value))}</td>" for value in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{html.escape(format_cell(value))}</td>" for value in row) + "</tr>"
         for row in frame.iter_rows()
     )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def shown(value: object) -> str:
+def format_cell(value: object) -> str:
     """A cell as a person wants it."""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -37,12 +37,12 @@ def reproduce(setting: Setting, folder: Path, console: Console) -> bool:
     except KeyboardInterrupt:
         console.print(f"[yellow]interrupted[/]: {len(tables)} of {len(SECTIONS)} sections are in {report.page}")
         return False
-    console.print(summary(tables["figure-1"], tables[beyond.NAME]))
+    console.print(summarise(tables["figure-1"], tables[beyond.NAME]))
     console.print(f"The report is {report.page}, with its numbers as CSV and Parquet beside it.")
     return True
 
 
-def summary(table: pl.DataFrame, beyond_table: pl.DataFrame) -> Table:
+def summarise(table: pl.DataFrame, beyond_table: pl.DataFrame) -> Table:
     """Figure 1 at its horizon and our policy in the same worlds, a column a panel; narrow enough for any terminal."""
     shown = Table(title=f"Mean pseudo-regret at T = {paper.HORIZON:,}; standard errors are in figure-1.csv")
     shown.add_column("actions\nm\nmean delay")

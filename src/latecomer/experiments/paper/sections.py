@@ -12,7 +12,7 @@ from latecomer.experiments.paper.beyond import beyond_the_paper
 from latecomer.experiments.paper.coverage import measure_coverage
 from latecomer.experiments.paper.growth import MEAN_DELAY, WINDOW, measure_growth
 from latecomer.experiments.paper.report import Section
-from latecomer.experiments.paper.setting import Setting, cell, curves, finals
+from latecomer.experiments.paper.setting import Setting, curve_table, final_table, read_cell
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
 from latecomer.simulation.result import Result
 
@@ -25,14 +25,14 @@ def figure_1(setting: Setting) -> Section:
             result = setting.play(experiment, f"Figure 1, actions {law}, m = {window}, mean delay {mean}")
             tau = float(experiment.world.delays.cdf(window))
             results[f"{law}: m = {window}, μ = {mean}, τ_m = {tau:.3f}"] = result
-            tables.append(finals(result, actions=law, window=window, mean_delay=mean))
-            data.append(curves(result, actions=law, window=window, mean_delay=mean))
+            tables.append(final_table(result, actions=law, window=window, mean_delay=mean))
+            data.append(curve_table(result, actions=law, window=window, mean_delay=mean))
     table = pl.concat(tables)
     return Section(
         "figure-1",
         "Figure 1: geometric delays",
         _figure_1_text(table),
-        plots.regret_panels(results, columns=3),
+        plots.plot_regret_panels(results, columns=3),
         table,
         pl.concat(data),
     )
@@ -48,14 +48,14 @@ def _figure_1_text(table: pl.DataFrame) -> str:
 
     The paper's figure shows OTFLinUCB ending near 100 in the first two panels and below OTFLinTS in all three.
     The algorithm of its theorem does neither: in the first panel (B) it ends at
-    {cell(table, paper.UCB, **first):.0f}, where playing uniformly at random ends at
-    {cell(table, paper.UNIFORM, **first):.0f}. At this horizon its bonus is wider than every gap between
+    {read_cell(table, paper.UCB, **first):.0f}, where playing uniformly at random ends at
+    {read_cell(table, paper.UNIFORM, **first):.0f}. At this horizon its bonus is wider than every gap between
     actions, so that it explores with more zeal than a coin. That is not a slip in this implementation: it is
     what 2f + Σ‖A_s‖ amounts to.
 
     The figure comes from the authors' released code, which differs from the paper: it takes the squared norm,
     both in the bonus and in the window's sum, which makes both shrink much faster. As released, OTFLinUCB ends
-    at {cell(table, paper.RELEASED_UCB, **first):.0f} and {cell(table, paper.RELEASED_UCB, **second):.0f} in
+    at {read_cell(table, paper.RELEASED_UCB, **first):.0f} and {read_cell(table, paper.RELEASED_UCB, **second):.0f} in
     the first two panels (B), and below the released OTFLinTS in all three: the paper's two claims. No theorem
     covers it.
 
@@ -82,7 +82,7 @@ def figure_2(setting: Setting) -> Section:
         "figure-2",
         "Figure 2: how late conversions are",
         f"Density of log10 of the delay between click and conversion, in seconds. {origin}",
-        plots.density_figure(grid, density, source=source),
+        plots.plot_density(grid, density, source=source),
         table[:: len(table) // 13],
         table,
     )
@@ -96,19 +96,19 @@ def figure_3(setting: Setting) -> Section:
         experiment = paper.figure_3(law, delays)
         result = setting.play(experiment, f"Figure 3, actions {law}, heavy-tailed delays")
         results[f"{law}: m = {paper.HEAVY_WINDOW}, heavy-tailed delays"] = result
-        tables.append(finals(result, actions=law))
-        data.append(curves(result, actions=law))
+        tables.append(final_table(result, actions=law))
+        data.append(curve_table(result, actions=law))
     table = pl.concat(tables)
     tau, mean = float(delays.cdf(paper.HEAVY_WINDOW)), delays.mean
     text = f"""
     T = 10⁴, m = 2000, delays of Figure 2 at 100 seconds a round. The window keeps τ_m = {tau:.3f} of the
     conversions and is below the mean delay, {mean:,.0f} rounds, unlike what the paper's text suggests. As
-    released, OTFLinUCB ends at {cell(table, paper.RELEASED_UCB, actions="B"):.0f} and OTFLinTS at
-    {cell(table, paper.RELEASED_TS, actions="B"):.0f} (B); as stated, at
-    {cell(table, paper.UCB, actions="B"):.0f} and {cell(table, paper.TS, actions="B"):.0f}; uniform play at
-    {cell(table, paper.UNIFORM, actions="B"):.0f}.
+    released, OTFLinUCB ends at {read_cell(table, paper.RELEASED_UCB, actions="B"):.0f} and OTFLinTS at
+    {read_cell(table, paper.RELEASED_TS, actions="B"):.0f} (B); as stated, at
+    {read_cell(table, paper.UCB, actions="B"):.0f} and {read_cell(table, paper.TS, actions="B"):.0f}; uniform play at
+    {read_cell(table, paper.UNIFORM, actions="B"):.0f}.
     """
-    figure = plots.regret_panels(results, columns=2)
+    figure = plots.plot_regret_panels(results, columns=2)
     return Section("figure-3", "Figure 3: heavy-tailed delays", text, figure, table, pl.concat(data))
 
 
@@ -140,7 +140,7 @@ def theorem_1(setting: Setting) -> Section:
     The radius is loose: the worst run ever used {found.ratios.max():.0%} of it, and at the horizon the median
     run used {np.median(found.ratios[:, -1]):.1%}. That slack is why the theorem's index explores so much.
     """
-    figure = plots.coverage_figure(rounds, found.by_round, ratios, floor=found.floor)
+    figure = plots.plot_coverage(rounds, found.by_round, ratios, floor=found.floor)
     table = data.filter(pl.col("round").is_in([1, 10, 30, 100, 300, 1000, 2000, 3000]))
     return Section("theorem-1", "Theorem 1: does the confidence set cover?", text, figure, table, data)
 
@@ -168,7 +168,7 @@ def theorems_2_and_3(setting: Setting) -> Section:
     {last["contexts_worst_run"]:,.0f}, and the hard bandits {last["regret"]:.1f}, where no policy can guarantee
     less than Theorem 3's {last["theorem_3"]:.1f}.
     """
-    figure = plots.growth_figure(
+    figure = plots.plot_growth(
         table["horizon"].to_numpy().astype(np.float64),
         {name: table[column].to_numpy() for name, column in curves_.items()},
         vacuous_until=found.vacuous_until,
@@ -179,7 +179,7 @@ def theorems_2_and_3(setting: Setting) -> Section:
 
 def _sweep(setting: Setting, experiments: dict[int, paper.Experiment], name: str) -> tuple[list[Result], pl.DataFrame]:
     results = [setting.play(experiment, f"{name} = {point}") for point, experiment in experiments.items()]
-    rows = (finals(result, **{name: point}) for point, result in zip(experiments, results, strict=True))
+    rows = (final_table(result, **{name: point}) for point, result in zip(experiments, results, strict=True))
     return results, pl.concat(list(rows))
 
 
@@ -197,7 +197,7 @@ def window_effect(setting: Setting) -> Section:
     mean delays only adds terms to the width, which costs the theorem's index most. "recommended" is ours (see the
     last section): it does not widen for what is pending, so that a long window costs it nothing here.
     """
-    figure = plots.sweep_figure(
+    figure = plots.plot_sweep(
         list(experiments),
         results,
         title="The effect of the window",
@@ -216,7 +216,7 @@ def delay_effect(setting: Setting) -> Section:
     delays cost little; past it τ_m falls like m/μ, and regret grows towards, and for the theorem's index
     beyond, that of uniform play. "recommended" is ours; see the last section.
     """
-    figure = plots.sweep_figure(
+    figure = plots.plot_sweep(
         list(experiments), results, title="The effect of the delay", xlabel="mean delay μ, rounds", mark=(100, "window")
     )
     return Section(

@@ -53,17 +53,17 @@ class Setting:
         return result
 
 
-def finals(result: Result, **key: object) -> pl.DataFrame:
+def final_table(result: Result, **key: object) -> pl.DataFrame:
     """Mean, standard error and band at the horizon, with the columns that say which experiment this was."""
     table = result.summary(np.array([result.horizon])).drop("round")
     return table.select([pl.lit(value).alias(name) for name, value in key.items()] + [pl.all()])
 
 
-def curves(result: Result, **key: object) -> pl.DataFrame:
+def curve_table(result: Result, **key: object) -> pl.DataFrame:
     """Regret by round."""
     return result.summary().select([pl.lit(value).alias(name) for name, value in key.items()] + [pl.all()])
 
 
-def cell(table: pl.DataFrame, policy: str, **key: object) -> float:
+def read_cell(table: pl.DataFrame, policy: str, **key: object) -> float:
     """Return the mean of one policy in the row that `key` says."""
     return float(table.filter(pl.col("policy") == policy, **key)["mean"].item())

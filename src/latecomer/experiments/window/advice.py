@@ -12,11 +12,11 @@ from latecomer.delays import DelayLaw
 from latecomer.delays.readers.table_source import LogSource, is_table
 from latecomer.durations import Duration, parse_duration
 from latecomer.errors import InputError
-from latecomer.experiments.window.cost import Setting, bound, pending_bytes, scale
-from latecomer.experiments.window.grid import HOUR, format_duration, windows
+from latecomer.experiments.window.cost import Setting, choose_scale, pending_bytes, regret_bound
+from latecomer.experiments.window.grid import HOUR, choose_windows, format_duration
 from latecomer.experiments.window.runs import Simulated, simulate_windows
-from latecomer.experiments.window.source import KnownDelays, from_law, from_log
-from latecomer.experiments.window.text import MORE, SAME, UNCLEAR, finding, notes, reason
+from latecomer.experiments.window.source import KnownDelays, read_law_delays, read_log_delays
+from latecomer.experiments.window.text import MORE, SAME, UNCLEAR, write_finding, write_notes, write_reason
 from latecomer.simulation.simulate import Engine, ThreadEngine
 from latecomer.timestamps import Moment, parse_timestamp
 from latecomer.validation import check_integer, check_positive, check_share
@@ -151,7 +151,7 @@ def advise_window(
         else check_share("conversion_rate", check_positive("conversion_rate", conversion_rate)),
     }
     known = _known(source, until=until, unit=_span("unit", unit), given=given, strict=strict)
-    compared = windows(known.ends, known.share).tolist()
+    compared = choose_windows(known.ends, known.share).tolist()
     simulated = simulate_windows(known, setting, compared, engine=engine or ThreadEngine(jobs), progress=progress)
     return _advice(known, setting, compared, simulated)
 
@@ -169,7 +169,7 @@ def _known(
 ) -> KnownDelays:
     if isinstance(source, str | PathLike) or is_table(source):
         end = None if until is None else parse_timestamp(until, name="until") / 1e6
-        return from_log(source, until=end, strict=strict, **given)
+        return read_log_delays(source, until=end, strict=strict, **given)
     if isinstance(source, type) or not isinstance(source, DelayLaw):
         raise InputError(
             "source must be the path of a log, a table, or a delay law such as LogNormal(3600, 1.5); "
@@ -177,7 +177,7 @@ def _known(
         )
     if until is not None:
         raise InputError(f"until is for logs, and a law has no end of watching; got {until!r}")
-    return from_law(source, unit=unit, **given)
+    return read_law_delays(source, unit=unit, **given)
 
 
 def _advice(known: KnownDelays, setting: Setting, compared: list[float], simulated: Simulated) -> WindowAdvice:
@@ -187,9 +187,9 @@ def _advice(known: KnownDelays, setting: Setting, compared: list[float], simulat
     return WindowAdvice(
         recommended=timedelta(seconds=compared[comparison.chosen]),
         by_theory=timedelta(seconds=compared[theory]),
-        finding=finding(rows, comparison, warning=known.warning),
-        reason=reason(rows, comparison, theory=theory, facts=facts),
-        notes=notes(rows, comparison, dirt=known.dirt, facts=facts),
+        finding=write_finding(rows, comparison, warning=known.warning),
+        reason=write_reason(rows, comparison, theory=theory, facts=facts),
+        notes=write_notes(rows, comparison, dirt=known.dirt, facts=facts),
         table=pl.DataFrame(rows),
         curve=pl.DataFrame({"seconds": known.ends, "share": known.share, "low": known.low, "high": known.high}),
         facts=facts,
@@ -208,7 +208,7 @@ def _row(known: KnownDelays, setting: Setting, window: float, simulated: Simulat
         "share": kept,
         "low": low,
         "high": high,
-        "bound": bound(known, setting, window),
+        "bound": regret_bound(known, setting, window),
         "regret": float(simulated.regret[at]),
         "standard_error": float(simulated.standard_error[at]),
         "excess": float(found.excess[at]),
@@ -219,7 +219,7 @@ def _row(known: KnownDelays, setting: Setting, window: float, simulated: Simulat
 
 
 def _facts(known: KnownDelays, setting: Setting, compared: list[float], simulated: Simulated) -> dict[str, Any]:
-    scaled, found = scale(known, setting), simulated.comparison
+    scaled, found = choose_scale(known, setting), simulated.comparison
     low, high = found.alike
     return {
         "delays": known.told,

@@ -59,7 +59,7 @@ class Comparison:
         return low, high
 
 
-def compare(costs: Array, uniform: Array, shares: Array, *, looks: int) -> Comparison:
+def compare_windows(costs: Array, uniform: Array, shares: Array, *, looks: int) -> Comparison:
     """Compare every window with every other, and choose.
 
     Parameters
@@ -80,7 +80,7 @@ def compare(costs: Array, uniform: Array, shares: Array, *, looks: int) -> Compa
     tolerance = TOLERANCE * float(uniform.mean())
     is_same = (gaps + quantile * errors <= tolerance).all(axis=1)
     is_dearer = (gaps - quantile * errors > tolerance).any(axis=1)
-    cheapest, chosen = int(np.argmin(costs.mean(axis=1))), choose(shares, is_dearer)
+    cheapest, chosen = int(np.argmin(costs.mean(axis=1))), choose_window(shares, is_dearer)
     return Comparison(
         cheapest=cheapest,
         excess=gaps[:, cheapest],
@@ -93,7 +93,7 @@ def compare(costs: Array, uniform: Array, shares: Array, *, looks: int) -> Compa
     )
 
 
-def choose(shares: Array, is_dearer: Flags) -> int:
+def choose_window(shares: Array, is_dearer: Flags) -> int:
     """The shortest window that keeps most conversions and is not shown to cost more; else the longest that is not."""
     allowed = np.flatnonzero(~is_dearer)  # the cheapest is, whatever the others do
     enough = allowed[shares[allowed] >= MOST]

@@ -62,7 +62,7 @@ class Scale:
     """Of a round."""
 
 
-def scale(known: KnownDelays, setting: Setting) -> Scale:
+def choose_scale(known: KnownDelays, setting: Setting) -> Scale:
     """As close to the service as `setting.rounds` allow."""
     rounds = min(setting.rounds, setting.decisions(known.rate))
     each = setting.decisions(known.rate) / rounds
@@ -77,7 +77,7 @@ def scale(known: KnownDelays, setting: Setting) -> Scale:
     )
 
 
-def bound(known: KnownDelays, setting: Setting, window: float) -> float:
+def regret_bound(known: KnownDelays, setting: Setting, window: float) -> float:
     """Theorem 2 with F_M(m) for τ_m: what is unknown, τ_M, is the same factor for every window."""
     share = known.at(window)[0]
     return upper_bound(
@@ -90,9 +90,9 @@ def pending_bytes(known: KnownDelays, setting: Setting, window: float) -> float:
     return known.rate * window / HOUR * block_dtype(setting.dim).itemsize / ROUNDS_PER_BLOCK
 
 
-def world_of(known: KnownDelays, setting: Setting) -> World:
+def make_world(known: KnownDelays, setting: Setting) -> World:
     """Contexts in [0, 1]^d, normalised; θ ∝ (1, …, d), such that an average action converts as often as it should."""
-    scaled = scale(known, setting)
+    scaled = choose_scale(known, setting)
     offer = actions.Uniform(setting.arms)
     slope = np.arange(1.0, setting.dim + 1.0)
     average = float(offer.sample(np.random.default_rng(0), 1024, slope).mean(axis=(0, 1)) @ slope)

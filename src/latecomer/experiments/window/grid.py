@@ -32,7 +32,7 @@ def format_duration(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def windows(ends: Floats, shares: Floats) -> Floats:
+def choose_windows(ends: Floats, shares: Floats) -> Floats:
     """The windows to compare: those of the ladder that keep anything to speak of, and the longest of all.
 
     The longest is all that is known of; where the ladder has hardly more, it is that, and keeps all there is too.

@@ -4,16 +4,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from latecomer.experiments.plots import COLOURS, figure, style
+from latecomer.experiments.plots import COLOURS, line_style, make_figure
 from latecomer.experiments.window.advice import WindowAdvice
 from latecomer.experiments.window.grid import DAY, HOUR, MINUTE, format_duration
 
 _TICKS = np.array([1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 365 * DAY])
 
 
-def window_figure(advice: WindowAdvice) -> Figure:
+def plot_window(advice: WindowAdvice) -> Figure:
     """Three panels over the same windows; the dotted line is the recommended one."""
-    made, (kept, lost, feared) = figure(3, width=4.8, height=4.0)
+    made, (kept, lost, feared) = make_figure(3, width=4.8, height=4.0)
     table = advice.table
     seconds = table["seconds"].to_numpy()
     curve = advice.curve.filter(advice.curve["seconds"] >= seconds[0] / 2)
@@ -22,7 +22,7 @@ def window_figure(advice: WindowAdvice) -> Figure:
         kept.fill_between(
             ages, curve["low"], curve["high"], color=COLOURS[0], alpha=0.25, linewidth=0, label="90 % band"
         )
-    kept.plot(ages, curve["share"], label="F_M", **style(0))
+    kept.plot(ages, curve["share"], label="F_M", **line_style(0))
     kept.plot(seconds, table["share"], "o", color=COLOURS[0], markersize=4)
     longest = format_duration(advice.facts["longest_seconds"])
     kept.set(title="What a window keeps", ylabel=f"share of conversions within {longest}", ylim=(0, 1.03))
@@ -32,7 +32,7 @@ def window_figure(advice: WindowAdvice) -> Figure:
     lost.set(title="What it costs, simulated", ylabel=f"conversions lost in {period}")
     lost.set_ylim(bottom=0)
 
-    feared.plot(seconds, table["bound"], marker="o", markersize=4, label="up to a factor 1/τ_M", **style(2))
+    feared.plot(seconds, table["bound"], marker="o", markersize=4, label="up to a factor 1/τ_M", **line_style(2))
     feared.set(title="What theory fears (Theorem 2)", ylabel=f"bound on conversions lost in {period}", yscale="log")
     for axes in (kept, lost, feared):
         _over_windows(axes, advice, float(min(ages[0], seconds[0])), float(max(ages[-1], seconds[-1])))
@@ -51,7 +51,7 @@ def _plot_cost(axes: Axes, advice: WindowAdvice) -> None:
         markersize=4,
         capsize=2,
         label="± 2 s.e. of excess",
-        **style(1),
+        **line_style(1),
     )
     axes.axhline(facts["regret_of_uniform_play"], color="#888888", linewidth=0.9, label="playing at random")
     least, alike = float(regret.min()), (facts["same_from_seconds"], facts["same_to_seconds"])

@@ -10,8 +10,8 @@ import numpy as np
 
 from latecomer.core.linalg.blas import one_thread
 from latecomer.core.state import Array
-from latecomer.experiments.window.choice import Comparison, compare
-from latecomer.experiments.window.cost import Setting, advised_policy, scale, world_of
+from latecomer.experiments.window.choice import Comparison, compare_windows
+from latecomer.experiments.window.cost import Setting, advised_policy, choose_scale, make_world
 from latecomer.experiments.window.grid import HOUR
 from latecomer.experiments.window.source import KnownDelays
 from latecomer.policies.base.policy import LinearPolicy
@@ -29,12 +29,12 @@ class PairedRuns:
     """Runs on common random numbers: run i has the same actions, rewards, delays and draws for every window."""
 
     def __init__(self, known: KnownDelays, setting: Setting, windows: Sequence[float], *, engine: Engine) -> None:
-        scaled = scale(known, setting)
+        scaled = choose_scale(known, setting)
         self._names = [f"{window}" for window in windows]
         policies: dict[str, LinearPolicy] = {UNIFORM: Uniform(setting.dim, 0)}
         for name, window in zip(self._names, windows, strict=True):
             policies[name] = advised_policy(setting.dim, math.floor(scaled.rounds_an_hour * window / HOUR))
-        self._play = partial(_play, world_of(known, setting), policies, scaled.rounds, setting.seed)
+        self._play = partial(_play, make_world(known, setting), policies, scaled.rounds, setting.seed)
         self._lost = scaled.each / scaled.pooled  # conversions that one of the simulated ones stands for
         self._engine = engine
         self._done: dict[int, Regrets] = {}
@@ -89,7 +89,7 @@ class Simulated:
     is_interrupted: bool
 
 
-def look_after(most: int) -> list[int]:
+def look_schedule(most: int) -> list[int]:
     """Numbers of runs after which to look: 10, 20, 40, … and the most."""
     looks = []
     look = _FIRST_LOOK
@@ -106,13 +106,13 @@ def simulate_windows(
     """Add runs until the choice is clear, the budget is spent, or Ctrl-C; two runs at least."""
     paired = PairedRuns(known, setting, windows, engine=engine)
     shares = np.array([known.at(window)[0] for window in windows])
-    most = scale(known, setting).most_runs
-    looks, is_interrupted = look_after(most), False
+    most = choose_scale(known, setting).most_runs
+    looks, is_interrupted = look_schedule(most), False
     try:
         with show_progress("runs, at most", most, progress=progress) as advance:
             for look in looks:
                 paired.extend(look, advance)
-                if compare(paired.costs, paired.uniform, shares, looks=len(looks)).is_clear:
+                if compare_windows(paired.costs, paired.uniform, shares, looks=len(looks)).is_clear:
                     break
     except KeyboardInterrupt:
         is_interrupted = True
@@ -120,7 +120,7 @@ def simulate_windows(
             raise
     costs = paired.costs
     return Simulated(
-        comparison=compare(costs, paired.uniform, shares, looks=len(looks)),
+        comparison=compare_windows(costs, paired.uniform, shares, looks=len(looks)),
         regret=costs.mean(axis=1),
         standard_error=costs.std(axis=1, ddof=1) / np.sqrt(paired.count),
         uniform=float(paired.uniform.mean()),

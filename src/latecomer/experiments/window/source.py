@@ -7,7 +7,7 @@ import numpy as np
 
 from latecomer.delays import DelayLaw, Empirical
 from latecomer.delays.distribution import NEVER, Floats
-from latecomer.delays.readers.conversion_log import ConversionLog, grid, read_conversions
+from latecomer.delays.readers.conversion_log import ConversionLog, read_conversions, time_grid
 from latecomer.delays.readers.row_checks import describe_skipped
 from latecomer.delays.readers.table_source import LogSource
 from latecomer.errors import InputError
@@ -62,7 +62,7 @@ class KnownDelays:
         return Empirical(rounds, np.diff(self.share, prepend=0.0))
 
 
-def from_log(
+def read_log_delays(
     source: LogSource,
     *,
     until: float | None,
@@ -115,7 +115,7 @@ def _rate(log: ConversionLog) -> float:
     return log.decisions / (made if made > 0.0 else log.until - log.first) * HOUR
 
 
-def from_law(
+def read_law_delays(
     law: DelayLaw, *, unit: timedelta, longest: timedelta | None, rate: float | None, conversion_rate: float | None
 ) -> KnownDelays:
     """A law is certain: its band has no width."""
@@ -129,7 +129,7 @@ def from_law(
         )
     enough = LADDER[np.argmax(ladder >= _ENOUGH * ladder[-1])]
     last = check_positive("longest, in seconds,", longest.total_seconds()) if longest is not None else float(enough)
-    ends = grid(last, LADDER)
+    ends = time_grid(last, LADDER)
     known = np.asarray(law.cdf(np.floor(ends / second)))
     if not known[-1] > 0.0:
         raise InputError(f"longest must let some conversions come; within {format_duration(last)}, {law!r} has none")

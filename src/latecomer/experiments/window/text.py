@@ -15,7 +15,7 @@ _LARGE = 1e9
 _NAMED = 4
 
 
-def bytes_of(size: float) -> str:
+def format_bytes(size: float) -> str:
     """A size as people say it.
 
     >>> bytes_of(64), bytes_of(4_300_000)
@@ -27,7 +27,7 @@ def bytes_of(size: float) -> str:
     return f"{size:.0f} B"
 
 
-def amount(value: float) -> str:
+def format_amount(value: float) -> str:
     """A count with three digits that matter.
 
     >>> amount(3.14159), amount(48211.0)
@@ -36,7 +36,7 @@ def amount(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000.0 else f"{float(f'{value:.3g}'):,.0f}"
 
 
-def finding(rows: Sequence[Row], compared: Comparison, *, warning: str = "") -> str:
+def write_finding(rows: Sequence[Row], compared: Comparison, *, warning: str = "") -> str:
     """The advice in a sentence, after a warning if there is one; a second sentence where the runs do not settle it."""
     taken, cheapest = rows[compared.chosen]["window"], rows[compared.cheapest]["window"]
     low, high = compared.alike
@@ -60,19 +60,19 @@ def _why(compared: Comparison) -> str:
     return f"the longest of them: none that keeps {share} costs as little"
 
 
-def plus_minus(value: float, error: float) -> str:
+def format_plus_minus(value: float, error: float) -> str:
     """A mean and its standard error, to two digits of the error.
 
     >>> plus_minus(3.14159, 0.0271), plus_minus(48211.0, 870.0), plus_minus(2.0, 0.0)
     ('3.142 ± 0.027', '48,211 ± 870', '2')
     """
     if not error > 0.0:
-        return amount(value)
+        return format_amount(value)
     decimals = max(0, 1 - math.floor(math.log10(error)))
     return f"{value:,.{decimals}f} ± {error:,.{decimals}f}"
 
 
-def reason(rows: Sequence[Row], compared: Comparison, *, theory: int, facts: Mapping[str, Any]) -> str:
+def write_reason(rows: Sequence[Row], compared: Comparison, *, theory: int, facts: Mapping[str, Any]) -> str:
     """The numbers behind the sentence."""
     chosen, longest, period = (
         compared.chosen,
@@ -85,15 +85,15 @@ def reason(rows: Sequence[Row], compared: Comparison, *, theory: int, facts: Map
     more = (
         "the least of all"
         if row is cheapest
-        else f"{plus_minus(row['excess'], row['excess_error'])} more than the cheapest, {cheapest['window']}"
+        else f"{format_plus_minus(row['excess'], row['excess_error'])} more than the cheapest, {cheapest['window']}"
     )
     cost = (
-        f"In simulation it loses {amount(row['regret'])} conversions in {period} at "
-        f"{amount(facts['decisions_an_hour'])} decisions an hour, {more}; playing at random loses "
-        f"{amount(facts['regret_of_uniform_play'])}. About the same: within {100 * TOLERANCE:.0f} % of that, "
-        f"{amount(facts['tolerance'])}."
+        f"In simulation it loses {format_amount(row['regret'])} conversions in {period} at "
+        f"{format_amount(facts['decisions_an_hour'])} decisions an hour, {more}; playing at random loses "
+        f"{format_amount(facts['regret_of_uniform_play'])}. About the same: within {100 * TOLERANCE:.0f} % of that, "
+        f"{format_amount(facts['tolerance'])}."
     )
-    memory = f"Its pending decisions take {bytes_of(row['memory_bytes'])}."
+    memory = f"Its pending decisions take {format_bytes(row['memory_bytes'])}."
     return " ".join([kept, cost, *_neighbours(rows, chosen), _theory(rows, chosen, theory), memory])
 
 
@@ -101,7 +101,8 @@ def _neighbours(rows: Sequence[Row], chosen: int) -> list[str]:
     """The next shorter and the next longer window."""
     beside = {"shorter": chosen - 1, "longer": chosen + 1}
     return [
-        f"A {word} one, {rows[at]['window']}, keeps {rows[at]['share']:.1%} and loses {amount(rows[at]['regret'])}."
+        f"A {word} one, {rows[at]['window']}, keeps {rows[at]['share']:.1%} and loses "
+        f"{format_amount(rows[at]['regret'])}."
         for word, at in beside.items()
         if 0 <= at < len(rows)
     ]
@@ -116,7 +117,7 @@ def _theory(rows: Sequence[Row], chosen: int, theory: int) -> str:
     )
 
 
-def notes(rows: Sequence[Row], compared: Comparison, *, dirt: str, facts: Mapping[str, Any]) -> list[str]:
+def write_notes(rows: Sequence[Row], compared: Comparison, *, dirt: str, facts: Mapping[str, Any]) -> list[str]:
     """The limits of the numbers."""
     longest, period, row = (
         format_duration(facts["longest_seconds"]),
@@ -130,7 +131,9 @@ def notes(rows: Sequence[Row], compared: Comparison, *, dirt: str, facts: Mappin
         "known from conversions: later ones, and those that never come, leave no trace."
     )
     if facts["decisions_per_round"] > 1.0:
-        said.append(f"A simulated round stands for {amount(facts['decisions_per_round'])} decisions. {_pooled(facts)}")
+        said.append(
+            f"A simulated round stands for {format_amount(facts['decisions_per_round'])} decisions. {_pooled(facts)}"
+        )
     if row["seconds"] > facts["horizon_seconds"]:
         said.append(f"Over {period} every window from there on sees the same; a longer horizon would tell them apart.")
     if compared.chosen + 1 == len(rows):
@@ -167,8 +170,8 @@ def _large(rows: Sequence[Row], compared: Comparison) -> list[str]:
     if row["memory_bytes"] < _LARGE or row is shorter:
         return []
     return [
-        f"{row['window']} takes {bytes_of(row['memory_bytes'])}; {shorter['window']} costs about the same in "
-        f"simulation, keeps {shorter['share']:.1%}, and takes {bytes_of(shorter['memory_bytes'])}."
+        f"{row['window']} takes {format_bytes(row['memory_bytes'])}; {shorter['window']} costs about the same in "
+        f"simulation, keeps {shorter['share']:.1%}, and takes {format_bytes(shorter['memory_bytes'])}."
     ]
 
 
@@ -177,6 +180,6 @@ def _pooled(facts: Mapping[str, Any]) -> str:
     if facts["pooled"] == facts["decisions_per_round"]:
         return f"It converts as often as all of them would. {close}"
     return (
-        f"It converts as often as {amount(facts['pooled'])} of them would; where that is far fewer, learning is slower "
-        f"than in life, which favours windows that keep more. {close}"
+        f"It converts as often as {format_amount(facts['pooled'])} of them would; where that is far fewer, learning is "
+        f"slower than in life, which favours windows that keep more. {close}"
     )

@@ -1,4 +1,4 @@
-"""Action sets made certain, before anything changes."""
+"""Checks of action sets, before anything changes."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ DOUBLE = np.dtype(np.float64)
 
 
 def check_actions(actions: npt.ArrayLike, dim: int) -> Array:
-    """A (K, d) array of doubles, C-ordered and ours to read; norms are checked by the kernel, on its way."""
+    """Return a (K, d) array of doubles, aligned and in C order; kernels check the norms."""
     array = _numeric("actions", actions, f"(K, {dim})")
     if array.ndim != 2:
         raise InputError(
@@ -30,7 +30,7 @@ def check_actions(actions: npt.ArrayLike, dim: int) -> Array:
 
 
 def check_action_sets(sets: npt.ArrayLike | Sequence[npt.ArrayLike], dim: int) -> Array | list[Array]:
-    """A batch: one (N, K, d) array, or a list where the sets differ in size."""
+    """Return a batch of action sets: one (N, K, d) array, or a list where the sets differ in size."""
     if not isinstance(sets, np.ndarray | list | tuple):
         raise InputError(
             f"action_sets must be an (N, K, {dim}) array or a list of (K, {dim}) arrays; got {sets!r}",
@@ -50,7 +50,7 @@ def check_action_sets(sets: npt.ArrayLike | Sequence[npt.ArrayLike], dim: int) -
 
 
 def explain_inadmissible(actions: Array) -> InputError:
-    """Which action is not finite, or too long."""
+    """Make the error that names the action that is not finite, or the longest one."""
     for k, row in enumerate(actions):
         if not np.isfinite(row).all():
             column = int(np.flatnonzero(~np.isfinite(row))[0])
@@ -67,7 +67,7 @@ def explain_inadmissible(actions: Array) -> InputError:
 
 
 def _numeric(name: str, value: object, shape: str) -> Array:
-    """Numbers as doubles. NumPy would parse strings and box ragged lists: neither is what was meant."""
+    """Return numbers as doubles; refuse texts, which NumPy would parse, and ragged lists, which it would box."""
     if isinstance(value, np.ma.MaskedArray):
         raise InputError(f"{name} must be a {shape} array without a mask; got a masked one: fill it first", field=name)
     try:

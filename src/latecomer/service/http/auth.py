@@ -145,9 +145,9 @@ def open_authenticator(keys: KeyFile, store: "Store", log: Log, *, required: boo
 
     A store that has been served with keys is not served without, unless `forget` is given and there is no key file.
     """
-    expected = store.recall_keys()
+    expected = store.settings.expects_keys()
     if expected and forget and keys.keys() is None:
-        store.remember_keys(False)
+        store.settings.set_expects_keys(False)
         expected = False
         log.warning("keys are not needed any more: there is no file of keys, and require_keys is false")
     return Authenticator(
@@ -160,9 +160,9 @@ def open_authenticator(keys: KeyFile, store: "Store", log: Log, *, required: boo
 
 def _remember_keys(store: "Store") -> bool:
     """Have the store note that it is served with keys; return True once it has."""
-    if store.recall_keys():
+    if store.settings.expects_keys():
         return True
-    store.remember_keys(True)
+    store.settings.set_expects_keys(True)
     return False
 
 

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from latecomer.service.bandit.idempotency import MAX_ID_LENGTH
 from latecomer.service.bandit.verdicts import ReportWarning
-from latecomer.service.idempotency import LONGEST
 from latecomer.service.messages import BanditInfo, Conversion, Revocation, Verdict
 
 MAX_REPORTS = 10_000
 """Conversions or revocations in one request."""
 
-Label = Annotated[str, Meta(min_length=1, max_length=LONGEST)]
+Label = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 Features = dict[str, float | bool | str | list[str] | None]
 Conversions = Conversion | Annotated[list[Conversion], Meta(min_length=1, max_length=MAX_REPORTS)]
 Revocations = Revocation | Annotated[list[Revocation], Meta(min_length=1, max_length=MAX_REPORTS)]

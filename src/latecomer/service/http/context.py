@@ -12,7 +12,7 @@ from latecomer.service.http.metrics import Metrics
 from latecomer.service.http.settings import Settings
 
 if TYPE_CHECKING:
-    from latecomer.service.storage.commit import Commit
+    from latecomer.service.log_interface import Ticket
     from latecomer.service.store import Store
 
 
@@ -26,18 +26,18 @@ class AppContext(Struct, frozen=True, kw_only=True):
     metrics: Metrics
     log: Log
 
-    async def wait_durable(self, commit: "Commit") -> None:
+    async def wait_durable(self, ticket: "Ticket") -> None:
         """Wait for a commit. Where every request in flight waits for one, the commit need not wait for more."""
         metrics = self.metrics
         metrics.waiting += 1
         try:
             if metrics.waiting >= metrics.in_flight:
                 asyncio.get_running_loop().call_soon(self._flush)
-            await self.store.durable(commit)
+            await self.store.wait_async(ticket)
         finally:
             metrics.waiting -= 1
 
     def _flush(self) -> None:
         """Commit now if, after one more turn of the loop, no request has come that could still join."""
         if self.metrics.waiting >= self.metrics.in_flight:
-            self.store.hurry()
+            self.store.flush_now()

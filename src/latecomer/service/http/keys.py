@@ -20,8 +20,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from latecomer.atomic_write import replace_file
 from latecomer.errors import DamagedFileError, FileError, InputError
-from latecomer.service.storage.private_files import create_private, name_temporary
 
 Scope = Literal["decide", "convert", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("decide", "convert", "read", "admin")
@@ -144,17 +144,11 @@ class KeyFile:
 
     def _write(self, keys: list[Key]) -> None:
         """Write the file atomically, readable by its owner alone."""
-        part = name_temporary(self.path)
         try:
-            with os.fdopen(create_private(part), "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(keys), indent=1) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, self.path)
+            with replace_file(self.path, private=True) as part:
+                part.write_bytes(msgspec.json.format(msgspec.json.encode(keys), indent=1) + b"\n")
         except OSError as error:
             raise FileError(f"the keys in {self.path} cannot be written: {error.strerror}") from None
-        finally:
-            part.unlink(missing_ok=True)
 
 
 def _hash(presented: str) -> str:

@@ -105,13 +105,13 @@ class _StoreCollector(Collector):
         quarantined = GaugeMetricFamily(
             "latecomer_bandit_quarantined", "1 where rows of a bandit are damaged: it is not served.", labels=["bandit"]
         )
-        for info in self._store.bandits():
+        for info in self._store.list_bandits():
             quarantined.add_metric([info.name], float(info.quarantined))
         yield quarantined
         yield CounterMetricFamily(
             "latecomer_log_lines_lost", "Log lines that could not be written.", count_lost_lines()
         )
-        yield from _per_bandit(self._store.counts())
+        yield from _per_bandit(self._store.count_all())
 
 
 def _per_bandit(every: "list[BanditCounts]") -> Iterable[Metric]:

@@ -85,7 +85,7 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
             host=settings.host,
             port=listener.address[1],
             store=settings.store,
-            retention=store.retention,
+            retention=store.settings.retention,
             keys=keys.keys() is not None,
         )
         watching = asyncio.create_task(context.authenticator.watch())

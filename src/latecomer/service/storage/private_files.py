@@ -1,27 +1,16 @@
-"""Files for their owner's eyes alone: mode 0600 whatever the umask, and never written through a symbolic link."""
+"""Private files: mode 0600 whatever the umask, and never written through a symbolic link."""
 
-import os
-import secrets
-from contextlib import suppress
 from pathlib import Path
 
-PRIVATE = 0o600
+from latecomer.atomic_write import create_file
+
 WAL, SHARED = "-wal", "-shm"
 """Endings of the files that SQLite keeps beside a store; they get the store's own mode."""
 
 
 def create_private(path: Path) -> int:
     """Create a file that must not be there, not even as a link that leads nowhere; return its descriptor."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(path, flags, PRIVATE)
-    with suppress(OSError):  # a file system without modes
-        os.fchmod(descriptor, PRIVATE)
-    return descriptor
-
-
-def name_temporary(path: Path) -> Path:
-    """Return a name beside `path` that nobody can guess, and so nobody can have planted a link at."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    return create_file(path, private=True)
 
 
 def is_open_to_others(path: Path) -> bool:

@@ -1,50 +1,55 @@
-"""A copy of a log while its owner goes on: one moment of the file, whole, checked before it gets its name."""
+"""Back a store up while its owner goes on: a copy of one moment of the file, verified before it gets its name."""
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
 import apsw
 
+from latecomer.atomic_write import replace_file
 from latecomer.errors import FileError, InputError
-from latecomer.policies.persistence.file_format import sync
-from latecomer.service.storage.private_files import SHARED, WAL, create_private, name_temporary
-from latecomer.service.storage.rows import connect, unreadable
+from latecomer.service.storage.private_files import SHARED, WAL
+from latecomer.service.storage.schema import connect, make_read_error
 from latecomer.service.tools.verify import verify
 
 
 def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
-    """Copy the log at `path` to `target`, which must not exist; what `verify` says of the copy."""
+    """Copy the store at `path` to `target`, which must not exist; return the lines of `verify` for the copy."""
     destination = Path(target)
     if os.path.lexists(destination):  # a link that leads nowhere is there too
         raise InputError(f"the copy needs a path of its own; {destination} is there already: choose another")
-    part = name_temporary(destination)
     source = connect(path, write=False)
     try:
-        os.close(create_private(part))  # where nothing can be written, it is this that fails
-        _copy(source, part)
-        report = list(verify(part, name=path))
-        os.replace(part, destination)
-        sync(destination.parent)
+        with replace_file(destination, private=True) as part, _without_sidecars(part):
+            _copy(source, part)
+            report = list(verify(part, name=path))
     except apsw.FullError as error:
         raise FileError(f"{destination} could not be written: {error}") from error
     except apsw.Error as error:
-        raise unreadable(path, error) from error
+        raise make_read_error(path, error) from error
     except OSError as error:
         raise FileError(f"{destination} could not be written: {error.strerror or error}") from error
     finally:
         source.close()
-        for suffix in ("", WAL, SHARED, "-journal"):
-            with suppress(OSError):  # where it could not be made, it need not be removed
-                Path(f"{part}{suffix}").unlink()
     return report
 
 
+@contextmanager
+def _without_sidecars(part: Path) -> Iterator[None]:
+    """Remove the files that SQLite puts beside the copy."""
+    try:
+        yield
+    finally:
+        for suffix in (WAL, SHARED, "-journal"):
+            with suppress(OSError):  # most of them are gone already
+                Path(f"{part}{suffix}").unlink()
+
+
 def _copy(source: apsw.Connection, part: Path) -> None:
-    """All pages in one step: a reader's view of a WAL does not change under it, and holds no writer up."""
+    """Copy all pages in one step: a reader's view of the write-ahead log does not change, and blocks no writer."""
     copy = apsw.Connection(os.fspath(part), flags=apsw.SQLITE_OPEN_READWRITE)
     with copy.backup("main", source, "main") as work:
         work.step(-1)
     copy.close()
-    sync(part)

@@ -45,7 +45,7 @@ def routes(context: AppContext) -> list[Route]:
 
     async def list_bandits(request: Request) -> Response:
         key = request.key
-        infos = store.bandits()
+        infos = store.list_bandits()
         return json_response(Bandits([info for info in infos if key is None or key.allows("read", info.name)]))
 
     async def show(request: Request) -> Response:
@@ -59,7 +59,7 @@ def routes(context: AppContext) -> list[Route]:
         try:
             info = store.describe(name)
         except UnknownBanditError:
-            await store.durable(store.latest)  # a deletion of a moment ago may not be durable yet
+            await store.wait_async(store.registry_ticket)  # a deletion of a moment ago may not be durable yet
             raise
         if query_param(request, "confirm") != name:
             raise invalid("confirm must repeat the bandit's name: all that it has learnt is deleted with it", "confirm")
@@ -77,7 +77,7 @@ def routes(context: AppContext) -> list[Route]:
 
 
 def _names(store: "Store") -> set[str]:
-    return {info.name for info in store.bandits()}
+    return {info.name for info in store.list_bandits()}
 
 
 def _key_id(request: Request) -> str | None:

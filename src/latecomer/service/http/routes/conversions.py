@@ -29,12 +29,12 @@ def _handler(context: AppContext, decoder: "msgspec.json.Decoder[Any]", report: 
         context.store.info(request.bandit)  # an unknown bandit is refused before the body is read
         body = await context.body_reader.read_json(request, decoder)
         try:
-            verdicts, commit = report(request.bandit, body if isinstance(body, list) else [body])
+            verdicts, ticket = report(request.bandit, body if isinstance(body, list) else [body])
         except InputError as error:
             if not isinstance(body, list) and error.field is not None:
                 error.field = error.field.removeprefix("[0].")
             raise
-        await context.wait_durable(commit)
+        await context.wait_durable(ticket)
         return json_response(Verdicts(verdicts, verdicts.warnings or UNSET))
 
     return handle

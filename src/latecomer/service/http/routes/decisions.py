@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from latecomer.service.bandit.idempotency import MAX_ID_LENGTH
 from latecomer.service.features import features_digest, hash_features
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction, Features
@@ -21,7 +22,6 @@ from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
 from latecomer.service.http.router import Route
 from latecomer.service.http.settings import Settings
-from latecomer.service.idempotency import LONGEST
 
 if TYPE_CHECKING:
     from latecomer.service.messages import BanditInfo
@@ -46,7 +46,7 @@ _decoder = msgspec.json.Decoder(DecisionRequest)
 def routes(context: AppContext) -> list[Route]:
     """Bind the handler to its operation."""
     store, body_reader, limits = context.store, context.body_reader, context.settings
-    fast_json = FastJson(max_actions=limits.max_actions, max_label=LONGEST)
+    fast_json = FastJson(max_actions=limits.max_actions, max_label=MAX_ID_LENGTH)
 
     async def decide(request: Request) -> Response:
         info = store.info(request.bandit)  # an unknown bandit is refused before the body is read
@@ -62,10 +62,10 @@ def routes(context: AppContext) -> list[Route]:
             fast = fast_json.read(body, info.dim)
             parsed = _parse_json(body, info, limits) if fast is None else ParsedDecision(*fast)
         _check(parsed, info, limits.max_actions)
-        answer, commit = store.decide(
+        answer, ticket = store.decide(
             request.bandit, parsed.rows, parsed.ids, request_id=parsed.request_id, body=parsed.digest
         )
-        await context.wait_durable(commit)
+        await context.wait_durable(ticket)
         return json_response(answer, 201)
 
     return [Route(operations.DECIDE, decide)]
@@ -124,8 +124,8 @@ def _count_terms(features: Features) -> int:
 
 def _parse_array(body: bytes, request_id: str | None) -> ParsedDecision:
     """Parse an array; its request id stands in the query."""
-    if request_id is not None and not 1 <= len(request_id) <= LONGEST:
-        raise invalid(f"request_id must be of 1 to {LONGEST} characters", "request_id")
+    if request_id is not None and not 1 <= len(request_id) <= MAX_ID_LENGTH:
+        raise invalid(f"request_id must be of 1 to {MAX_ID_LENGTH} characters", "request_id")
     return ParsedDecision(parse_npy(body), None, request_id)
 
 

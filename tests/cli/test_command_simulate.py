@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 import latecomer as lc
 from latecomer.cli.main import app
-from latecomer.cli.output import replacing
+from latecomer.cli.output import replace_output
 from latecomer.errors import InputError, LatecomerError
 from latecomer.experiments import experiment_file as description
 
@@ -203,11 +203,11 @@ def test_a_disk_that_fills_up_is_an_error_with_a_name(small: Path, monkeypatch: 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(LatecomerError), replacing(path) as part:  # noqa: PT012
+    with pytest.raises(LatecomerError), replace_output(path) as part:  # noqa: PT012
         part.write_text("ne")
         raise OSError("the disk is gone")
     assert path.read_text() == "old"
-    with replacing(path) as part:
+    with replace_output(path) as part:
         part.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import latecomer as lc
-from latecomer.cli.output import replacing
+from latecomer.cli.output import replace_output
 from latecomer.errors import FileError, InputError
 from latecomer.service.http.keys import KeyFile
 from latecomer.service.store import Store
@@ -78,7 +78,7 @@ def test_a_link_ahead_of_the_store_is_not_followed(tmp_path: Path, victim: Path)
 
 def test_what_a_verb_leaves_is_not_written_through_a_link(tmp_path: Path, victim: Path) -> None:
     (tmp_path / ".table.csv.part").symlink_to(victim)
-    with replacing(tmp_path / "table.csv") as part:
+    with replace_output(tmp_path / "table.csv") as part:
         part.write_text("a,b")
     assert (tmp_path / "table.csv").read_text() == "a,b"
     assert victim.read_text() == "precious"

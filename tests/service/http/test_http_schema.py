@@ -45,14 +45,14 @@ def as_it_is(context: Any, value: Any) -> bytes:
 @pytest.mark.filterwarnings("default")  # of the tool's own
 @schema.parametrize()
 @BRIEFLY
-def test_what_the_schema_allows_is_answered_as_it_says(case: Any, server: Server) -> None:
+def test_answers_match_the_schema(case: Any, server: Server) -> None:
     _validate(case, server)
 
 
 @pytest.mark.filterwarnings("default")
 @schema.include(path_regex="name").parametrize()
 @BRIEFLY
-def test_the_same_for_a_bandit_that_exists(case: Any, server: Server) -> None:
+def test_answers_match_the_schema_for_an_existing_bandit(case: Any, server: Server) -> None:
     if case.method != "DELETE":
         case.path_parameters["name"] = "b"
     _validate(case, server)
@@ -68,7 +68,7 @@ def _validate(case: Any, server: Server) -> None:
         assert is_beyond_a_schema(answer.json()["error"]["message"]), (case.body, answer.text)
 
 
-def test_the_document_names_every_route(server: Server) -> None:
+def test_every_operation_answers_with_a_documented_status(server: Server) -> None:
     """Each operation answers, and with a status that it lists."""
     described = server.http.get("/schema").json()
     assert described == write_document(SETTINGS)

@@ -57,13 +57,13 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 
 @pytest.mark.parametrize("file", ["latecomer.service", "Dockerfile"])
-def test_what_is_deployed_sets_what_can_be_set(file: str) -> None:
+def test_deployment_files_set_known_settings(file: str) -> None:
     used = set(re.findall(rf"\b{PREFIX}(\w+)=", (ROOT / "deploy" / file).read_text()))
     assert used
     assert {name.lower() for name in used} <= set(setting_names())
 
 
-def test_what_kubernetes_injects_is_left_out_and_said(tmp_path: Path) -> None:
+def test_a_port_injected_by_kubernetes_is_ignored_and_logged(tmp_path: Path) -> None:
     """For a service named latecomer every pod gets LATECOMER_PORT=tcp://…, and nobody meant the setting."""
     injected = {"LATECOMER_PORT": "tcp://10.0.0.1:80", "LATECOMER_SERVICE_PORT": "80"}
     assert read_settings(environment=injected).port == Settings().port

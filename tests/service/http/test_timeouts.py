@@ -14,7 +14,7 @@ async def waits(patience: SharedTimeout, seconds: float) -> str:
     return "done"
 
 
-def test_the_slow_are_given_up_and_nobody_else() -> None:
+def test_only_overdue_tasks_time_out() -> None:
     async def main() -> list[object]:
         patience = SharedTimeout(0.2)
         some = [waits(patience, seconds) for seconds in (0.0, 5.0, 0.05, 5.0, 0.1)]
@@ -26,7 +26,7 @@ def test_the_slow_are_given_up_and_nobody_else() -> None:
     assert 0.2 <= time.monotonic() - start < 2.0
 
 
-def test_it_works_again_after_nobody_waited() -> None:
+def test_a_shared_timeout_works_again_after_a_pause() -> None:
     async def main() -> None:
         patience = SharedTimeout(0.1)
         for _ in range(3):
@@ -41,7 +41,7 @@ def test_it_works_again_after_nobody_waited() -> None:
     asyncio.run(main())
 
 
-def test_whoever_is_cancelled_is_not_overdue() -> None:
+def test_a_cancelled_task_does_not_time_out() -> None:
     async def main() -> None:
         patience = SharedTimeout(0.1)
         task = asyncio.create_task(waits(patience, 5.0))
@@ -60,7 +60,7 @@ def test_whoever_is_cancelled_is_not_overdue() -> None:
     asyncio.run(main())
 
 
-def test_a_mistake_within_is_that_mistake() -> None:
+def test_an_error_within_the_timeout_is_raised_as_it_is() -> None:
     async def main() -> None:
         patience = SharedTimeout(0.1)
         with pytest.raises(KeyError), patience:

@@ -142,7 +142,7 @@ def test_bias_and_coverage(law: DelayLaw, window: int, rounds: int, rate: float)
     for run in range(200):
         start, end = seen_by(law, window=window, rounds=rounds, rate=rate, seed=run)
         curve = counted(start, end, window=window, rounds=rounds)
-        low, high = curve.band(0.9, draws=500, seed=run)
+        low, high = curve.credible_band(0.9, draws=500, seed=run)
         errors.append(curve.cdf - truth)
         inside.append((low <= truth) & (truth <= high))
     assert abs(np.mean(errors)) < 0.005
@@ -162,7 +162,7 @@ def test_few_conversions_and_a_long_window(law: DelayLaw, window: int, rounds: i
     inside, seen = [], []
     for run in range(200):
         start, end = seen_by(law, window=window, rounds=rounds, rate=rate, seed=run)
-        low, high = counted(start, end, window=window, rounds=rounds).band(0.9, draws=500, seed=run)
+        low, high = counted(start, end, window=window, rounds=rounds).credible_band(0.9, draws=500, seed=run)
         inside.append((low <= truth) & (truth <= high))
         seen.append(len(start))
     some_to_come = (truth > 0.0) & ((1.0 - truth) * np.mean(seen) >= 5.0)
@@ -226,12 +226,12 @@ def test_exactly_the_window_counts_and_more_does_not() -> None:
 def test_the_band_is_the_posterior_and_depends_on_its_seed_alone() -> None:
     start, end = seen_by(delays.Geometric(20), window=50, rounds=500, rate=0.5, seed=1)
     estimate = estimated(start, end, window=50, now=501)
-    low, high = estimate.band(0.8, draws=4000)
+    low, high = estimate.credible_band(0.8, draws=4000)
     assert ((low <= estimate.cdf()) & (estimate.cdf() <= high)).all()
     assert low[-1] == high[-1] == 1.0
-    for again, first in zip(estimate.band(0.8, draws=4000), (low, high), strict=True):
+    for again, first in zip(estimate.credible_band(0.8, draws=4000), (low, high), strict=True):
         np.testing.assert_array_equal(again, first)
-    wider = estimate.band(0.99, draws=4000)
+    wider = estimate.credible_band(0.99, draws=4000)
     assert (wider[0] <= low).all()
     assert (wider[1] >= high).all()
 
@@ -242,7 +242,7 @@ def test_long_windows_draw_in_blocks() -> None:
     for delay in range(0, 5000, 7):
         estimate.add(0, delay)
     estimate.advance(5002)
-    low, high = estimate.band(0.9, draws=1000)
+    low, high = estimate.credible_band(0.9, draws=1000)
     assert (np.diff(estimate.cdf()) >= 0.0).all()
     assert (low <= estimate.cdf()).all()
     assert (estimate.cdf() <= high).all()

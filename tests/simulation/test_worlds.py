@@ -7,7 +7,7 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import InputError
-from latecomer.simulation.kernel import arrivals
+from latecomer.simulation.kernel import group_arrivals
 
 RNG = np.random.default_rng(0)
 THETA = np.full(5, 1 / np.sqrt(5))
@@ -200,7 +200,7 @@ def test_a_world_that_does_not_fit(arguments: dict[str, Any], message: str) -> N
 
 def test_arrivals_are_by_round() -> None:
     delays = np.array([2, 0, 0, 5, 1, 0, 2**62])
-    starts, order = arrivals(delays)
+    starts, order = group_arrivals(delays)
     by_round = [order[starts[t] : starts[t + 1]].tolist() for t in range(len(delays))]
     assert by_round == [[], [1], [0, 2], [], [], [4, 5], []]
 

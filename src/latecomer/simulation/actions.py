@@ -44,7 +44,7 @@ def __dir__() -> list[str]:
 
 
 class ActionLaw(Protocol):
-    """What a world offers."""
+    """The interface of a law of action sets."""
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """A (rounds, K, d) array."""
@@ -57,8 +57,8 @@ class ChangingActions(Protocol):
         """A (rounds, K, d) array for rounds first, first + 1, …, counted from 0."""
 
 
-def changes(law: object) -> TypeGuard[ChangingActions]:
-    """Whether it is such a law; `isinstance` with a protocol takes a third of the time of the draws."""
+def is_changing(law: object) -> TypeGuard[ChangingActions]:
+    """Tell whether a law has `sample_from`; `isinstance` with a protocol takes a third of the time of the draws."""
     return hasattr(law, "sample_from")
 
 
@@ -125,7 +125,7 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Fixed:
-    """The same arms in every round."""
+    """Arms that are the same in every round."""
 
     arms: npt.ArrayLike = field(repr=False)
 

@@ -8,7 +8,7 @@ import numpy as np
 from latecomer.core.state import Array
 from latecomer.delays import draw
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.simulation.kernel import arrivals, run_block
+from latecomer.simulation.kernel import group_arrivals, run_block
 from latecomer.simulation.world import BLOCK, Block, World
 
 ACTIONS, REWARDS, DELAYS, POLICY = range(4)
@@ -25,7 +25,7 @@ def policy_seed(seed: int, run: int, name: str) -> np.random.Generator:
 
 
 class Episode:
-    """What one run brings, drawn block by block, so that a longer horizon has the same beginning."""
+    """The random numbers of one run, drawn block by block, so that a longer horizon has the same beginning."""
 
     def __init__(self, world: World, horizon: int, *, seed: int, run: int) -> None:
         self.world, self.horizon = world, horizon
@@ -51,9 +51,9 @@ def play_run(
     run: int,
     common_draws: bool = False,
 ) -> dict[str, Array]:
-    """The cumulative pseudo-regret of every policy in one run, all with the same draws of their own if asked for."""
+    """Return the cumulative pseudo-regret of every policy in one run; with `common_draws` all use the same draws."""
     episode = Episode(world, horizon, seed=seed, run=run)
-    starts, order = arrivals(episode.delays)
+    starts, order = group_arrivals(episode.delays)
     players = {
         name: policy.fresh(rng_for(seed, run, POLICY) if common_draws else policy_seed(seed, run, name))
         for name, policy in policies.items()

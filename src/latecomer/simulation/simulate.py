@@ -24,7 +24,7 @@ Played = Generator[tuple[int, Regrets], None, None]
 
 
 class Engine(Protocol):
-    """Where runs are played: yields (run, its regrets) as they are done, in any order."""
+    """A place to play runs: it yields (run, its regrets) as they are done, in any order."""
 
     def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
         """Play runs 0 … runs − 1."""
@@ -126,7 +126,7 @@ def simulate(
     finished = sorted(done)
     if not finished:
         raise KeyboardInterrupt
-    return Result({name: np.stack([done[run][name] for run in finished]) for name in templates}, runs_asked=runs)
+    return Result({name: np.stack([done[run][name] for run in finished]) for name in templates}, runs_requested=runs)
 
 
 def _check_memory(needed: int) -> None:
@@ -142,7 +142,7 @@ def _check_memory(needed: int) -> None:
 def _play(
     world: World, templates: Mapping[str, LinearPolicy], horizon: int, seed: int, common_draws: bool, run: int
 ) -> Regrets:
-    """For engines: a function of the run alone, which pickles."""
+    """Play a run; a function of the run alone, which pickles, for engines."""
     return play_run(world, templates, horizon=horizon, seed=seed, run=run, common_draws=common_draws)
 
 

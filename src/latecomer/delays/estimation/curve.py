@@ -1,4 +1,4 @@
-"""What counted delays say of their law, when late ones had no time to be seen (Lynden-Bell's estimator, with a prior).
+"""The delay curve from counted delays, late ones of which had no time to be seen (Lynden-Bell, with a prior).
 
 A conversion is known only once it has come, so its delay D is right-truncated: D <= R, the age of its decision. Cut
 into bins, let d_j count the delays in bin j, and n_j those up to bin j whose R reaches bin j. The reverse hazard
@@ -45,7 +45,7 @@ class DelayCurve:
     >>> curve = DelayCurve(ends=np.array([1.0, 2.0, 3.0]), events=np.array([5, 3, 2]), at_risk=np.array([5, 8, 10]))
     >>> curve.cdf.round(3)  # nothing was truncated: 0.5, 0.8, 1 but for the prior
     array([0.481, 0.788, 1.   ])
-    >>> low, high = curve.band(0.9)
+    >>> low, high = curve.credible_band(0.9)
     >>> bool((low <= curve.cdf).all() and (curve.cdf <= high).all())
     True
     """
@@ -67,7 +67,7 @@ class DelayCurve:
         a, b = self._posterior
         return _products((b / (a + b))[None, 1:], np.ones(1)).ravel()
 
-    def band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
+    def credible_band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
         """The posterior's central quantiles of F_M, bin by bin, from independent draws; the same seed, the same band.
 
         At each age the truth is inside with about the probability `level`, less where under five conversions come
@@ -90,7 +90,7 @@ class DelayCurve:
 
     @property
     def conversions(self) -> int:
-        """How many delays it rests on."""
+        """The number of delays that were counted."""
         return int(self.events.sum())
 
     def tau(self) -> NoReturn:

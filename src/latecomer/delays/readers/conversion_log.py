@@ -37,7 +37,7 @@ class ConversionLog:
     decisions: int
     """Clean rows up to `until`."""
     converted: int
-    """Those of them that had converted by then."""
+    """Decisions that had converted by then."""
     first: float
     """The first decision,"""
     last: float
@@ -45,7 +45,7 @@ class ConversionLog:
     until: float
     """when watching ended; all in the log's own seconds."""
     watched: Delays
-    """How many decisions were watched to the end of no bin, of the first, of the first two, …"""
+    """The number of decisions watched to the end of no bin, of the first, of the first two, …"""
     counts: RowCounts
     """Rows read, and skipped by reason."""
 
@@ -63,7 +63,7 @@ class ConversionLog:
 
     @property
     def only_positives(self) -> bool:
-        """Whether every decision converted: such a log says nothing on how many did not."""
+        """True where every decision converted: such a log says nothing on how many did not."""
         return self.converted == self.decisions
 
     @cached_property
@@ -77,7 +77,7 @@ class ConversionLog:
 
 
 def time_grid(longest: float, marks: npt.ArrayLike = ()) -> Floats:
-    """Where bins end, up to `longest`: 32 to every doubling, and the marks that lie between."""
+    """Return the ends of bins up to `longest`: 32 to every doubling, and the marks that lie between."""
     ladder = longest * 2.0 ** (-np.arange(_BINS_PER_DOUBLING * _DOUBLINGS) / _BINS_PER_DOUBLING)
     between = np.asarray(marks, np.float64)
     return np.unique(np.concatenate([ladder, between[(between > 0.0) & (between < longest)]]))
@@ -105,7 +105,7 @@ def read_conversions(
     longest
         M in seconds, at most; no longer than the longest delay, or than 30 conversions at least were watched for.
     marks
-        Ages at which F_M will be asked for: bins end there.
+        Ages at which F_M is needed: bins end there.
     prior
         As in `DelayEstimate`.
     strict
@@ -163,7 +163,7 @@ def _seen(rows: pl.LazyFrame, until: float | None) -> pl.LazyFrame:
 
 
 def _facts(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, Any]:
-    """Find how far the log reaches, and refuse one with too few conversions."""
+    """Find the time that the log covers, and refuse one with too few conversions."""
     converted = pl.col("converted").is_not_null()
     query = rows.select(
         decisions=pl.len(),
@@ -185,7 +185,7 @@ def _facts(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, Any]:
 
 
 def _cells(rows: pl.LazyFrame, ends: Floats, until: float) -> dict[str, Delays]:
-    """How many rows have each pair of a delay's bin (−1 for no conversion) and of bins watched."""
+    """Count the rows by the bin of their delay (−1 for no conversion) and the number of bins watched."""
 
     def place(column: pl.Expr, side: str) -> pl.Expr:
         def search(values: pl.Series) -> pl.Series:
@@ -202,7 +202,9 @@ def _cells(rows: pl.LazyFrame, ends: Floats, until: float) -> dict[str, Delays]:
 
 
 def _curve(cells: dict[str, Delays], ends: Floats, *, prior: float, longest_left_out: bool) -> DelayCurve:
-    """Where the longest delay sets M, it is left out: given M, all others are like any delay within M, and it is not.
+    """Estimate the curve, without the longest delay where that one sets M.
+
+    Given M, all the others are like any delay within M, and the longest is not.
 
     Where thirty conversions were watched for as long, it would lower the whole curve by a thirtieth.
     """

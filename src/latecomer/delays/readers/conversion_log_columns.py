@@ -49,7 +49,7 @@ TIME_CHECKS = (
         guess_never("converted_at"),
     ),
 )
-"""For a row with `decided_at` and `converted_at` as given, and `decided` and `converted` in seconds."""
+"""Checks of a row with `decided_at` and `converted_at` as given, and `decided` and `converted` in seconds."""
 
 
 @contextmanager

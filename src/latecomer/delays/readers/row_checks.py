@@ -32,7 +32,7 @@ class RowCounts:
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows by reason, the reasons that occur alone."""
     remedy: str = ""
-    """For the most frequent reason."""
+    """Remedy for the most frequent reason."""
 
     @property
     def used(self) -> int:

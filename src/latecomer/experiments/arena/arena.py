@@ -67,7 +67,7 @@ POLICIES: Mapping[str, Callable[[int, int], LinearPolicy]] = {
     "Greedy": Greedy,
     UNIFORM: Uniform,
 }
-"""By name, made from the dimension and the window."""
+"""Policies by name, made from the dimension and the window."""
 
 
 @dataclass(frozen=True)

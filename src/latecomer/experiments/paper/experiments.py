@@ -50,7 +50,7 @@ def make_theta() -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
 
 
 def make_policies(window: int, *, sigma: float = 0.5) -> dict[str, LinearPolicy]:
-    """As stated and as released, and uniform play; λ = 1, δ = 0.1."""
+    """Make the paper's policies, as stated and as released, and uniform play; λ = 1, δ = 0.1."""
     return {
         UCB: OTFLinUCB(DIM, window),
         UCB_BUFFERED: OTFLinUCB(DIM, window, width="buffered"),

@@ -19,7 +19,7 @@ DIM, WINDOW, MEAN_DELAY = 2, 5, 2
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """By horizon: the worse of the two bandits, and the two bounds."""
+    """Regret by horizon: the worse of the two bandits, and the two bounds."""
 
     table: pl.DataFrame
     """horizon, gap; the worse bandit's mean regret and the worst run; the same with varying contexts; the bounds"""
@@ -28,7 +28,7 @@ class Growth:
 
 
 def measure_growth(horizons: list[int], *, runs: int, seed: int, engine: Engine | None = None) -> Growth:
-    """For every T, both of Theorem 3's bandits, whose gap is tuned to that T."""
+    """Play, for every T, both of Theorem 3's bandits, whose gap is tuned to that T."""
     delays = Geometric(mean=MEAN_DELAY)
     tau = float(delays.cdf(WINDOW))
     varying = World(theta=np.full(DIM, 1 / np.sqrt(DIM)), actions=Uniform(10), delays=delays)

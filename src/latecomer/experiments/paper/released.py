@@ -1,6 +1,6 @@
-"""What the paper's authors released: not the algorithms of their paper, and what its figures show.
+"""The code that the paper's authors released (Vernade et al., ICML 2020), which makes the paper's figures.
 
-Both take *squared* norms where the paper has norms: q_s in place of ‖A_s‖ in the window's sum, and aᵀV⁻¹a in place of
+Both policies take *squared* norms where the paper has norms: q_s in place of ‖A_s‖ in the window's sum, and aᵀV⁻¹a in place of
 ‖a‖_{V⁻¹} in the bonus. Nobody has proved anything about them. Here for reproduction, not for use.
 """
 
@@ -32,11 +32,11 @@ def released_ucb_term(state: State, c: float) -> float:
 
 def choose_released_ucb(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̂⟩ + c·α·(aᵀV⁻¹a). Differs from the paper: the norm is squared."""
-    reach = state.exploration * width(state, pending_width(state))
+    bonus_scale = state.exploration * width(state, pending_width(state))
     estimate(state)
     squared_norms(state.V_inv, actions, scores)
     for k in range(actions.shape[0]):
-        scores[k] = row_dot(actions, k, state.theta_hat) + reach * scores[k]
+        scores[k] = row_dot(actions, k, state.theta_hat) + bonus_scale * scores[k]
     return argmax_first(scores)
 
 

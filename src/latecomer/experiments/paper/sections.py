@@ -50,7 +50,7 @@ def _figure_1_text(table: pl.DataFrame) -> str:
     The algorithm of its theorem does neither: in the first panel (B) it ends at
     {read_cell(table, paper.UCB, **first):.0f}, where playing uniformly at random ends at
     {read_cell(table, paper.UNIFORM, **first):.0f}. At this horizon its bonus is wider than every gap between
-    actions, so that it explores with more zeal than a coin. That is not a slip in this implementation: it is
+    actions, so that it explores more than a coin would. That is not a slip in this implementation: it is
     what 2f + Σ‖A_s‖ amounts to.
 
     The figure comes from the authors' released code, which differs from the paper: it takes the squared norm,

@@ -28,7 +28,7 @@ class WindowAdvice:
 
     recommended: timedelta
     by_theory: timedelta
-    """Where Theorem 2's bound is smallest."""
+    """The window at which Theorem 2's bound is smallest."""
     finding: str
     """The advice in a sentence: which windows cost about the same, and which of them to take."""
     reason: str
@@ -41,7 +41,7 @@ class WindowAdvice:
     curve: pl.DataFrame
     """seconds, share, low, high: F_M and its 90 % band"""
     facts: dict[str, Any]
-    """Where the delays are from, decisions an hour and in the horizon, conversion rate, regret of uniform play, …"""
+    """The origin of the delays, decisions an hour and in the horizon, conversion rate, regret of uniform play, …"""
     skipped: dict[str, int]
     """Dirty rows of the log that were left out, by reason."""
     warning: str = ""
@@ -222,7 +222,7 @@ def _facts(known: KnownDelays, setting: Setting, compared: list[float], simulate
     scaled, found = choose_scale(known, setting), simulated.comparison
     low, high = found.alike
     return {
-        "delays": known.told,
+        "delays": known.origin,
         "rows": known.rows,
         "decisions_an_hour": known.rate,
         "conversion_rate": known.conversion_rate,

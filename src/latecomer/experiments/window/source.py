@@ -25,25 +25,25 @@ class KnownDelays:
     ends: Floats
     """Ages in seconds, the last being M."""
     share: Floats
-    """F_M at each, and"""
+    """F_M at each end."""
     low: Floats
-    """the lower and"""
+    """The lower end of its 90 % band."""
     high: Floats
-    """the upper end of its 90 % band."""
+    """The upper end of its 90 % band."""
     rate: float
     """Decisions an hour."""
     conversion_rate: float
     """The share of decisions that convert within M."""
-    told: str
-    """Where this is from, in words."""
+    origin: str
+    """The log or the law that this is from, in words."""
     rows: int = 0
-    """Of the log, and"""
+    """Rows of the log."""
     skipped: dict[str, int] = field(default_factory=dict)
-    """those that were dirty, by reason;"""
+    """Dirty rows, by reason."""
     dirt: str = ""
-    """the same in words, and"""
+    """Dirty rows in words."""
     warning: str = ""
-    """a sentence where they are more than half."""
+    """A sentence where dirty rows are more than half."""
 
     @property
     def longest(self) -> float:
@@ -74,7 +74,7 @@ def read_log_delays(
     """Read a log; what it does not tell must be given."""
     last = longest.total_seconds() if longest is not None else None
     log = read_conversions(source, until=until, longest=last, marks=LADDER, strict=strict)
-    low, high = log.curve.band(0.9)
+    low, high = log.curve.credible_band(0.9)
     rate = _rate(log) if rate is None else rate
     if conversion_rate is None:
         conversion_rate = USUAL_CONVERSION_RATE if log.only_positives else log.conversion_rate
@@ -85,7 +85,7 @@ def read_log_delays(
         high=high,
         rate=rate,
         conversion_rate=conversion_rate,
-        told=_told(log),
+        origin=_describe_log(log),
         rows=log.counts.rows,
         skipped=log.skipped,
         dirt=describe_skipped(log.counts),
@@ -93,7 +93,7 @@ def read_log_delays(
     )
 
 
-def _told(log: ConversionLog) -> str:
+def _describe_log(log: ConversionLog) -> str:
     made, watched = format_duration(log.last - log.first), format_duration(log.until - log.first)
     rows = (
         f"{log.converted:,} conversions"

@@ -56,7 +56,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), 1.5), "change must be a whole number; got 1.5"),  # type: ignore[arg-type]
     (
         lambda: delays.Mixture([delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), 5)], [1.0]),
-        r"laws\[0\] must be the same law in every round; got Drift.*: mix the laws before and after",
+        r"laws\[0\] must be the same law in every round; got ChangePoint.*: mix the laws before and after",
     ),
     (lambda: delays.Criteo(0), "seconds_per_round must be above 0 and finite; got 0"),
     (lambda: delays.Fixed(1).cdf(math.nan), "k must be a number of rounds, or an array of them; got nan"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from latecomer import errors
 from latecomer.extras import explain_missing_package
+from latecomer.policies.registry import POLICIES
 
 if TYPE_CHECKING:
     from latecomer import delays, theory
@@ -40,25 +41,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    **POLICIES,
     "AsyncClient": "latecomer.client.aio",
     "Client": "latecomer.client.sync",
     "Conversion": "latecomer.service.messages",
     "Decision": "latecomer.policies.base.decision",
-    "Greedy": "latecomer.policies.greedy",
-    "ImputedLinTS": "latecomer.policies.imputed_lin_ts",
-    "LinTS": "latecomer.policies.lin_ts",
-    "LinUCB": "latecomer.policies.lin_ucb",
-    "LogisticLinTS": "latecomer.policies.logistic_lin_ts",
-    "MaturedLinTS": "latecomer.policies.matured_lin_ts",
-    "MaturedLinUCB": "latecomer.policies.matured_lin_ucb",
-    "OTFLinTS": "latecomer.policies.otf_lin_ts",
-    "OTFLinUCB": "latecomer.policies.otf_lin_ucb",
     "Policy": "latecomer.policies.base.protocol",
     "Result": "latecomer.simulation.result",
-    "Uniform": "latecomer.policies.uniform",
     "Verdict": "latecomer.policies.base.decision",
-    "WaitingLinTS": "latecomer.policies.waiting_lin_ts",
-    "WaitingLinUCB": "latecomer.policies.waiting_lin_ucb",
     "World": "latecomer.simulation.world",
     "advise_window": "latecomer.experiments.window.advice",
     "load": "latecomer.policies.registry",

@@ -44,13 +44,13 @@ def parse_duration(duration: Duration, *, name: str = "window", such_as: str = "
     match = _TEXT.fullmatch(duration) if isinstance(duration, str) else None
     if match is None:
         rule = f"a whole number and one of {', '.join(_UNITS)}, such as {such_as}"
-        raise InputError(f"{name} must be {rule}; got {short_repr(duration)}")
+        raise InputError(f"{name} must be {rule}; got {short_repr(duration)}", field=name)
     try:
         span = timedelta(**{_UNITS[match[2]]: int(match[1])})
     except OverflowError:
         span = timedelta.max
     if span > _LONGEST:
-        raise InputError(f"{name} must be at most 36500d; got {short_repr(duration)}")
+        raise InputError(f"{name} must be at most 36500d; got {short_repr(duration)}", field=name)
     return span
 
 
@@ -63,13 +63,17 @@ def parse_window(window: Span) -> int | timedelta:
     if isinstance(window, timedelta | str | np.timedelta64):
         span = parse_duration(window)
         if span < timedelta(0):
-            raise InputError(f"window must not be negative; got {window!r}")
-        check_integer("window, in microseconds,", span // _MICROSECOND, least=0)
+            raise InputError(f"window must not be negative; got {window!r}", field="window")
+        if (ticks := span // _MICROSECOND) >= 2**62:
+            raise InputError(
+                f"window, in microseconds, must be at least 0 and below 2^62; got {ticks!r}", field="window"
+            )
         return span
     if isinstance(window, bool) or not isinstance(window, int | np.integer):
         raise InputError(
             "window must be a number of rounds (an int), or a time such as '7d' or a timedelta; "
-            f"got {short_repr(window)}"
+            f"got {short_repr(window)}",
+            field="window",
         )
     return check_integer("window", window, least=0)
 
@@ -79,4 +83,4 @@ def _from_numpy(duration: np.timedelta64, name: str, such_as: str) -> timedelta:
     found = (duration.astype("timedelta64[us]") if is_finer else duration).item()
     if isinstance(found, timedelta):  # not so for NaT, months, years, no unit, and more than Python has room for
         return found
-    raise InputError(f"{name} must be a time of a known length, such as {such_as}; got {duration!r}")
+    raise InputError(f"{name} must be a time of a known length, such as {such_as}; got {duration!r}", field=name)

@@ -6,7 +6,11 @@ class LatecomerError(Exception):
 
 
 class InputError(LatecomerError, ValueError):
-    """An argument breaks a rule. Nothing has changed."""
+    """An argument breaks a rule. Nothing has changed. `field` names the argument, where it is one."""
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ClockError(InputError):

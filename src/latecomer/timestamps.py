@@ -157,7 +157,8 @@ def _in_range(timestamp: int, moment: object, name: str) -> int:
 
 def _refuse_far(moment: object, name: str, *, guess: str = "") -> NoReturn:
     raise InputError(
-        f"{name} must be a time in the years 1 to 9999, such as seconds since 1970; got {short_repr(moment)}{guess}"
+        f"{name} must be a time in the years 1 to 9999, such as seconds since 1970; got {short_repr(moment)}{guess}",
+        field=name,
     )
 
 
@@ -171,5 +172,6 @@ def _refuse(moment: object, name: str) -> NoReturn:
         remedy = ": write it as 2026-01-05T12:00:00Z, and a number without quotes"
     raise InputError(
         f"{name} must be a datetime, an ISO 8601 text, a numpy.datetime64 or seconds since 1970; "
-        f"got {short_repr(moment)}{remedy}"
+        f"got {short_repr(moment)}{remedy}",
+        field=name,
     )

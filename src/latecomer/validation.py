@@ -32,14 +32,14 @@ def check_number(name: str, value: object, rule: str) -> float:
             result = float(value)
             if not math.isnan(result):
                 return result
-    raise InputError(f"{name} must be {rule}; got {value!r}")
+    raise InputError(f"{name} must be {rule}; got {value!r}", field=name)
 
 
 def check_positive(name: str, value: object) -> float:
     """Return a finite number above 0 whose inverse is finite too."""
     result = check_number(name, value, "a number above 0")
     if not (0.0 < result < math.inf and math.isfinite(1.0 / result)):
-        raise InputError(f"{name} must be above 0 and finite; got {value!r}")
+        raise InputError(f"{name} must be above 0 and finite; got {value!r}", field=name)
     return result
 
 
@@ -47,7 +47,7 @@ def check_nonnegative(name: str, value: object) -> float:
     """Return a number from 0 to 1e9, which does not overflow when it is squared."""
     result = check_number(name, value, "a number of at least 0")
     if not 0.0 <= result <= 1e9:
-        raise InputError(f"{name} must be at least 0 and at most 1e9; got {value!r}")
+        raise InputError(f"{name} must be at least 0 and at most 1e9; got {value!r}", field=name)
     return result
 
 
@@ -55,7 +55,7 @@ def check_at_least_one(name: str, value: object) -> float:
     """Return a number from 1 to 1e9, which does not overflow when it is squared."""
     result = check_number(name, value, "a number of at least 1")
     if not 1.0 <= result <= 1e9:
-        raise InputError(f"{name} must be at least 1 and at most 1e9; got {value!r}")
+        raise InputError(f"{name} must be at least 1 and at most 1e9; got {value!r}", field=name)
     return result
 
 
@@ -63,7 +63,9 @@ def check_probability(name: str, value: object) -> float:
     """Return a probability strictly between 0 and 1."""
     result = check_number(name, value, "a probability strictly between 0 and 1")
     if not 0.0 < result < 1.0:
-        raise InputError(f"{name} must be a probability strictly between 0 and 1; got {value!r}, 0.1 is usual")
+        raise InputError(
+            f"{name} must be a probability strictly between 0 and 1; got {value!r}, 0.1 is usual", field=name
+        )
     return result
 
 
@@ -71,7 +73,7 @@ def check_share(name: str, value: object) -> float:
     """Return a number in [0, 1], ends included."""
     result = check_number(name, value, "a number in [0, 1]")
     if not 0.0 <= result <= 1.0:
-        raise InputError(f"{name} must be in [0, 1]; got {value!r}: it is a share, and 5 % is 0.05")
+        raise InputError(f"{name} must be in [0, 1]; got {value!r}: it is a share, and 5 % is 0.05", field=name)
     return result
 
 
@@ -79,11 +81,14 @@ def check_conversion_value(name: str, value: object) -> float:
     """Return the value of a conversion, a number in [0, 1]."""
     result = check_number(name, value, "a number in [0, 1]")
     if result > 1.0:
-        raise InputError(f"{name} must be in [0, 1]; got {value!r}, divide it by its largest possible value first")
+        raise InputError(
+            f"{name} must be in [0, 1]; got {value!r}, divide it by its largest possible value first", field=name
+        )
     if result < 0.0:
         raise InputError(
             f"{name} must be in [0, 1]; got {value!r}: revoke takes a conversion back, and where an outcome can be a "
-            "loss, put every value on a scale on which the worst is 0 and the best is 1"
+            "loss, put every value on a scale on which the worst is 0 and the best is 1",
+            field=name,
         )
     return result
 
@@ -106,16 +111,16 @@ def check_call(owner: object, method: str, *arguments: str) -> None:
 def check_integer(name: str, value: object, *, least: int) -> int:
     """Return an integer of at least `least` that fits in 62 bits."""
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, _WHOLE):
-        raise InputError(f"{name} must be a whole number; got {value!r}")
+        raise InputError(f"{name} must be a whole number; got {value!r}", field=name)
     if not least <= value < 2**62:
-        raise InputError(f"{name} must be at least {least} and below 2^62; got {value!r}")
+        raise InputError(f"{name} must be at least {least} and below 2^62; got {value!r}", field=name)
     return int(value)
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     """Return a word that is one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}", field=name)
     return value
 
 

@@ -9,7 +9,7 @@ import latecomer as lc
 from latecomer.core.action_summary import diversity
 from latecomer.core.jit import kernel
 from latecomer.core.state import StateArray
-from latecomer.policies.base import bulk as recorded
+from latecomer.policies.base import bulk
 
 
 @kernel
@@ -27,20 +27,20 @@ def test_a_summary_is_the_mean_and_the_spread() -> None:
     actions = np.random.default_rng(0).random((6, 5)) / 3
     mean = actions.mean(axis=0)
     expected = [*mean, ((actions - mean) ** 2).sum(axis=1).mean()]
-    *summary, count = recorded.offer(lc.MaturedLinTS(5, 10), actions).tolist()
+    *summary, count = bulk.summarise(lc.MaturedLinTS(5, 10), actions).tolist()
     np.testing.assert_allclose(np.array(summary) / 32767, expected, atol=0.5 / 32767)
     assert count == 6
 
 
 def test_one_action_has_no_spread() -> None:
-    assert recorded.offer(lc.MaturedLinTS(5, 10), np.full((1, 5), 0.3)).tolist()[-2:] == [0, 1]
+    assert bulk.summarise(lc.MaturedLinTS(5, 10), np.full((1, 5), 0.3)).tolist()[-2:] == [0, 1]
 
 
 @pytest.mark.parametrize(("fresh", "low", "high"), [(False, 0.0, 1e-6), (True, 0.8, 1.0)])
 def test_diversity_tells_fixed_arms_from_contexts(fresh: bool, low: float, high: float) -> None:
     rng = np.random.default_rng(1)
     sets = rng.random((2000, 10, 5)) / 3 if fresh else np.broadcast_to(rng.random((10, 5)) / 3, (2000, 10, 5)).copy()
-    assert low <= diversity_of(played(lc.recommended(5, 10, seed=0), sets)._memory.state) <= high
+    assert low <= diversity_of(played(lc.recommended(5, 10, seed=0), sets).state.record) <= high
 
 
 def test_the_estimate_is_shrunk_towards_the_mean_rate() -> None:
@@ -67,6 +67,6 @@ def test_without_a_common_direction_the_prior_stays_short() -> None:
     assert np.linalg.norm(policy.theta_hat) <= np.sqrt(5)
 
 
-def test_thrift_is_a_share() -> None:
-    with pytest.raises(lc.errors.InputError, match="thrift must be"):
-        lc.MaturedLinTS(5, 10, thrift=1.5)
+def test_context_discount_is_a_share() -> None:
+    with pytest.raises(lc.errors.InputError, match="context_discount must be"):
+        lc.MaturedLinTS(5, 10, context_discount=1.5)

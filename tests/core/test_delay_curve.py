@@ -27,7 +27,7 @@ def test_bins_tile_the_window(window: int) -> None:
 
 
 def test_before_a_bin_is_covered_every_round_is_mature() -> None:
-    state = lc.MaturedLinUCB(2, 100)._memory.state
+    state = lc.MaturedLinUCB(2, 100).state.record
     assert [maturity(state[0], age) for age in range(101)] == [1.0] * 101
 
 
@@ -63,7 +63,7 @@ def played(mean: float, window: int, rounds: int) -> Any:
 def test_the_curve_finds_the_law_inside_the_window(mean: float) -> None:
     """F_m(k) = τ(k)/τ_m, though slow conversions are lost and the young have not had their time."""
     window = 100
-    state = played(mean, window, 12_000)._memory.state
+    state = played(mean, window, 12_000).state.record
     edges = bin_edges(window)
     cdf = 1 - (1 - 1 / (mean + 1)) ** edges  # P(D < e_j)
     np.testing.assert_allclose(state["curve"][0], cdf / cdf[-1], atol=0.03)
@@ -75,7 +75,7 @@ def test_it_does_not_take_a_young_world_for_a_fast_one() -> None:
     Of the delays below 169, which more than a sixteenth of the rounds are old enough for, 76 % are below 97; of those
     seen it is 88 %.
     """
-    state = played(100.0, 400, 200)._memory.state
+    state = played(100.0, 400, 200).state.record
     stay = 100 / 101
     assert maturity(state[0], 97) == pytest.approx((1 - stay**97) / (1 - stay**169), abs=0.08)
 
@@ -88,7 +88,7 @@ def test_a_trial_long_before_the_traffic_does_not_stretch_it() -> None:
         policy.decide([[0.6, 0.6]], at=4 * 86_400.0 + i)
     ages, shares = policy.delay_curve  # type: ignore[misc]
     assert shares[np.searchsorted(ages, 100.0)] == 1.0
-    assert policy._memory.number("matured") > 50
+    assert policy.state.number("matured") > 50
 
 
 def test_the_curve_rises_from_0_to_1_whatever_comes() -> None:
@@ -97,7 +97,7 @@ def test_the_curve_rises_from_0_to_1_whatever_comes() -> None:
         policy.decide([[0.6, 0.6]])
         for _ in range(int(rng.integers(0, 4))):
             policy.convert(t - int(rng.integers(0, 45)))
-        curve = policy._memory.state["curve"][0]
+        curve = policy.state.record["curve"][0]
         assert curve[0] == (t <= 2)
         assert curve[-1] == 1.0
         assert (np.diff(curve) >= 0).all()
@@ -106,7 +106,7 @@ def test_the_curve_rises_from_0_to_1_whatever_comes() -> None:
 def test_weights_add_up_to_what_has_matured() -> None:
     """G's trace is λd + Σ weight·‖A_s‖², and weights are sixteenths."""
     policy = played(20.0, 100, 700)
-    state = policy._memory.state
+    state = policy.state.record
     matured = state["matured"].item()
     assert matured * 16 == int(matured * 16)
     assert 600 <= matured <= 700

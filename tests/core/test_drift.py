@@ -25,8 +25,8 @@ def test_a_million_updates_at_d_20() -> None:
         assert residual(policy) < 1e-8
     actions = np.array([decision.action for decision in recent])
     direct = np.sqrt(np.sum(actions.T * np.linalg.solve(policy.V, actions.T), axis=0))
-    norms = policy._memory.ring["norm"].ravel()
-    newest = policy._memory.number("head") + window  # the ring holds m + 1 rounds
+    norms = policy.state.ring["norm"].ravel()
+    newest = policy.state.number("head") + window  # the ring holds m + 1 rounds
     kept = np.sqrt(norms[np.arange(newest - window + 1, newest + 1) % len(norms)])
     assert policy.rounds == rounds
     np.testing.assert_allclose(kept, direct, rtol=0, atol=1e-9)
@@ -44,8 +44,8 @@ def test_a_tiny_ridge_is_refactorised(dim: int, ridge: float) -> None:
         policy.decide(actions / np.linalg.norm(actions, axis=1, keepdims=True))
         if policy.rounds > 2 * dim:
             assert residual(policy) < 1e-7
-    root = policy._memory.state["root"][0]
-    np.testing.assert_allclose(root.T @ root, policy.V, rtol=1e-9, atol=1e-9)
+    chol = policy.state.record["chol"][0]
+    np.testing.assert_allclose(chol.T @ chol, policy.V, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("ridge", [1e-12, 1e-6])
@@ -58,8 +58,8 @@ def test_a_tiny_ridge_is_refactorised_when_rounds_close(ridge: float) -> None:
         policy.decide(actions / np.linalg.norm(actions, axis=1, keepdims=True))
         if policy.rounds > 12:
             assert residual(policy) < 1e-7
-    root = policy._memory.state["root"][0]
-    np.testing.assert_allclose(root.T @ root, policy.V, rtol=1e-9, atol=1e-9)
+    chol = policy.state.record["chol"][0]
+    np.testing.assert_allclose(chol.T @ chol, policy.V, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_refactorisation_mends_a_spoilt_inverse() -> None:
     rng = np.random.default_rng(2)
     for _ in range(1023):
         policy.decide(rng.standard_normal((1, 5)) / 6)
-    policy._memory.state["V_inv"][0] *= 1.001
+    policy.state.record["V_inv"][0] *= 1.001
     policy.decide(rng.standard_normal((1, 5)) / 6)  # round 1,024: the check is due
-    assert policy._memory.number("refactorisations") == 1
+    assert policy.state.number("refactorisations") == 1
     assert residual(policy) < 1e-12
     np.testing.assert_allclose(policy.V_inv, np.linalg.inv(policy.V), rtol=1e-10)

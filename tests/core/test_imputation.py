@@ -7,7 +7,7 @@ import pytest
 
 import latecomer as lc
 from latecomer.core.delay_curve import BINS, bin_edges
-from latecomer.core.imputation import PRIOR_DELAYS, bin_of, impute, redraw_law
+from latecomer.core.imputation import PRIOR_DELAYS, bin_of, impute, sample_delay_law
 
 SWEEPS = 30_000
 WINDOW = 10  # every delay has a bin of its own
@@ -24,7 +24,7 @@ def policy() -> Any:
             made.convert(2, 0.5)  # of delay 1
             made.convert(1)
             made.revoke(1)
-    state = made._memory.state
+    state = made.state.record
     state["theta_tilde"] = [1.2, -1.0]  # p: .12, .24, .48, and 0, 0, 0 for a negative rate, and .96
     state["curve"] = CURVE
     return made
@@ -32,7 +32,7 @@ def policy() -> Any:
 
 def sweeps(policy: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which rounds were imputed, sweep by sweep; all delays; and how many of them."""
-    state, ring = policy._memory.state, policy._memory.ring
+    state, ring = policy.state.record, policy.state.ring
     sums, delays, counts = np.empty((SWEEPS, 2)), np.empty((SWEEPS, BINS)), np.empty(SWEEPS)
     for i in range(SWEEPS):
         impute(state[0], ring)
@@ -71,13 +71,13 @@ def test_rounds_convert_independently(policy: Any) -> None:
 @pytest.mark.parametrize(("now", "covered"), [(7, 5), (13, WINDOW + 1)])
 def test_the_law_is_dirichlet_over_what_can_have_been_seen(policy: Any, now: int, covered: int) -> None:
     """By round 2, the oldest but one: five rounds, or all of the window."""
-    state, ring = policy._memory.state, policy._memory.ring
+    state, ring = policy.state.record, policy.state.ring
     seen = np.zeros(BINS)
     seen[[0, 1, 5, 10]] = 7, 3, 1, 12
-    state["delays"], state["moment"] = seen, now
+    state["delays"], state["current_stamp"] = seen, now
     laws = np.empty((SWEEPS, BINS))
     for i in range(SWEEPS):
-        redraw_law(state[0], ring)
+        sample_delay_law(state[0], ring)
         laws[i] = np.diff(state["curve"][0])
     assert state["curve"][0, 0] == 0.0
     assert state["curve"][0, -1] == 1.0
@@ -94,8 +94,8 @@ def test_where_nothing_can_have_been_seen_no_more_is_to_come() -> None:
     policy = lc.ImputedLinTS(2, 10**9, seed=0)
     for _ in range(50):
         policy.convert(policy.decide(np.eye(2)))
-        assert policy._memory.number("imputed_count") == 0.0
-    np.testing.assert_array_equal(policy._memory.array("curve"), 1.0)
+        assert policy.state.number("imputed_count") == 0.0
+    np.testing.assert_array_equal(policy.state.array("curve"), 1.0)
 
 
 @pytest.mark.parametrize("window", [0, 1, 10, 31, 32, 1000])
@@ -103,7 +103,7 @@ def test_every_delay_of_a_window_has_its_bin(window: int) -> None:
     edges = bin_edges(window)
     assert (edges[0], edges[-1]) == (0, window + 1)
     assert (np.diff(edges) >= 0).all()
-    state = lc.ImputedLinTS(2, window)._memory.state
+    state = lc.ImputedLinTS(2, window).state.record
     for delay in range(window + 1):
         j = bin_of(state[0], delay)
         assert edges[j] <= delay < edges[j + 1]
@@ -115,6 +115,6 @@ def test_closed_delays_are_kept_and_open_ones_are_not() -> None:
         policy.decide(np.eye(2))
         if t % 2 == 0:
             policy.convert(t - 1)  # rounds 1, 3, 5: delay 1
-    kept = policy._memory.array("closed_delays")
+    kept = policy.state.array("closed_delays")
     assert kept[:4].tolist() == [0.0, 2.0, 0.0, 0.0]  # 1 and 3 have closed at round 7
     assert kept.sum() == 2.0

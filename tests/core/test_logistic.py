@@ -8,7 +8,7 @@ from policy_cases import unit_actions
 from scipy.optimize import minimize
 
 import latecomer as lc
-from latecomer.core.logistic import LONGEST_STEP, _add_open_round, score_step
+from latecomer.core.logistic import LONGEST_STEP, _add_open_round, update_beta
 from latecomer.core.ring import slot_of
 
 BETA = np.array([1.5, -2.0, -0.4])  # the last one is the intercept
@@ -39,7 +39,7 @@ def played() -> Any:
     for round in (2, 4):
         policy.convert(round)
     policy.revoke(4)
-    state = policy._memory.state
+    state = policy.state.record
     state["beta"] = BETA
     state["curve"] = np.append(np.minimum(1, state["edges"][0, :-1] / 21) ** 0.5, 1.0)
     return policy
@@ -47,7 +47,7 @@ def played() -> Any:
 
 def round_of(policy: Any, round: int) -> tuple[np.ndarray, float]:
     """The features of a round, the constant one with them, and its maturity: bins of one round each, so no slope."""
-    state, ring = policy._memory.state, policy._memory.ring
+    state, ring = policy.state.record, policy.state.ring
     slot = slot_of(state[0], ring, round)
     age = policy.rounds - round
     assert state["edges"][0, age] == age
@@ -57,27 +57,27 @@ def round_of(policy: Any, round: int) -> tuple[np.ndarray, float]:
 @pytest.mark.parametrize(("round", "y"), [(1, 0.0), (5, 0.0), (9, 0.0), (2, 1.0)])
 def test_the_gradient_is_that_of_the_loss(round: int, y: float) -> None:
     policy = played()
-    state, ring = policy._memory.state, policy._memory.ring
-    state["descent"] = 0.0
+    state, ring = policy.state.record, policy.state.ring
+    state["newton_step"] = 0.0
     x, F = round_of(policy, round)
     _add_open_round(state[0], ring, slot_of(state[0], ring, round), F)
-    np.testing.assert_allclose(state["descent"][0], -gradient(BETA, x, y, F), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(state["newton_step"][0], -gradient(BETA, x, y, F), rtol=1e-6, atol=1e-8)
 
 
 def test_a_conversion_taken_back_is_a_closed_silence() -> None:
     policy = played()
-    state, ring = policy._memory.state, policy._memory.ring
-    state["descent"] = 0.0
+    state, ring = policy.state.record, policy.state.ring
+    state["newton_step"] = 0.0
     x, F = round_of(policy, 4)
     _add_open_round(state[0], ring, slot_of(state[0], ring, 4), F)
-    np.testing.assert_allclose(state["descent"][0], -gradient(BETA, x, 0.0, 1.0), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(state["newton_step"][0], -gradient(BETA, x, 0.0, 1.0), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("round", [1, 5, 8])
 def test_the_information_is_the_mean_curvature(round: int) -> None:
     """Fisher's: the second derivative of the loss, in the mean over Y ~ Bernoulli(Fμ)."""
     policy = played()
-    state, ring = policy._memory.state, policy._memory.ring
+    state, ring = policy.state.record, policy.state.ring
     state["gram"] = 0.0
     x, F = round_of(policy, round)
     _add_open_round(state[0], ring, slot_of(state[0], ring, round), F)
@@ -92,7 +92,7 @@ def test_the_information_is_the_mean_curvature(round: int) -> None:
 @pytest.mark.parametrize("cut", [False, True])
 def test_one_step_of_scoring(cut: bool) -> None:
     policy = played()
-    state, ring = policy._memory.state, policy._memory.ring
+    state, ring = policy.state.record, policy.state.ring
     # hardly any prior, and a slope that asks for more than is allowed; or a firm one near BETA
     state["precision"], state["linear"] = (np.eye(3) * 1e-3, 1.0) if cut else (np.eye(3) * 5.0, 5.0 * BETA + 0.5)
     total, information = state["linear"][0] - state["precision"][0] @ BETA, state["precision"][0].copy()
@@ -105,7 +105,7 @@ def test_one_step_of_scoring(cut: bool) -> None:
     step = np.linalg.solve(information, total)
     assert (np.linalg.norm(step) > LONGEST_STEP) == cut
     step *= min(1.0, LONGEST_STEP / np.linalg.norm(step))
-    score_step(state[0], ring)
+    update_beta(state[0], ring)
     np.testing.assert_allclose(state["beta"][0], BETA + step, rtol=1e-10)
     factor = np.triu(state["factor"][0])
     np.testing.assert_allclose(factor.T @ factor, information, rtol=1e-10, atol=1e-12)
@@ -133,7 +133,7 @@ def test_everything_closed_follows_the_laplace_recursion() -> None:
         decision = policy.decide(actions)
         assert decision.score == pytest.approx(scores.max(), rel=1e-9, abs=1e-9)
         assert scores[decision.index] == pytest.approx(scores.max(), abs=1e-9)
-        np.testing.assert_allclose(policy._memory.array("beta"), beta, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(policy.state.array("beta"), beta, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(policy.theta_hat, beta[:dim], rtol=1e-9, atol=1e-9)
         y = float(rng.random() < mu(decision.action @ BETA[:2] + BETA[2]))
         if y and t % 3:
@@ -163,7 +163,7 @@ def test_a_long_run_without_delay_comes_near_maximum_likelihood() -> None:
     best = minimize(penalised, np.zeros(3), method="BFGS").x
     p = mu(X @ best)
     deviation = np.sqrt(np.diag(np.linalg.inv((X.T * (p * (1 - p))) @ X)))
-    found = policy._memory.array("beta")
+    found = policy.state.array("beta")
     assert (np.abs(found - best) < 0.5 * deviation).all()  # what is lost is less than what chance adds
     assert (np.abs(found - BETA) < 4 * deviation).all()
 
@@ -175,5 +175,5 @@ def test_certainty_is_no_accident() -> None:
         decision = policy.decide(np.eye(2))
         assert np.isfinite(decision.score)
         policy.convert(decision)
-    assert np.isfinite(policy._memory.array("beta")).all()
-    assert policy._memory.array("beta")[2] + min(policy.theta_hat) > 0
+    assert np.isfinite(policy.state.array("beta")).all()
+    assert policy.state.array("beta")[2] + min(policy.theta_hat) > 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from latecomer.core.jit import kernel
-from latecomer.core.linalg.norms import CHUNK, LONG, ready, squared_norms
+from latecomer.core.linalg.norms import CHUNK, LONG, load_dtrmm, squared_norms
 from latecomer.core.linalg.products import UNROLLED
 
 
@@ -18,7 +18,7 @@ def norms_of(cell: Any, actions: Any, out: Any) -> None:
 
 @pytest.mark.parametrize("dim", [1, UNROLLED, UNROLLED + 1, LONG - 1, LONG, LONG + 1])
 def test_they_are_the_quadratic_form(dim: int) -> None:
-    ready()
+    load_dtrmm()
     rng = np.random.default_rng(dim)
     root = rng.standard_normal((dim, dim))
     cell = np.zeros(1, np.dtype([("tag", np.int64), ("matrix", np.float64, (dim, dim))], align=True))
@@ -34,7 +34,7 @@ def test_they_are_the_quadratic_form(dim: int) -> None:
 
 @pytest.mark.parametrize("dim", [2, UNROLLED + 4, LONG])
 def test_rounding_makes_none_negative(dim: int) -> None:
-    ready()
+    load_dtrmm()
     cell = np.zeros(1, np.dtype([("tag", np.int64), ("matrix", np.float64, (dim, dim))], align=True))
     cell["matrix"][0] = -1e-20 * np.eye(dim)  # what rounding may leave of a matrix that is almost 0
     out = np.empty(3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import latecomer as lc
-from latecomer.core.ring import resized
+from latecomer.core.ring import resize
 from latecomer.core.state import ROUNDS_PER_BLOCK
 
 ACTIONS = np.eye(5)
@@ -18,7 +18,7 @@ def test_a_full_window_takes_little_more_than_it_holds(window: int) -> None:
     for _ in range(3 * window + 200):
         policy.decide(ACTIONS)
     assert policy.pending == window + 1  # those that may still convert before the next decision
-    assert len(policy._memory.ring) * ROUNDS_PER_BLOCK <= 9 / 8 * (window + 1) + 3 * ROUNDS_PER_BLOCK
+    assert len(policy.state.ring) * ROUNDS_PER_BLOCK <= 9 / 8 * (window + 1) + 3 * ROUNDS_PER_BLOCK
 
 
 def test_the_size_of_the_ring_changes_no_bit() -> None:
@@ -27,8 +27,8 @@ def test_the_size_of_the_ring_changes_no_bit() -> None:
     for t in range(1, 700):
         actions = rng.standard_normal((4, 5)) / 8
         if t % 50 == 0:
-            memory = roomy._memory
-            memory.ring = resized(memory.state, memory.ring, len(memory.ring) + 1)
+            state = roomy.state
+            state.ring = resize(state.record, state.ring, len(state.ring) + 1)
         first, second = tight.decide(actions), roomy.decide(actions)
         assert (first.index, first.score) == (second.index, second.score)
         back = int(rng.integers(0, 200))
@@ -37,13 +37,13 @@ def test_the_size_of_the_ring_changes_no_bit() -> None:
     np.testing.assert_array_equal(tight.B, roomy.B)
 
 
-def test_after_a_burst_the_memory_is_given_back() -> None:
+def test_after_a_burst_the_state_is_given_back() -> None:
     policy = lc.OTFLinUCB(5, timedelta(seconds=1))
     policy.decide_many([ACTIONS] * 20_000, at=0.0)
-    assert len(policy._memory.ring) * ROUNDS_PER_BLOCK >= 20_000
+    assert len(policy.state.ring) * ROUNDS_PER_BLOCK >= 20_000
     for i in range(5000):
         policy.decide(ACTIONS, at=10.0 + 2 * i)
-    assert len(policy._memory.ring) <= 8
+    assert len(policy.state.ring) <= 8
     assert policy.pending == 1
 
 
@@ -58,16 +58,16 @@ def test_a_ring_that_is_too_large_is_cut_once(count: int) -> None:
         in_rounds.decide(ACTIONS)
         in_time.decide(ACTIONS, at=1e6 + i)
     assert (in_rounds.rounds, in_time.rounds) == (count + 70, count + 70)
-    assert max(len(in_rounds._memory.ring), len(in_time._memory.ring)) <= 12
+    assert max(len(in_rounds.state.ring), len(in_time.state.ring)) <= 12
 
 
-def test_memory_of_a_pending_decision() -> None:
+def test_state_of_a_pending_decision() -> None:
     for dim in (1, 5, 64):
         policy = lc.OTFLinUCB(dim, timedelta(days=1))
         policy.decide_many(np.full((20_000, 1, dim), 0.1), at=0.0)
         for _ in range(100):
             policy.decide(np.full((1, dim), 0.1), at=0.0)
-        assert policy._memory.ring.nbytes / policy.pending <= 1.25 * (8 * dim + 40)
+        assert policy.state.ring.nbytes / policy.pending <= 1.25 * (8 * dim + 40)
 
 
 def test_a_million_buffered_rounds_lose_nothing_of_the_sum() -> None:
@@ -75,9 +75,9 @@ def test_a_million_buffered_rounds_lose_nothing_of_the_sum() -> None:
     policy = lc.OTFLinUCB(2, 1000, width="buffered")
     for _ in range(50):
         policy.decide_many(rng.random((20_000, 1, 2)) * rng.random((20_000, 1, 1)) * 0.7)
-    norms = policy._memory.ring["norm"].ravel()
+    norms = policy.state.ring["norm"].ravel()
     held = np.sqrt(norms[norms > 0])
     assert policy.rounds == 1_000_000
     # one round more than the next width counts is still held
-    oldest = np.sqrt(norms[policy._memory.number("head")])
+    oldest = np.sqrt(norms[policy.state.number("head")])
     assert policy.pending_width == pytest.approx(held.sum() - oldest, rel=1e-13)

@@ -44,13 +44,13 @@ BAD_ACTIONS: dict[str, tuple[Any, str]] = {
 def test_bad_actions(case: str, seeded: bool) -> None:
     policy: Any = lc.OTFLinTS(5, 10, seed=0) if seeded else lc.OTFLinUCB(5, 10)
     policy.decide(GOOD)
-    state, ring, generator = policy._memory.state.copy(), policy._memory.ring.copy(), policy._randomness.state()
+    state, ring, generator = policy.state.record.copy(), policy.state.ring.copy(), policy.rng.state()
     actions, message = BAD_ACTIONS[case]
     with pytest.raises(InputError, match=message):
         policy.decide(actions)
-    assert policy._memory.state.tobytes() == state.tobytes()
-    assert policy._memory.ring.tobytes() == ring.tobytes()
-    assert policy._randomness.state() == generator
+    assert policy.state.record.tobytes() == state.tobytes()
+    assert policy.state.ring.tobytes() == ring.tobytes()
+    assert policy.rng.state() == generator
 
 
 def test_rounding_does_not_make_a_norm_too_long() -> None:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from policy_cases import EVERY_POLICY, make, unit_actions
 
-from latecomer.core.ring import ACCEPTED
+from latecomer.core.feedback import ACCEPTED
 from latecomer.core.state import UNSTAMPED
 from latecomer.errors import InputError
-from latecomer.policies.base import bulk as recorded
+from latecomer.policies.base import bulk
 from latecomer.policies.persistence.snapshot import PolicySnapshot
 
 MINUTE = 60_000_000
@@ -26,7 +26,7 @@ def history(policy: Any, *, in_time: bool) -> list[tuple[Any, ...]]:
         now += int(rng.integers(0, 3)) * MINUTE if in_time else 1
         actions = unit_actions(rng, int(rng.integers(1, 6)), 2)
         decision = policy.decide(actions, at=now / 1e6) if in_time else policy.decide(actions)
-        told.append(("decision", decision.action, recorded.offer(policy, actions), now if in_time else UNSTAMPED))
+        told.append(("decision", decision.action, bulk.summarise(policy, actions), now if in_time else UNSTAMPED))
         for round in rng.integers(1, t + 1, rng.integers(0, 3)).tolist():
             came = now - int(rng.integers(0, 7)) * MINUTE
             policy.convert(round, 0.75, at=came / 1e6) if in_time else policy.convert(round, 0.75)
@@ -38,19 +38,19 @@ def replay(policy: Any, told: list[tuple[Any, ...]]) -> None:
     for kind, *event in told:
         if kind == "decision":
             action, offer, stamp = event
-            recorded.record(policy, action[None], offer[None], np.array([stamp]))
+            bulk.record(policy, action[None], offer[None], np.array([stamp]))
         else:
             round, stamp = event
-            recorded.credit(policy, np.array([round]), np.array([0.75]), np.array([stamp]))
+            bulk.convert(policy, np.array([round]), np.array([0.75]), np.array([stamp]))
 
 
 def assert_same(policy: Any, other: Any) -> None:
-    mine, theirs = policy._memory.arrays(), other._memory.arrays()
+    mine, theirs = policy.state.arrays(), other.state.arrays()
     assert mine.keys() == theirs.keys()
     for name in mine:
         if name.startswith("state/"):
             np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
-    assert policy._randomness.state() == other._randomness.state()
+    assert policy.rng.state() == other.rng.state()
 
 
 @pytest.mark.parametrize("unit", SPANS)
@@ -86,17 +86,17 @@ def test_a_conversion_before_its_own_decision_counts_and_has_no_delay(name: str)
     live, action, came = make(name, 2, SPANS["time"]), np.array([[0.6, 0.0]]), np.array([0, 4, 6]) * MINUTE
     for at in (60, 300, 360):
         live.decide(action, at=at)
-    verdicts, delays = recorded.credit(live, np.array([1, 2, 3]), np.ones(3), came)
+    verdicts, delays = bulk.convert(live, np.array([1, 2, 3]), np.ones(3), came)
     assert verdicts.tolist() == [ACCEPTED] * 3
     assert delays.tolist() == [-1, -1, 0]
     np.testing.assert_allclose(live.B, [1.8, 0.0], rtol=1e-15)
     live.decide(action, at=3600)  # all have closed
-    counts = live._memory.array("closed_delays" if name == "ImputedLinTS" else "within")
+    counts = live.state.array("closed_delays" if name == "ImputedLinTS" else "events")
     assert counts.tolist() == [1.0] + [0.0] * 31
 
 
-def test_offers_must_fit() -> None:
+def test_summaries_must_fit() -> None:
     policy = make("MaturedLinTS", 2, 7)
-    with pytest.raises(InputError, match=r"offers must be an \(N, 4\) array, a row each; got \(1, 3\)"):
-        recorded.record(policy, np.eye(2)[:1], np.zeros((1, 3), np.int16), np.array([UNSTAMPED]))
+    with pytest.raises(InputError, match=r"summaries must be an \(N, 4\) array, a row each; got \(1, 3\)"):
+        bulk.record(policy, np.eye(2)[:1], np.zeros((1, 3), np.int16), np.array([UNSTAMPED]))
     assert policy.rounds == 0

@@ -20,9 +20,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def snapshot(policy: Any) -> tuple[bytes, bytes, Any]:
     """Everything that a policy remembers, its generator included."""
-    memory = policy._memory
-    saved = memory.state[memory._fields()]
-    return saved.tobytes(), memory.ring.tobytes(), policy._randomness.state()
+    memory = policy.state
+    saved = memory.record[memory.saved_fields()]
+    return saved.tobytes(), memory.ring.tobytes(), policy.rng.state()
 
 
 def test_it_is_a_policy_and_starts_empty(name: str) -> None:
@@ -84,7 +84,7 @@ def test_pending_is_the_number_that_would_be_accepted(name: str) -> None:
         policy.decide(actions)
         if rng.random() < 0.5:
             policy.convert(int(rng.integers(1, policy.rounds + 1)))
-        would = sum(policy._memory.verdict(s, -(2**63)) == 0 for s in range(1, policy.rounds + 1))
+        would = sum(policy.state.verdict(s, -(2**63)) == 0 for s in range(1, policy.rounds + 1))
         assert policy.pending == would
 
 
@@ -104,14 +104,14 @@ def test_reading_changes_nothing(name: str) -> None:
     policy = make(name, 2, 5)
     for actions in SETS[:9]:
         policy.convert(policy.decide(actions))
-    memory = policy._memory
-    before = {field: memory.array(field) for field in memory._fields()}
-    ring, generator = memory.ring.tobytes(), policy._randomness.state()
+    memory = policy.state
+    before = {field: memory.array(field) for field in memory.saved_fields()}
+    ring, generator = memory.ring.tobytes(), policy.rng.state()
     readings = [(policy.theta_hat.tolist(), policy.width, policy.pending_width, policy.pending) for _ in range(2)]
     assert readings[0] == readings[1]
     for field, value in before.items():
         np.testing.assert_array_equal(memory.array(field), value, err_msg=field)
-    assert (memory.ring.tobytes(), policy._randomness.state()) == (ring, generator)
+    assert (memory.ring.tobytes(), policy.rng.state()) == (ring, generator)
 
 
 def test_zero_is_a_value(name: str) -> None:
@@ -143,9 +143,9 @@ def test_decide_many_answers_as_decide_does(name: str) -> None:
         expected = single.decide(actions)
         assert (decision.round, decision.index, decision.score) == (expected.round, expected.index, expected.score)
         np.testing.assert_array_equal(decision.action, expected.action)
-    for field in batch._memory._fields():
+    for field in batch.state.saved_fields():
         if field != "head":  # where in the ring, which may be larger after a batch
-            np.testing.assert_array_equal(batch._memory.state[field], single._memory.state[field])
+            np.testing.assert_array_equal(batch.state.record[field], single.state.record[field])
     assert snapshot(batch)[2] == snapshot(single)[2]
 
 

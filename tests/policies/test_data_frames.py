@@ -49,7 +49,7 @@ def test_what_is_no_time_moves_nothing(nothing: Any) -> None:
     policy = lc.OTFLinTS(2, "7d", seed=0)
     decision = policy.decide(ACTIONS, at=START)
     policy.convert(policy.decide(ACTIONS, at=START), at=START)
-    state, generator = policy._memory.state.copy(), policy._randomness.state()
+    state, generator = policy.state.record.copy(), policy.rng.state()
     for call in (
         lambda: policy.decide(ACTIONS, at=nothing),
         lambda: policy.decide_many([ACTIONS] * 2, at=nothing),
@@ -59,8 +59,8 @@ def test_what_is_no_time_moves_nothing(nothing: Any) -> None:
     ):
         with pytest.raises(InputError, match="at must be a "):
             call()
-    assert policy._memory.state.tobytes() == state.tobytes()
-    assert policy._randomness.state() == generator
+    assert policy.state.record.tobytes() == state.tobytes()
+    assert policy.rng.state() == generator
 
 
 def test_a_clock_that_tells_nonsense_is_refused() -> None:

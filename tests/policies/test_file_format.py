@@ -37,8 +37,8 @@ def test_a_loaded_policy_continues_bit_for_bit(tmp_path: Path, name: str, window
     for i in range(130, 260):
         assert play(loaded, i) == play(policy, i)
     assert (
-        loaded._memory.state[loaded._memory._fields()].tobytes()
-        == policy._memory.state[policy._memory._fields()].tobytes()
+        loaded.state.record[loaded.state.saved_fields()].tobytes()
+        == policy.state.record[policy.state.saved_fields()].tobytes()
     )
 
 
@@ -57,7 +57,7 @@ def test_it_is_plain_arrays_and_json(tmp_path: Path) -> None:
     with np.load(tmp_path / "p.npz", allow_pickle=False) as arrays:
         np.testing.assert_array_equal(arrays["state/V"][0], policy.V)
         header = json.loads(arrays["header.json"])
-    assert (header["format"], header["version"], header["policy"]) == ("latecomer policy", 1, "OTFLinUCB")
+    assert (header["format"], header["version"], header["policy"]) == ("latecomer policy", 2, "OTFLinUCB")
 
 
 def test_a_flipped_bit_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_flipped_bit_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
         except lc.errors.FileError:
             refused += 1
         else:  # zip has bytes that mean nothing, its time stamps for one
-            assert loaded._memory.state.tobytes()[:-2000] == policy._memory.state.tobytes()[:-2000]
+            assert loaded.state.record.tobytes()[:-2000] == policy.state.record.tobytes()[:-2000]
             np.testing.assert_array_equal(loaded.V, policy.V)
             assert (loaded.rounds, loaded.pending, loaded.width) == (policy.rounds, policy.pending, policy.width)
     assert refused > 0.7 * len(range(0, len(good), 7))
@@ -104,7 +104,7 @@ def rewrite(path: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"version": 2}, NewerFileError, r"has format 2, and this Latecomer reads up to 1: update"),
+        ({"version": 3}, NewerFileError, r"has format 3, and this Latecomer reads up to 2: update"),
         ({"format": "other"}, DamagedFileError, r"its format is 'other'"),
         ({"policy": "Unheard"}, DamagedFileError, r"a policy that this Latecomer does not know: 'Unheard'"),
         ({"parameters": {"dim": 0, "window": 3}}, DamagedFileError, r"does not fit together: dim must be at least 1"),
@@ -174,11 +174,11 @@ def bent(array: Any, position: int, value: float) -> Any:
 @pytest.mark.parametrize(
     ("policy", "field", "position", "value", "message"),
     [
-        ("MaturedLinTS", "bin_heads", 3, 27, "bin_heads points outside of its window"),  # of rounds 15 to 25
-        ("MaturedLinTS", "bin_heads", 31, 14, "bin_heads points outside of its window"),
-        ("MaturedLinTS", "level_heads", 0, -(10**12), "level_heads points outside of its window"),
-        ("MaturedLinUCB", "level_heads", 15, 10**12, "level_heads points outside of its window"),
-        ("LogisticLinTS", "bin_heads", 0, 0, "bin_heads points outside of its window"),
+        ("MaturedLinTS", "bin_pointers", 3, 27, "bin_pointers points outside of its window"),  # of rounds 15 to 25
+        ("MaturedLinTS", "bin_pointers", 31, 14, "bin_pointers points outside of its window"),
+        ("MaturedLinTS", "level_pointers", 0, -(10**12), "level_pointers points outside of its window"),
+        ("MaturedLinUCB", "level_pointers", 15, 10**12, "level_pointers points outside of its window"),
+        ("LogisticLinTS", "bin_pointers", 0, 0, "bin_pointers points outside of its window"),
         ("MaturedLinTS", "edges", 4, 10**9, "its bins are not those of its window"),
         ("ImputedLinTS", "edges", 31, -5, "its bins are not those of its window"),
         ("MaturedLinTS", "curve", 0, 0.1, "its delay curve does not rise from 0 to 1"),
@@ -186,7 +186,7 @@ def bent(array: Any, position: int, value: float) -> Any:
         ("LogisticLinTS", "curve", 5, 0.0, "its delay curve does not rise from 0 to 1"),
         ("ImputedLinTS", "curve", 5, np.nan, "curve is not finite"),
         ("LogisticLinTS", "beta", 2, np.inf, "beta is not finite"),
-        ("WaitingLinTS", "closed", 0, 0, "closed has shape"),
+        ("WaitingLinTS", "closed_count", 0, 0, "closed_count has shape"),
     ],
 )
 def test_arrays_of_one_policy_that_would_lead_it_astray(

@@ -60,7 +60,7 @@ def test_a_step_back_within_the_window_counts_as_now() -> None:
 def test_a_step_back_of_more_than_the_window_is_refused() -> None:
     policy = lc.OTFLinTS(dim=2, window=HOUR, seed=0)
     policy.decide(ACTIONS, at=START)
-    before = policy._randomness.state()
+    before = policy.rng.state()
     with pytest.raises(lc.errors.ClockError, match=r"1:00:00; got a time 1:00:00.000001 before the latest decision"):
         policy.decide(ACTIONS, at=START - HOUR - timedelta(microseconds=1))
     with pytest.raises(lc.errors.ClockError, match="check the clock"):
@@ -68,7 +68,7 @@ def test_a_step_back_of_more_than_the_window_is_refused() -> None:
     with pytest.raises(lc.errors.ClockError, match="check the clock"):
         policy.convert(1, at=START - 2 * HOUR)
     assert (policy.rounds, policy.pending) == (1, 1)
-    assert policy._randomness.state() == before
+    assert policy.rng.state() == before
 
 
 def test_a_refused_time_names_the_decision_that_it_lies_behind() -> None:

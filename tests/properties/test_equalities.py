@@ -42,7 +42,7 @@ def test_the_sum_of_log_norms_is_the_log_determinant(name: str, ridge: float) ->
 def test_the_squared_norms_of_the_past_sum_to_a_trace(ridge: float) -> None:
     """Σ_{s<t} ‖A_s‖²_{V_t⁻¹} = d − λ tr V_t⁻¹."""
     policy, _ = played("OTFLinUCB-exact", 5, 10**6, 500, ridge)
-    norms = policy._memory.ring["norm"]  # the window holds the whole past
+    norms = policy.state.ring["norm"]  # the window holds the whole past
     assert norms.sum() == pytest.approx(5 - ridge * np.trace(policy.V_inv), rel=1e-12)
 
 

@@ -93,9 +93,9 @@ def test_what_is_refused_changes_nothing(window: int, trace: list[Any]) -> None:
         if event is None:
             policy.decide(SETS[policy.rounds % len(SETS)])
         else:
-            before = policy._memory.state.tobytes(), policy._memory.ring.tobytes()
+            before = policy.state.record.tobytes(), policy.state.ring.tobytes()
             if policy.convert(policy.rounds - event[0], event[1]) is not lc.Verdict.ACCEPTED:
-                assert (policy._memory.state.tobytes(), policy._memory.ring.tobytes()) == before
+                assert (policy.state.record.tobytes(), policy.state.ring.tobytes()) == before
 
 
 @laws
@@ -124,4 +124,4 @@ def assert_scaled(scale: float, seed: int) -> None:
             # Above 1 a value cannot be credited from outside: scale B itself.
             small.convert(first)
             large.convert(second)
-            large._memory.state["B"][0] += (scale - 1) * second.action
+            large.state.record["B"][0] += (scale - 1) * second.action

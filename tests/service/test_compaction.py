@@ -10,14 +10,16 @@ import apsw
 import numpy as np
 import pytest
 from fake_clocks import DAY, FakeClocks, state_of, unit_rows
+from store_internals import chain_of, sqlite_log
 
 from latecomer.errors import DamagedFileError
-from latecomer.service import registry as roster
 from latecomer.service.messages import BanditSpec, Conversion, DecisionAnswer
-from latecomer.service.storage.compaction import FULL, bound, plan_compaction
-from latecomer.service.storage.recovery import _from_snapshot, read_descriptors
-from latecomer.service.storage.rows import GENESIS, Row, append, connect, key_of, make_row, row_of_round, rows
-from latecomer.service.storage.snapshots import keys
+from latecomer.service.storage.compaction import MAX_BYTES, compact, join_rows
+from latecomer.service.storage.limits import Limits
+from latecomer.service.storage.recovery import load_newest_snapshot, read_descriptors
+from latecomer.service.storage.rows import GENESIS, Row, find_row_of_round, insert_row, key_of, make_row, read_rows
+from latecomer.service.storage.schema import connect
+from latecomer.service.storage.snapshots import list_snapshots
 from latecomer.service.store import Store
 from latecomer.service.tools.verify import verify
 
@@ -42,64 +44,64 @@ def one_by_one(store: Store, count: int) -> list[str]:
     return ids
 
 
-def bind(store: Store) -> None:
+def compact_now(store: Store) -> None:
     """Have small rows bound now, and wait for it."""
-    bandit = store._bandits["shop"]
-    with store._lock:
-        store._maintenance.bind(bandit)
+    chain = chain_of(store, "shop")
+    with store.log.lock:
+        sqlite_log(store).maintenance.compact(chain)
     for _ in range(2000):
-        if not bandit.binding:
+        if not chain.is_compacting:
             return
         time.sleep(0.005)
-    raise AssertionError("rows are bound for ten seconds")
+    raise AssertionError("the compaction takes more than ten seconds")
 
 
 def log_of(path: Path) -> list[Row]:
     connection = connect(path, write=False)
-    found = list(rows(connection, 1, after=0, before=GENESIS))
+    found = list(read_rows(connection, 1, after=0, parent=GENESIS))
     connection.close()
     return found
 
 
-def test_a_bound_log_says_what_it_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roster, "LOOSE", 10**9)
-    with Store.open(path, clock=FakeClocks()) as store:
+def test_a_bound_log_says_what_it_said(path: Path) -> None:
+    limits = Limits(small_rows=10**9)
+    with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         store.create("shop", SPEC)
         one_by_one(store, 400)
-        before, state = list(rows(store.reader, 1, after=0, before=GENESIS)), state_of(store, "shop")
-    assert [row.span for row in before] == [1] * 501
-    with Store.open(path, clock=FakeClocks()) as store:
-        bind(store)
+        before, state = list(read_rows(sqlite_log(store).reader, 1, after=0, parent=GENESIS)), state_of(store, "shop")
+    assert [row.commits for row in before] == [1] * 501
+    with Store.open(path, clock=FakeClocks(), limits=limits) as store:
+        compact_now(store)
     after = log_of(path)
     assert b"".join(row.payload for row in after) == b"".join(row.payload for row in before)
-    assert (sum(row.span for row in after), after[-1].seq, after[-1].link) == (501, 501, before[-1].checksum)
+    assert (sum(row.commits for row in after), after[-1].seq, after[-1].link) == (501, 501, before[-1].checksum)
     assert sum(row.count for row in after) == sum(row.count for row in before)
     for row in after:  # each says of its end what the last of its commits said
         last = before[row.seq - 1]
         assert (row.rounds, row.stamp, row.link) == (last.rounds, last.stamp, last.checksum)
-        assert len(row.payload) <= FULL
-    assert len(after) < 501 * 116 / FULL * 2
-    with Store.open(path, clock=FakeClocks()) as store:
+        assert len(row.payload) <= MAX_BYTES
+    assert len(after) < 501 * 116 / MAX_BYTES * 2
+    with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         assert state_of(store, "shop") == state
     assert list(verify(path))[1].startswith("shop: rows 1 to 501, 501 events, 400 rounds")
 
 
-def test_rows_are_bound_while_the_desk_is_busy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_bound_while_the_desk_is_busy(path: Path) -> None:
     """Not only behind a snapshot: what came after the last one is read at a start too."""
-    monkeypatch.setattr(roster, "LOOSE", 100)
-    with Store.open(path, clock=FakeClocks()) as store:
+    limits = Limits(small_rows=100)
+    with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         store.create("shop", SPEC)
         one_by_one(store, 2000)
-        bind(store)
-        ((small,),) = store.reader.execute("SELECT count(*) FROM log WHERE key >> 40 = 1 AND span = 1")
-        assert keys(store.reader, 1) == []
-        assert small < 100 + 2 * FULL / 77
-    with Store.open(path, clock=FakeClocks()) as store:
+        compact_now(store)
+        ((small,),) = sqlite_log(store).reader.execute("SELECT count(*) FROM log WHERE key >> 40 = 1 AND commits = 1")
+        assert list_snapshots(sqlite_log(store).reader, 1) == []
+        assert small < 100 + 2 * MAX_BYTES / 77
+    with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         assert store.stats("shop").rounds == 2000
 
 
-def test_a_request_is_answered_from_a_bound_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roster, "LOOSE", 50)
+def test_a_request_is_answered_from_a_bound_row(path: Path) -> None:
+    limits = Limits(small_rows=50)
     sets = unit_rows(np.random.default_rng(3), 3, 2)
 
     def asked(store: Store, i: int) -> DecisionAnswer:
@@ -107,31 +109,31 @@ def test_a_request_is_answered_from_a_bound_row(path: Path, monkeypatch: pytest.
         store.wait(ticket)
         return answer
 
-    with Store.open(path, clock=FakeClocks(), snapshot_every=300) as store:
+    with Store.open(path, clock=FakeClocks(), limits=limits, snapshot_every=300) as store:
         store.create("shop", SPEC)
         answers = []
         for i in range(1000):
             answers.append(asked(store, i))
             for earlier in (i // 2, i // 3, max(0, i - 60)):  # in rows that are bound, are being bound, and will be
                 assert asked(store, earlier) == answers[earlier]
-    with Store.open(path, clock=FakeClocks()) as store:
+    with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         assert [asked(store, i) for i in range(1000)] == answers
         assert store.stats("shop").rounds == 1000
 
 
-def test_every_snapshot_stands_on_the_end_of_a_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roster, "LOOSE", 30)
-    with Store.open(path, clock=FakeClocks(), snapshot_every=90) as store:
+def test_every_snapshot_stands_on_the_end_of_a_row(path: Path) -> None:
+    limits = Limits(small_rows=30)
+    with Store.open(path, clock=FakeClocks(), limits=limits, snapshot_every=90) as store:
         store.create("shop", SPEC)
         for _ in range(30):
             one_by_one(store, 20)
-            ends = {key for (key,) in store.reader.execute("SELECT key FROM log")}
-            assert ends.issuperset(keys(store.reader, 1))
+            ends = {key for (key,) in sqlite_log(store).reader.execute("SELECT key FROM log")}
+            assert ends.issuperset(list_snapshots(sqlite_log(store).reader, 1))
     for lost in ("SELECT max(key) FROM snapshot", "SELECT key FROM snapshot"):  # the older one, and none
         connection = connect(path, write=True)
-        connection.execute(f"UPDATE part SET data = x'00' WHERE key IN ({lost})")  # noqa: S608 - our own words
+        connection.execute(f"UPDATE snapshot_part SET data = x'00' WHERE key IN ({lost})")  # noqa: S608 - our own words
         connection.close()
-        with Store.open(path, clock=FakeClocks()) as store:
+        with Store.open(path, clock=FakeClocks(), limits=limits) as store:
             assert store.stats("shop").rounds == 600
 
 
@@ -140,11 +142,11 @@ def test_large_rows_are_left_alone(path: Path) -> None:
         store.create("shop", SPEC)
         (id_,) = one_by_one(store, 1)
         for _ in range(30):
-            store.wait(store.convert("shop", [Conversion(id_)] * (FULL // 34))[1])
+            store.wait(store.convert("shop", [Conversion(id_)] * (MAX_BYTES // 34))[1])
             store.wait(store.decide("shop", np.eye(2))[1])
-        bind(store)
-        assert store._bandits["shop"].bound > 50
-    assert {row.span for row in log_of(path)} == {1}
+        compact_now(store)
+        assert chain_of(store, "shop").compacted_up_to > 50
+    assert {row.commits for row in log_of(path)} == {1}
 
 
 def test_damage_is_left_alone_and_told(path: Path) -> None:
@@ -158,11 +160,11 @@ def test_damage_is_left_alone_and_told(path: Path) -> None:
         connection.close()
         one_by_one(store, 900)
         for _ in range(2):
-            bind(store)
+            compact_now(store)
             store.wait(store.decide("news", np.eye(2))[1])
             assert "row 50 of chain 1 of the log is damaged" in (store.health.snapshot_failure or "")
         state = state_of(store, "shop")
-        spans = dict(store.reader.execute("SELECT key & 0xffffffff, span FROM log WHERE key >> 40 = 1"))
+        spans = dict(sqlite_log(store).reader.execute("SELECT key & 0xffffffff, commits FROM log WHERE key >> 40 = 1"))
         assert spans[50] == 1
         assert max(spans.values()) > 50
     with Store.open(path, clock=FakeClocks()) as store:  # nothing that is open is in that row
@@ -183,30 +185,30 @@ def test_what_is_bound_is_pruned_as_a_whole(path: Path) -> None:
     machine.advance(4 * DAY + DAY // 2)
     for _ in range(2):
         with Store.open(path, clock=machine, retention="1d") as store:
-            bind(store)
+            compact_now(store)
             one_by_one(store, 1)
     connection = connect(path, write=False)
-    first, span = next(connection.execute("SELECT key - span + 1, span FROM log WHERE key >> 40 = 1 ORDER BY key"))
+    first, span = next(
+        connection.execute("SELECT key - commits + 1, commits FROM log WHERE key >> 40 = 1 ORDER BY key")
+    )
     connection.close()
     assert first == key_of(1, 252)  # the 251 rows of the first day are gone, and none of the second's
     assert span > 50
     assert list(verify(path))[1].endswith("pruned up to row 251")
 
 
-def test_a_stop_does_not_wait_for_binding_and_the_next_life_does_it(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(roster, "LOOSE", 10**9)
+def test_a_stop_does_not_wait_for_binding_and_the_next_life_does_it(path: Path) -> None:
+    limits = Limits(small_rows=10**9)
     for _ in range(3):
-        with Store.open(path, clock=FakeClocks()) as store:
+        with Store.open(path, clock=FakeClocks(), limits=limits) as store:
             store.create("shop", SPEC)
             one_by_one(store, 100)
-    assert {row.span for row in log_of(path)} == {1}
-    monkeypatch.setattr(roster, "LOOSE", 300)
-    with Store.open(path, clock=FakeClocks()) as store:
-        assert store._bandits["shop"].loose > 300
+    assert {row.commits for row in log_of(path)} == {1}
+    limits = Limits(small_rows=300)
+    with Store.open(path, clock=FakeClocks(), limits=limits) as store:
+        assert chain_of(store, "shop").small_rows > 300
         one_by_one(store, 1)
-        bind(store)
+        compact_now(store)
     assert len(log_of(path)) < 30
 
 
@@ -216,76 +218,79 @@ def test_a_snapshot_without_decisions_may_stand_on_a_bound_row(path: Path) -> No
             store.create("shop", SPEC)
             for _ in range(20 if life == 0 else 1):
                 store.wait(store.convert("shop", [Conversion("nobody")])[1])
-            bind(store)
+            compact_now(store)
     connection = connect(path, write=False)
     (descriptor,) = read_descriptors(connection, {})[0].values()
-    assert next(connection.execute("SELECT max(span) FROM log"))[0] > 20
-    saved = _from_snapshot(connection, descriptor)
+    assert next(connection.execute("SELECT max(commits) FROM log"))[0] > 20
+    saved = load_newest_snapshot(connection, descriptor, Limits())
     connection.close()
     assert saved is not None
-    assert saved[0].counters.conversions.sum() == 22
+    assert saved.bandit.counters.conversions.sum() == 22
 
 
 def killed_while_binding(path: Path, steps: int) -> None:
     store = Store.open(path, clock=FakeClocks())
-    connection, bandit = store._connections.writing, store._bandits["shop"]
-    chore = plan_compaction(connection, bandit, until=store._writer.heads[1][0])
+    log, chain = sqlite_log(store), chain_of(store, "shop")
+    connection = log._connections.writing
+    job = compact(connection, chain, until=log.writer.heads[1][0])
     for _ in range(steps):
-        next(chore)
+        next(job)
     with connection:
         connection.execute(
-            "DELETE FROM log WHERE key BETWEEN ? AND ?", (key_of(1, bandit.bound + 1), key_of(1, bandit.bound + 9))
+            "DELETE FROM log WHERE key BETWEEN ? AND ?",
+            (key_of(1, chain.compacted_up_to + 1), key_of(1, chain.compacted_up_to + 9)),
         )
         os.kill(os.getpid(), signal.SIGKILL)  # amid a transaction
 
 
 @pytest.mark.parametrize("steps", [0, 2])
-def test_a_kill_amid_binding(path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roster, "LOOSE", 10**9)
-    store = Store.open(path, clock=FakeClocks())
+def test_a_kill_amid_binding(path: Path, steps: int) -> None:
+    limits = Limits(small_rows=10**9)
+    store = Store.open(path, clock=FakeClocks(), limits=limits)
     store.create("shop", SPEC)
     one_by_one(store, 600)
     state = state_of(store, "shop")
-    store._bandits["shop"].unsaved = 0  # no snapshot, and nothing bound, as after a kill
+    chain_of(store, "shop").unsaved_events = 0  # no snapshot, and nothing bound, as after a kill
     store.close()
     process = get_context("spawn").Process(target=killed_while_binding, args=(path, steps))
     process.start()
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
-    with Store.open(path, clock=FakeClocks()) as store:
+    with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         assert state_of(store, "shop") == state
-    assert sum(row.span for row in log_of(path)) == 751
+    assert sum(row.commits for row in log_of(path)) == 751
 
 
 def test_rows_that_are_bound_again() -> None:
     """Bound rows are rows: what stands for several commits may be bound with more."""
     made, before = [], GENESIS
     for seq in range(1, 10):
-        made.append(make_row(1, seq, count=2, rounds=seq, stamp=seq, before=before, payload=bytes([seq])))
+        made.append(make_row(1, seq, count=2, rounds=seq, stamp=seq, parent=before, payload=bytes([seq])))
         before = made[-1].link
-    halves = [bound(made[:4]), bound(made[4:])]
-    whole = bound(halves)
-    assert whole == bound(made)
+    halves = [join_rows(made[:4]), join_rows(made[4:])]
+    whole = join_rows(halves)
+    assert whole == join_rows(made)
     assert (whole.first, whole.seq, whole.link, whole.payload) == (1, 9, made[-1].checksum, bytes(range(1, 10)))
     for log in (made, halves, [*halves[:1], *made[4:]], [whole]):
         connection = log_with(log)
-        assert list(rows(connection, 1, after=0, before=GENESIS)) == log
+        assert list(read_rows(connection, 1, after=0, parent=GENESIS)) == log
         for round_ in range(1, 10):
-            found = row_of_round(connection, 1, round_)
+            found = find_row_of_round(connection, 1, round_)
             assert found is not None
             assert found.first <= round_ <= found.seq
     connection = log_with([halves[0], made[8]])
     with pytest.raises(DamagedFileError, match="row 5 of chain 1 of the log is damaged: it is missing"):
-        list(rows(connection, 1, after=0, before=GENESIS))
+        list(read_rows(connection, 1, after=0, parent=GENESIS))
     with pytest.raises(DamagedFileError, match="it is missing, or no row"):
-        row_of_round(connection, 1, 7)
+        find_row_of_round(connection, 1, 7)
 
 
 def log_with(some: list[Row]) -> apsw.Connection:
     connection = apsw.Connection(":memory:")
     connection.execute(
-        "CREATE TABLE log (key INTEGER PRIMARY KEY, span, count, rounds, stamp, before, after, checksum, payload)"
+        "CREATE TABLE log (key INTEGER PRIMARY KEY, commits, count, rounds, stamp, parent, last_checksum, checksum, "
+        "payload)"
     )
     for row in some:
-        append(connection, row)
+        insert_row(connection, row)
     return connection

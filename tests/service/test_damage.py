@@ -18,7 +18,8 @@ from latecomer.service.bandit.events import CONVERSION, DECISION, DECISION_WITH_
 from latecomer.service.messages import BanditSpec, Conversion
 from latecomer.service.storage import snapshots
 from latecomer.service.storage.recovery import read_descriptors
-from latecomer.service.storage.rows import GENESIS, connect, key_of, make_row, rows, seq_of
+from latecomer.service.storage.rows import GENESIS, key_of, make_row, read_rows, seq_of
+from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 from latecomer.service.tools.export import export
 from latecomer.service.tools.verify import verify
@@ -48,7 +49,7 @@ def fill(store: Store, turns: int) -> None:
 
 def state_of(bandit: Bandit) -> State:
     policy = bandit.policy
-    return policy.rounds, policy.V.tobytes(), policy.B.tobytes(), str(policy._randomness.state())
+    return policy.rounds, policy.V.tobytes(), policy.B.tobytes(), str(policy.rng.state())
 
 
 class Log:
@@ -56,7 +57,7 @@ class Log:
 
     def __init__(self, connection: apsw.Connection, descriptor: BanditDescriptor) -> None:
         self._descriptor = descriptor
-        found = rows(connection, descriptor.number, after=0, before=GENESIS)
+        found = read_rows(connection, descriptor.number, after=0, parent=GENESIS)
         self._payload = b"".join(row.payload for row in found)
         told = Payload(self._payload, descriptor.spec.dim)
         happened = [
@@ -70,7 +71,7 @@ class Log:
         """After so many decisions and conversions."""
         end = self._ends[happened]
         if end not in self._states:
-            bandit = Bandit(self._descriptor, self._descriptor.new_policy())
+            bandit = Bandit(self._descriptor, self._descriptor.make_policy())
             apply_payload(bandit, self._payload[:end], 0)
             self._states[end] = state_of(bandit)
         return self._states[end]
@@ -135,9 +136,9 @@ def survives(path: Path, logs: dict[str, Log]) -> str:
     aside = store.quarantined
     if not all("damaged" in reason for reason in aside.values()):
         return f"quarantined without a reason: {aside}"
-    found = {name: happened_to(bandit) for name, bandit in store._bandits.items()}
+    found = {name: happened_to(bandit) for name, bandit in store.registry.bandits.items()}
     for name, happened in found.items():
-        assert state_of(store._bandits[name]) == logs[name].state_after(happened), (name, happened)
+        assert state_of(store.registry.bandits[name]) == logs[name].state_after(happened), (name, happened)
     try:
         for name in found:
             _, ticket = store.decide(name, np.eye(SPECS[name].dim), request_id="afterwards")
@@ -191,7 +192,7 @@ def check_quarantined(path: Path, message: str) -> None:
     """Who is damaged is refused by the row, and the other goes on."""
     with Store.open(path, clock=FakeClocks()) as store:
         assert message in store.quarantined["shop"]
-        assert list(store._bandits) == ["news"]
+        assert list(store.registry.bandits) == ["news"]
         store.wait(store.decide("news", np.eye(5))[1])
     with pytest.raises(DamagedFileError) as caught:
         lc.open(path, name="shop", clock=FakeClocks())
@@ -202,10 +203,10 @@ def check_quarantined(path: Path, message: str) -> None:
 
 def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, tmp_path: Path) -> None:
     connection = connect(originals[0], write=False)
-    found = list(rows(connection, 1, after=0, before=GENESIS))
+    found = list(read_rows(connection, 1, after=0, parent=GENESIS))
     connection.close()
     before, last = (row.seq for row in found[-2:])
-    bound = next(row.seq for row in found if row.span > 1)
+    bound = next(row.seq for row in found if row.commits > 1)
     chain = "of chain 1 of the log is damaged:"
     changes = {
         f"row {found[-2].first} {chain} it is missing": ("DELETE FROM log WHERE key = ?", before),
@@ -240,27 +241,29 @@ def test_rows_that_change_places_are_named(originals: Originals, tmp_path: Path)
 
 def test_a_damaged_snapshot_costs_nothing_but_time(originals: Originals, tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    for which in ("key = (SELECT max(key) FROM part)", "1"):
+    for which in ("key = (SELECT max(key) FROM snapshot_part)", "1"):
         shutil.copy(originals[0], path)
         connection = connect(path, write=True)
-        connection.execute(f"UPDATE part SET data = zeroblob(100) WHERE {which}")  # noqa: S608 - our own words
+        connection.execute(f"UPDATE snapshot_part SET data = zeroblob(100) WHERE {which}")  # noqa: S608 - our own words
         connection.close()
         with Store.open(path) as store:
             for name, log in originals[2].items():
-                assert state_of(store._bandits[name]) == log.state_after(log.last)
+                assert state_of(store.registry.bandits[name]) == log.state_after(log.last)
 
 
 def forged(path: Path, payload: bytes) -> int:
     """The last row of chain 1 has other events, and every seal says that this is right; its number."""
     connection = connect(path, write=True)
-    *_, last = rows(connection, 1, after=0, before=GENESIS)
-    numbers = {"span": last.span, "count": last.count, "rounds": last.rounds, "stamp": last.stamp}
-    row = make_row(1, last.seq, **numbers, before=last.before, after=last.after, payload=payload)
+    *_, last = read_rows(connection, 1, after=0, parent=GENESIS)
+    numbers = {"commits": last.commits, "count": last.count, "rounds": last.rounds, "stamp": last.stamp}
+    row = make_row(1, last.seq, **numbers, parent=last.parent, last_checksum=last.last_checksum, payload=payload)
     key = key_of(1, last.seq)
     connection.execute("UPDATE log SET payload = ?, checksum = ? WHERE key = ?", (payload, row.checksum, key))
-    data = b"".join(part for (part,) in connection.execute("SELECT data FROM part WHERE key = ? ORDER BY part", (key,)))
-    seal = (row.link, snapshots._checksum(key, row.link, data), key)
-    connection.execute("UPDATE snapshot SET anchor = ?, checksum = ? WHERE key = ?", seal)
+    data = b"".join(
+        part for (part,) in connection.execute("SELECT data FROM snapshot_part WHERE key = ? ORDER BY part", (key,))
+    )
+    seal = (row.link, snapshots._compute_checksum(key, row.link, data), key)
+    connection.execute("UPDATE snapshot SET row_checksum = ?, checksum = ? WHERE key = ?", seal)
     connection.close()
     return last.seq
 

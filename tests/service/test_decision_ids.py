@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from latecomer.service.bandit.decision_ids import DecisionIds
 from latecomer.service.bandit.events import SECRET, Payload
 from latecomer.service.messages import BanditSpec, Conversion
-from latecomer.service.storage.rows import GENESIS, connect, rows
+from latecomer.service.storage.rows import GENESIS, read_rows
+from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 from latecomer.service.tools.export import export
 from latecomer.service.tools.replay import replay
@@ -44,7 +45,7 @@ def test_every_opening_has_a_secret_and_an_idle_one_writes_nothing(tmp_path: Pat
     with Store.open(path, clock=machine) as store:
         assert store.convert("shop", [Conversion(ids[12])])[0][0].value == "accepted"
     connection = connect(path, write=False)
-    payload = b"".join(row.payload for row in rows(connection, 1, after=0, before=GENESIS))
+    payload = b"".join(row.payload for row in read_rows(connection, 1, after=0, parent=GENESIS))
     connection.close()
     told = Payload(payload, 2)
     assert told.records(SECRET)["round"].tolist() == [1, 4, 7, 10]
@@ -62,7 +63,7 @@ def test_ids_are_the_same_from_snapshots_from_the_log_and_in_tables(tmp_path: Pa
         with Store.open(path, clock=machine) as store:
             for round_, id_ in ids.items():
                 assert store.decide("shop", OFFERS, request_id=f"r{round_ - 1}")[0].decision_id == id_
-            assert {round_: store._bandits["shop"].round_of(id_) for round_, id_ in ids.items()} == {
+            assert {round_: store.registry.bandits["shop"].find_round(id_) for round_, id_ in ids.items()} == {
                 round_: round_ for round_ in ids
             }
 
@@ -74,13 +75,13 @@ def test_pruned_rounds_take_their_secrets_with_them(tmp_path: Path) -> None:
     assert 0 < len(left) < len(ids)
     assert left == {round_: ids[round_] for round_ in left}
     with Store.open(path, clock=machine) as store:
-        bandit = store._bandits["shop"]
+        bandit = store.registry.bandits["shop"]
         assert len(bandit.ids.known) < 30  # four days of 40 openings, two of them until the next snapshot
         (verdict,), _ = store.convert("shop", [Conversion(ids[1])])
         assert verdict.value == "unknown"
         (verdict,), _ = store.convert("shop", [Conversion(left[min(left)])])
         assert verdict.value == "late"
-        assert bandit.round_of(ids[240]) == 240
+        assert bandit.find_round(ids[240]) == 240
 
 
 def test_an_heir_has_the_ids_of_what_it_was_replayed_from(tmp_path: Path) -> None:
@@ -105,10 +106,10 @@ def test_an_heir_has_the_ids_of_what_it_was_replayed_from(tmp_path: Path) -> Non
 @given(st.text(max_size=40))
 def test_no_text_is_an_id_by_chance(text: str) -> None:
     ids = DecisionIds()
-    assert ids.round_of(text) == 0
+    assert ids.find_round(text) == 0
     ids.renew(1)
-    assert ids.round_of(text) == 0
-    assert ids.round_of(ids.id_of(7) + text) == (0 if text else 7)
+    assert ids.find_round(text) == 0
+    assert ids.find_round(ids.id_of(7) + text) == (0 if text else 7)
 
 
 @given(st.sets(st.integers(1, 60), min_size=1), st.integers(0, 70))

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import latecomer as lc
 from latecomer.cli.main import app
 from latecomer.errors import ConflictError, InputError, StoreError
-from latecomer.service.bandit.descriptor import new_descriptor, refuse_another, resolve_spec
+from latecomer.service.bandit.descriptor import check_same_spec, new_descriptor, resolve_spec
 from latecomer.service.feature_values import plain_actions, plain_features
 from latecomer.service.messages import BanditSpec, Conversion, Scale
 
@@ -80,12 +80,12 @@ def test_a_frame_the_wrong_way_round_is_told_the_right_one() -> None:
 )
 def test_a_conflict_says_what_differs(asked: BanditSpec, differences: str) -> None:
     mine = BanditSpec(dim=2, window="2d")
-    descriptor = new_descriptor(1, "shop", resolve_spec(mine), asked=mine, stamp=0)
-    refuse_another(descriptor, mine)
-    refuse_another(descriptor, BanditSpec(dim=2, window="48h"))
-    refuse_another(descriptor, descriptor.spec)
+    descriptor = new_descriptor(1, "shop", resolve_spec(mine), requested=mine, stamp=0)
+    check_same_spec(descriptor, mine)
+    check_same_spec(descriptor, BanditSpec(dim=2, window="48h"))
+    check_same_spec(descriptor, descriptor.spec)
     with pytest.raises(ConflictError) as raised:
-        refuse_another(descriptor, asked)
+        check_same_spec(descriptor, asked)
     assert str(raised.value).startswith(f"bandit 'shop' exists with another specification: {differences}")
 
 

@@ -47,7 +47,7 @@ def check(database: Path, journal: Path) -> int:
                 B += value * action
                 converted += 1
         store.wait(ticket)
-        stats, policy = store.stats("shop"), store._bandits["shop"].policy
+        stats, policy = store.stats("shop"), store.registry.bandits["shop"].policy
         assert rounds == set(range(1, stats.rounds + 1))
         assert len(rounds) == told + crash_worker.WORKERS
         assert stats.conversions["accepted"] == converted

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from fake_clocks import DAY, HOUR, FakeClocks, state_of, unit_rows
+from store_internals import sqlite_log
 from typer.testing import CliRunner
 
 import latecomer as lc
@@ -15,7 +16,8 @@ from latecomer.cli.main import app
 from latecomer.errors import FileError
 from latecomer.service.bandit.events import DECISION, Payload
 from latecomer.service.messages import BanditSpec, Conversion, Revocation
-from latecomer.service.storage.rows import connect, first_row
+from latecomer.service.storage.rows import read_first_row
+from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 from latecomer.service.tools.replay import replay
 
@@ -86,7 +88,7 @@ def test_tables(store_path: Path, tmp_path: Path) -> None:
     assert f"{len(decisions)} decisions and {len(reports)} reports" in output
     assert decisions["round"].to_list() == list(range(1, 201))
     with Store.open(store_path) as store:
-        known = [store._bandits["shop"].round_of(decision_id) for decision_id in decisions["decision_id"]]
+        known = [store.registry.bandits["shop"].find_round(decision_id) for decision_id in decisions["decision_id"]]
     assert known == decisions["round"].to_list()
     assert reports.join(decisions, on=["decision_id", "round"]).height == reports.height
     assert decisions["decided_at"].diff().drop_nulls().unique().to_list() == [timedelta(hours=1)]
@@ -95,7 +97,7 @@ def test_tables(store_path: Path, tmp_path: Path) -> None:
     counts = dict(reports.filter(kind="conversion").group_by("verdict").len().iter_rows())
     with Store.open(store_path) as store:
         told = store.stats("shop").conversions
-        B = store._bandits["shop"].policy.B
+        B = store.registry.bandits["shop"].policy.B
     assert counts == {verdict: count for verdict, count in told.items() if count}
     accepted = reports.filter(kind="conversion", verdict="accepted").join(decisions, on="round")
     np.testing.assert_allclose((accepted["value"].to_numpy()[:, None] * accepted["action"].to_numpy()).sum(0), B)
@@ -125,7 +127,7 @@ def test_a_larger_window_loses_nothing(store_path: Path, tmp_path: Path) -> None
     expected = oracle(store_path, tmp_path / "tables", timedelta(days=10))
     with Store.open(store_path) as store:
         narrow, wide = store.stats("shop"), store.stats("wide")
-        learner = store._bandits["wide"].policy
+        learner = store.registry.bandits["wide"].policy
     assert narrow.conversions["late"] > 0 == wide.conversions["late"]
     assert wide.conversions["accepted"] > narrow.conversions["accepted"]
     assert wide.rounds == narrow.rounds
@@ -138,7 +140,7 @@ def test_a_replay_that_changes_nothing_changes_no_bit(store_path: Path) -> None:
     with Store.open(store_path) as store:
         replay(store, "shop", "twin", window="48h")
         mine, theirs = state_of(store, "shop"), state_of(store, "twin")
-        ((events,), (theirs_,)) = store.reader.execute(
+        ((events,), (theirs_,)) = sqlite_log(store).reader.execute(
             "SELECT sum(count) FROM log WHERE key >> 40 > 0 GROUP BY key >> 40"
         )
         assert events == theirs_
@@ -170,7 +172,7 @@ def test_a_pruned_log_is_replayed_only_when_that_is_wanted(tmp_path: Path) -> No
         last = store.decide("shop", np.eye(2))[0]
     with Store.open(path, clock=machine, retention="forever") as store:
         whole = store.stats("shop")
-        first = first_row(store.reader, 1)
+        first = read_first_row(sqlite_log(store).reader, 1)
         assert first is not None
         oldest = Payload(first.payload, 2).records(DECISION)["round"][0]
         assert 50 < oldest <= 129  # of 200 hours 3 days stay, and what waits for its snapshot or is bound with them
@@ -199,7 +201,7 @@ def test_pruning_waits_for_the_window(tmp_path: Path) -> None:
         for _ in range(50):
             store.wait(store.decide("shop", np.eye(2))[1])
     with Store.open(path, clock=machine) as store:
-        ((first,),) = store.reader.execute("SELECT min(rounds) FROM log WHERE key >> 40 = 1")
+        ((first,),) = sqlite_log(store).reader.execute("SELECT min(rounds) FROM log WHERE key >> 40 = 1")
         assert first == 100  # the reports of the last rows have come within a window
         assert store.stats("shop").rounds == 150
 
@@ -264,7 +266,7 @@ def test_an_heir_is_pruned_from_its_first_row_on(tmp_path: Path) -> None:
         with Store.open(path, clock=machine, retention="1s") as store:
             store.decide("heir", np.eye(2))
     with Store.open(path, clock=machine, retention="1s") as store:
-        ((first,),) = store.reader.execute("SELECT min(key) & 0xffffffff FROM log WHERE key >> 40 = 2")
+        ((first,),) = sqlite_log(store).reader.execute("SELECT min(key) & 0xffffffff FROM log WHERE key >> 40 = 2")
         assert first > 2
         assert store.stats("heir").rounds == 203
     assert run("log", "verify", path)[0] == 0

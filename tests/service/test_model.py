@@ -32,7 +32,7 @@ class Model:
     """Decisions in a list; every rule as it is written in the documentation."""
 
     def __init__(self, in_rounds: bool) -> None:
-        self.in_rounds, self.span = in_rounds, 3 if in_rounds else WINDOW
+        self.in_rounds, self.commits = in_rounds, 3 if in_rounds else WINDOW
         self.stamps: list[int] = []
         self.actions: list[Any] = []
         self.credits: list[float | None] = []
@@ -49,8 +49,8 @@ class Model:
 
     def is_closed(self, round_: int, now: int, deciding: bool = False) -> bool:
         if self.in_rounds:
-            return len(self.stamps) + deciding - round_ > self.span
-        return now - self.stamps[round_ - 1] > self.span
+            return len(self.stamps) + deciding - round_ > self.commits
+        return now - self.stamps[round_ - 1] > self.commits
 
     def judge(self, round_: int, now: int) -> Verdict:
         if not 1 <= round_ <= len(self.stamps):
@@ -109,7 +109,7 @@ class DeskAndModel(RuleBasedStateMachine):
 
     @property
     def now(self) -> int:
-        return self.store._clock.now()
+        return self.store.clock.now()
 
     def played(self, answer: DecisionAnswer) -> None:
         """A new decision, which the model follows."""
@@ -146,7 +146,7 @@ class DeskAndModel(RuleBasedStateMachine):
 
     def known(self, id_: str, round_: int) -> int:
         """The round of a decision's id; 0 where the log has pruned it, and what its id was made with."""
-        if round_ and not self.store._bandits["shop"].round_of(id_):
+        if round_ and not self.store.registry.bandits["shop"].find_round(id_):
             age = self.now - self.model.stamps[round_ - 1]
             assert round_ <= self.model.forgotten
             assert age > RETENTION + (0 if self.model.in_rounds else WINDOW)
@@ -208,7 +208,7 @@ class DeskAndModel(RuleBasedStateMachine):
     def agree(self) -> None:
         if not hasattr(self, "store"):
             return
-        stats, policy = self.store.stats("shop"), self.store._bandits["shop"].policy
+        stats, policy = self.store.stats("shop"), self.store.registry.bandits["shop"].policy
         assert (stats.rounds, stats.pending) == (len(self.model.stamps), self.model.pending)
         for kind, counts in (("c", stats.conversions), ("r", stats.revocations)):
             assert counts == {verdict.value: self.model.counts[kind, verdict] for verdict in Verdict}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from store_internals import sqlite_log
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError, StoreError
@@ -38,7 +39,7 @@ def test_a_decision_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatc
     with lc.open(path, dim=2, window=100) as bandit:
         kept = bandit.decide(ROWS)
         with monkeypatch.context() as broken:
-            broken.setattr(Bandit, "answer", lambda *_, **__: 1 // 0)
+            broken.setattr(Bandit, "make_answer", lambda *_, **__: 1 // 0)
             with pytest.raises(ZeroDivisionError):
                 bandit.decide(ROWS)
         with pytest.raises(StoreError, match=r"could not be logged .*ZeroDivisionError.*: open the store again"):
@@ -60,7 +61,7 @@ def test_a_report_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatch:
     with lc.open(path, dim=2, window=100) as bandit:
         kept = bandit.decide(ROWS)
         with monkeypatch.context() as broken:
-            broken.setattr(bandit._store._writer, "append", interrupted)
+            broken.setattr(sqlite_log(bandit._store).writer, "append", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 bandit.convert(kept.decision_id)
         with pytest.raises(StoreError, match=r"could not be logged .*KeyboardInterrupt.*: open the store again"):
@@ -103,10 +104,10 @@ def test_what_the_log_could_not_tell_again_is_refused(path: Path, spec: dict[str
         store.create("there", BanditSpec(dim=2, window=5))
         with pytest.raises(InputError, match="must be"):
             store.create("b", BanditSpec(**{"dim": 2, "window": 5, **spec}))
-        assert [info.name for info in store.bandits()] == ["there"]
+        assert [info.name for info in store.list_bandits()] == ["there"]
         assert store.create("b", BanditSpec(dim=2, window=5))[1]
     with Store.open(path) as store:
-        assert [info.name for info in store.bandits()] == ["b", "there"]
+        assert [info.name for info in store.list_bandits()] == ["b", "there"]
 
 
 def test_another_specification_is_another_one(path: Path) -> None:
@@ -135,10 +136,10 @@ def test_a_replay_that_breaks_off_leaves_nothing(path: Path, monkeypatch: pytest
     assert "old" in "".join(verify(path))
     assert "new" not in "".join(verify(path))
     with Store.open(path, retention="forever") as store:
-        assert [info.name for info in store.bandits()] == ["old"]
+        assert [info.name for info in store.list_bandits()] == ["old"]
         assert replay(store, "old", "new", window=10).rounds == 50
-        assert [info.name for info in store.bandits()] == ["new", "old"]
+        assert [info.name for info in store.list_bandits()] == ["new", "old"]
     with Store.open(path, retention="forever") as store:
-        assert [info.name for info in store.bandits()] == ["new", "old"]
+        assert [info.name for info in store.list_bandits()] == ["new", "old"]
         assert store.decide("new", ROWS)[0].round == 51
     assert "new: rows" in "".join(verify(path))

@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_clocks import DAY, HOUR, FakeClocks, state_of
+from store_internals import sqlite_log
 
 import latecomer as lc
-from latecomer.core.ring import ACCEPTED, LATE
+from latecomer.core.feedback import ACCEPTED, LATE
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
 from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.verdicts import Verdicts
 from latecomer.service.messages import BanditSpec, Conversion, Revocation, Verdict
-from latecomer.service.storage.recovery import bandit_of, read_descriptors
+from latecomer.service.storage.recovery import read_descriptors, recover_bandit
 from latecomer.service.store import Store
 from latecomer.service.tools.replay import replay
 from latecomer.timestamps import to_datetime
@@ -120,8 +121,8 @@ def test_what_has_no_delay_is_counted_apart() -> None:
     assert counters.add_conversions(verdicts, delays).tolist() == [0, 3]
     assert (counters.before_decision.tolist(), counters.delays.sum(), counters.delay_sum) == ([2], 1, 5.0)
     twin = Counters(in_rounds=False)
-    twin.restore(counters.plain())
-    assert twin.plain() == counters.plain()
+    twin.restore(counters.to_dict())
+    assert twin.to_dict() == counters.to_dict()
 
 
 def test_portions_of_verdicts_keep_the_places_of_their_warnings() -> None:
@@ -133,9 +134,9 @@ def test_portions_of_verdicts_keep_the_places_of_their_warnings() -> None:
 
 
 def warnings_at(*places: int) -> Any:
-    from latecomer.service.bandit.verdicts import warnings_of_early
+    from latecomer.service.bandit.verdicts import make_early_warnings
 
-    return warnings_of_early(places)
+    return make_early_warnings(places)
 
 
 def test_a_time_before_its_decision_is_taken_counted_and_said(store: Store, machine: FakeClocks) -> None:
@@ -164,8 +165,10 @@ def test_the_count_outlasts_snapshots_restarts_and_replays(tmp_path: Path, machi
     assert before["stats"].before_decision == 3
     with Store.open(path, clock=machine) as store:  # from the snapshot that closing took
         assert state_of(store, "shop") == before
-        found, _ = read_descriptors(store.reader, {})
-        folded = bandit_of(store.reader, next(iter(found.values())), {}, from_snapshot=False)  # from the first row
+        found, _ = read_descriptors(sqlite_log(store).reader, {})
+        folded = recover_bandit(
+            sqlite_log(store).reader, next(iter(found.values())), from_snapshot=False
+        ).bandit  # from the first row
         assert folded.stats() == before["stats"]
         assert replay(store, "shop", "twin", window="168h").before_decision == 3
 

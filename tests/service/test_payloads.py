@@ -57,7 +57,7 @@ def test_what_begins_no_event_is_refused_by_its_byte(kind: int) -> None:
 
 def test_an_empty_payload_has_no_events() -> None:
     told = Payload(b"", DIM)
-    assert (len(told.kinds), len(told.records(events.DECISION)), told.tobytes()) == (0, 0, b"")
+    assert (len(told.kinds), len(told.records(events.DECISION)), told.to_bytes()) == (0, 0, b"")
 
 
 @given(st.lists(EVENT, min_size=1, max_size=30), st.data())
@@ -69,15 +69,17 @@ def test_what_is_left_out_and_what_is_put_in(made: list[bytes], data: st.DataObj
     for kind in (events.DECISION, events.CONVERSION):
         numbers, records = told.numbers(kind), told.records(kind)
         records["round"] = np.arange(len(records))
-        told.put(numbers, records)
+        told.replace(numbers, records)
         assert told.records(kind)["round"].tolist() == list(range(len(records)))
-    assert len(told.tobytes()) == len(payload)
+    assert len(told.to_bytes()) == len(payload)
     assert told.records(events.REVOCATION).tobytes() == Payload(payload, DIM).records(events.REVOCATION).tobytes()
 
 
 @given(st.lists(st.sampled_from([1, 4, 5]), max_size=40))
 def test_turns_give_every_member_once_and_in_order(families: list[int]) -> None:
-    taken = [(family, place) for family, part in events.turns(np.array(families, np.uint8)) for place in _places(part)]
+    taken = [
+        (family, place) for family, part in events.split_runs(np.array(families, np.uint8)) for place in _places(part)
+    ]
     assert [family for family, _ in taken] == families
     for family in (1, 4, 5):
         assert [place for mine, place in taken if mine == family] == list(range(families.count(family)))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from latecomer.cli.main import app
 from latecomer.errors import DamagedFileError, QuarantinedError
 from latecomer.service.messages import BanditSpec, Conversion
-from latecomer.service.storage.rows import connect
+from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 from latecomer.service.tools.backup import backup
 
@@ -74,7 +74,7 @@ def test_nothing_of_a_quarantined_bandit_is_served_or_written(store_path: MadeSt
         machine.advance(100 * HOUR)
         with Store.open(path, clock=machine, snapshot_every=5, retention="1s") as store:
             assert DAMAGED in store.health.quarantined["shop"]
-            assert [(info.name, info.quarantined) for info in store.bandits()] == [("news", False), ("shop", True)]
+            assert [(info.name, info.quarantined) for info in store.list_bandits()] == [("news", False), ("shop", True)]
             for ask in (
                 partial(store.decide, "shop", OFFERS),
                 partial(store.convert, "shop", [Conversion(ids[0])]),
@@ -123,7 +123,7 @@ def test_verify_says_how_to_go_on_and_that_works(store_path: MadeStore, tmp_path
     assert results[1][1].startswith("shop-rest: 19 rounds")
     assert run("log", "verify", path)[0] == 0
     with Store.open(path, clock=FakeClocks()) as store:
-        assert {info.name for info in store.bandits()} == {"news", "shop-rest"}
+        assert {info.name for info in store.list_bandits()} == {"news", "shop-rest"}
         verdicts = [verdict.value for verdict in store.convert("shop-rest", [Conversion(id_) for id_ in ids])[0]]
         assert [verdict != "unknown" for verdict in verdicts] == [True] * 19 + [False] * 21
 

@@ -9,14 +9,15 @@ import apsw
 import numpy as np
 import pytest
 from fake_clocks import FakeClocks
+from store_internals import chain_of
 
 from latecomer.errors import ConflictError, DamagedFileError, StoreError
-from latecomer.service.bandit import request_index
 from latecomer.service.bandit.request_index import FAN_IN, RequestIndex
 from latecomer.service.messages import BanditSpec
-from latecomer.service.storage.request_segments import bucket_reader, check, load, remove_all
-from latecomer.service.storage.request_writer import flush, merge
-from latecomer.service.storage.rows import make
+from latecomer.service.storage.limits import Limits
+from latecomer.service.storage.request_segments import check_index, load_index, make_bucket_reader, remove_index
+from latecomer.service.storage.request_writer import flush_requests, merge_segments
+from latecomer.service.storage.schema import create_file
 from latecomer.service.store import Store
 from latecomer.service.tools.verify import verify
 
@@ -29,35 +30,32 @@ def digest(number: int) -> bytes:
 
 @pytest.fixture
 def connection(tmp_path: Path) -> apsw.Connection:
-    make(tmp_path / "store.db")
+    create_file(tmp_path / "store.db")
     return apsw.Connection(str(tmp_path / "store.db"))
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments of few requests, so that all levels are met."""
-    monkeypatch.setattr(request_index, "BUFFERED", 50)
+SMALL = Limits(request_buffer=50)
+"""Segments of few requests, so that there are some of every level."""
 
 
 def flushed(connection: apsw.Connection, index: RequestIndex, rounds: int) -> None:
-    for _ in flush(connection, BANDIT, index, index.begin_flush(), last_round=rounds, lock=nullcontext()):
+    for _ in flush_requests(connection, BANDIT, index, index.begin_flush(), last_round=rounds, lock=nullcontext()):
         pass
 
 
-def merged(connection: apsw.Connection, index: RequestIndex, gone: int = 0) -> None:
-    for _ in merge(connection, BANDIT, index, gone=gone, lock=nullcontext()):
+def merged(connection: apsw.Connection, index: RequestIndex, pruned_rounds: int = 0) -> None:
+    for _ in merge_segments(connection, BANDIT, index, pruned_rounds=pruned_rounds, lock=nullcontext()):
         pass
 
 
 def holds(connection: apsw.Connection, index: RequestIndex, truth: dict[bytes, int]) -> None:
-    read = bucket_reader(connection, BANDIT)
+    read = make_bucket_reader(connection, BANDIT)
     assert {key: index.find(key, read) for key in truth} == truth
     assert not [number for number in range(10**6, 10**6 + 500) if index.find(digest(number), read)]
 
 
-@pytest.mark.usefixtures("small")
 def test_finds_every_request_through_all_levels(connection: apsw.Connection) -> None:
-    index, truth, round_ = RequestIndex(), {}, 0
+    index, truth, round_ = RequestIndex(buffer_size=50), {}, 0
     for batch in range(150):
         for _ in range(50 if batch % 7 else 3):
             round_ += 1
@@ -68,59 +66,56 @@ def test_finds_every_request_through_all_levels(connection: apsw.Connection) -> 
         merged(connection, index)
         if batch % 50 == 49:
             holds(connection, index, truth)
-            again = load(connection, BANDIT, at_least=round_)
+            again = load_index(connection, BANDIT, at_least=round_, limits=SMALL)
             assert again.is_whole
             holds(connection, again, truth)
-    assert {segment.level for segment in index.segments} >= {0, 1, 2}
+    assert {index.find_level(segment) for segment in index.segments} >= {0, 1, 2}
     assert len(index.segments) < 3 * FAN_IN
-    assert check(connection, BANDIT) == sum(segment.count for segment in index.segments)
+    assert check_index(connection, BANDIT) == sum(segment.count for segment in index.segments)
     tables = ("request_bucket", "request_filter")
     found = {row for table in tables for row in connection.execute(f"SELECT DISTINCT (key >> 20) & 1023 FROM {table}")}  # noqa: S608
     assert found == {(segment.id,) for segment in index.segments}  # nothing is left of those that were merged
 
 
-@pytest.mark.usefixtures("small")
 def test_drops_segments_whose_rounds_are_gone(connection: apsw.Connection) -> None:
-    index = RequestIndex()
+    index = RequestIndex(buffer_size=50)
     for round_ in range(1, 301):
         index.add(digest(round_), round_)
         if round_ % 100 == 0:
             flushed(connection, index, round_)
-    merged(connection, index, gone=200)
+    merged(connection, index, pruned_rounds=200)
     holds(connection, index, {digest(round_): round_ for round_ in range(201, 301)})
-    assert index.find(digest(5), bucket_reader(connection, BANDIT)) is None
+    assert index.find(digest(5), make_bucket_reader(connection, BANDIT)) is None
     assert [segment.last_round for segment in index.segments] == [300]
 
 
-@pytest.mark.usefixtures("small")
 def test_a_segment_cut_short_at_any_step_loses_nothing(connection: apsw.Connection, tmp_path: Path) -> None:
     truth = {digest(round_): round_ for round_ in range(1, 4001)}
     for steps in range(0, 30, 3):
-        for _ in remove_all(connection, BANDIT):
+        for _ in remove_index(connection, BANDIT):
             pass
-        index = RequestIndex()
+        index = RequestIndex(buffer_size=50)
         for key, round_ in truth.items():
             index.add(key, round_)
             if round_ % 500 == 0 and round_ < 4000:
                 flushed(connection, index, round_)
-        job = flush(connection, BANDIT, index, index.begin_flush(), last_round=4000, lock=nullcontext())
+        job = flush_requests(connection, BANDIT, index, index.begin_flush(), last_round=4000, lock=nullcontext())
         for _ in zip(range(steps), job, strict=False):
             pass
         del job  # as when the store closes
         holds(connection, index, truth)
-        again = load(connection, BANDIT, at_least=0)
+        again = load_index(connection, BANDIT, at_least=0, limits=SMALL)
         again.update(list(truth), list(truth.values()))  # what the log has
         flushed(connection, again, 4000)
-        job = merge(connection, BANDIT, again, gone=0, lock=nullcontext())
+        job = merge_segments(connection, BANDIT, again, pruned_rounds=0, lock=nullcontext())
         for _ in zip(range(steps), job, strict=False):
             pass
         del job
-        holds(connection, load(connection, BANDIT, at_least=4000), truth)
+        holds(connection, load_index(connection, BANDIT, at_least=4000, limits=SMALL), truth)
 
 
-@pytest.mark.usefixtures("small")
 def test_what_could_not_be_written_is_in_the_next_segment(connection: apsw.Connection) -> None:
-    index = RequestIndex()
+    index = RequestIndex(buffer_size=50)
     for round_ in range(1, 101):
         index.add(digest(round_), round_)
     first = index.begin_flush()
@@ -129,28 +124,30 @@ def test_what_could_not_be_written_is_in_the_next_segment(connection: apsw.Conne
     second = index.begin_flush()
     connection.execute("CREATE TRIGGER full BEFORE INSERT ON request_bucket BEGIN SELECT RAISE(ABORT, 'full'); END")
     with pytest.raises(apsw.ConstraintError):
-        list(flush(connection, BANDIT, index, first, last_round=100, lock=nullcontext()))
+        list(flush_requests(connection, BANDIT, index, first, last_round=100, lock=nullcontext()))
     connection.execute("DROP TRIGGER full")
-    list(flush(connection, BANDIT, index, second, last_round=200, lock=nullcontext()))
+    list(flush_requests(connection, BANDIT, index, second, last_round=200, lock=nullcontext()))
     assert index.buffered == 0
-    holds(connection, load(connection, BANDIT, at_least=200), {digest(round_): round_ for round_ in range(1, 201)})
+    holds(
+        connection,
+        load_index(connection, BANDIT, at_least=200, limits=SMALL),
+        {digest(round_): round_ for round_ in range(1, 201)},
+    )
 
 
-def test_filters_pass_few_and_beyond_their_limit_are_read(
-    connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_filters_pass_few_and_beyond_their_limit_are_read(connection: apsw.Connection) -> None:
     index = RequestIndex()
     for round_ in range(1, 30_001):
         index.add(digest(round_), round_)
     flushed(connection, index, 30_000)
     (segment,) = index.segments
     assert segment.words * 8 <= 2.01 * 30_000  # bytes of memory
-    read, reads = bucket_reader(connection, BANDIT), []
+    read, reads = make_bucket_reader(connection, BANDIT), []
     for number in range(10**6, 10**6 + 20_000):
         index.find(digest(number), lambda segment, bucket: reads.append(bucket) or read(segment, bucket))  # type: ignore[func-returns-value]
     assert len(reads) < 0.01 * 20_000
-    monkeypatch.setattr(request_index, "FILTER_LIMIT", 100)
-    holds(connection, load(connection, BANDIT, at_least=30_000), {digest(n): n for n in range(1, 30_001, 500)})
+    index = load_index(connection, BANDIT, at_least=30_000, limits=Limits(filter_bytes=100))
+    holds(connection, index, {digest(n): n for n in range(1, 30_001, 500)})
 
 
 # ---- in a store ----
@@ -166,27 +163,26 @@ def ask(store: Store, numbers: range) -> dict[int, str]:
 
 
 def full_store(path: Path, count: int) -> dict[int, str]:
-    with Store.open(path, clock=FakeClocks(), snapshot_every=400) as store:
+    with Store.open(path, clock=FakeClocks(), limits=SMALL, snapshot_every=400) as store:
         store.create("shop", BanditSpec(dim=2, window=100, policy="OTFLinUCB"))
         return ask(store, range(count))
 
 
-@pytest.mark.usefixtures("small")
 def test_repeated_requests_get_their_answer_after_any_end(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     given = full_store(path, 3000)
     killed = tmp_path / "killed.db"
-    with Store.open(path, clock=FakeClocks(), snapshot_every=400) as store:
+    with Store.open(path, clock=FakeClocks(), limits=SMALL, snapshot_every=400) as store:
         assert ask(store, range(3000)) == given
         for first in range(3000, 4000, 20):
             given |= ask(store, range(first, first + 20))
         assert ask(store, range(4000)) == given
-        assert store._bandit("shop").requests.buffered < 200
+        assert chain_of(store, "shop").requests.buffered < 200
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", f"{killed}{suffix}")  # as kill -9 would leave it
     for left in (path, killed):
         assert list(verify(left))
-        with Store.open(left, clock=FakeClocks()) as store:
+        with Store.open(left, clock=FakeClocks(), limits=SMALL) as store:
             assert ask(store, range(4000)) == given
             assert store.stats("shop").rounds == 4000
             with pytest.raises(ConflictError, match="another body"):
@@ -197,7 +193,6 @@ def test_repeated_requests_get_their_answer_after_any_end(tmp_path: Path) -> Non
             assert list(connection.execute(f"SELECT count(*) FROM {table}")) == [(0,)]  # noqa: S608
 
 
-@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("table", ["request_manifest", "request_filter"])
 @pytest.mark.parametrize("damage", ["UPDATE {} SET data = zeroblob(50)", "DELETE FROM {}"])
 def test_a_damaged_index_is_made_anew_from_the_log(tmp_path: Path, table: str, damage: str) -> None:
@@ -206,12 +201,11 @@ def test_a_damaged_index_is_made_anew_from_the_log(tmp_path: Path, table: str, d
     connection = apsw.Connection(str(path))
     connection.execute(damage.format(table))
     connection.close()
-    with Store.open(path, clock=FakeClocks()) as store:
+    with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
         assert ask(store, range(1500)) == given
     assert list(verify(path))
 
 
-@pytest.mark.usefixtures("small")
 def test_a_damaged_bucket_is_told_and_mended_by_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     given = full_store(path, 1500)
@@ -220,10 +214,10 @@ def test_a_damaged_bucket_is_told_and_mended_by_a_restart(tmp_path: Path) -> Non
     connection.close()
     with pytest.raises(DamagedFileError, match="start it again"):
         list(verify(path))
-    with Store.open(path, clock=FakeClocks()) as store:
+    with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
         with pytest.raises(StoreError, match="start it again"):
             ask(store, range(1))
         assert store.stats("shop").rounds == 1500
-    with Store.open(path, clock=FakeClocks()) as store:
+    with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
         assert ask(store, range(1500)) == given
     assert list(verify(path))

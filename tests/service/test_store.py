@@ -8,10 +8,11 @@ from threading import Thread
 import numpy as np
 import pytest
 from fake_clocks import DAY, HOUR, FakeClocks, state_of, unit_rows
+from store_internals import sqlite_log
 
 from latecomer.errors import ConflictError, InputError, UnknownBanditError
 from latecomer.service.messages import BanditSpec, Conversion, Revocation, Verdict
-from latecomer.service.storage.rows import connect
+from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 
 WEEK = BanditSpec(dim=2, window="7d")
@@ -56,7 +57,7 @@ def test_the_same_specification_again_is_no_other(store: Store) -> None:
     ):
         with pytest.raises(ConflictError, match="bandit 'shop' exists with another specification"):
             store.create("shop", other)
-    assert [info.name for info in store.bandits()] == ["shop"]
+    assert [info.name for info in store.list_bandits()] == ["shop"]
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "a\0b", ".hidden", "x" * 65, "ü"])
@@ -83,7 +84,7 @@ def test_names_that_are_none(store: Store, name: str) -> None:
 def test_specifications_that_are_none(store: Store, spec: BanditSpec, message: str) -> None:
     with pytest.raises(InputError, match=message):
         store.create("shop", spec)
-    assert store.bandits() == []
+    assert store.list_bandits() == []
 
 
 def test_a_bandit_deleted_and_made_again_knows_no_old_id(store: Store) -> None:
@@ -104,9 +105,10 @@ def test_nothing_is_left_of_a_deleted_bandit(path: Path) -> None:
         decided(store, "shop", 100)
         store.delete("shop")
     with Store.open(path) as store:
-        assert [info.name for info in store.bandits()] == ["other"]
-        ((rows, parts),) = store.reader.execute(
-            "SELECT (SELECT count(*) FROM log WHERE key >> 40 = 1), (SELECT count(*) FROM part WHERE key >> 40 = 1)"
+        assert [info.name for info in store.list_bandits()] == ["other"]
+        ((rows, parts),) = sqlite_log(store).reader.execute(
+            "SELECT (SELECT count(*) FROM log WHERE key >> 40 = 1), "
+            "(SELECT count(*) FROM snapshot_part WHERE key >> 40 = 1)"
         )
         assert (rows, parts) == (0, 0)
 
@@ -244,9 +246,9 @@ def test_the_writer_keeps_two_snapshots(path: Path) -> None:
         for _ in range(10):
             decided(store, "shop", 10)
     with Store.open(path) as store:
-        ((snapshots, orphans),) = store.reader.execute(
+        ((snapshots, orphans),) = sqlite_log(store).reader.execute(
             "SELECT (SELECT count(*) FROM snapshot),"
-            " (SELECT count(*) FROM part WHERE key NOT IN (SELECT key FROM snapshot))"
+            " (SELECT count(*) FROM snapshot_part WHERE key NOT IN (SELECT key FROM snapshot))"
         )
         assert (snapshots, orphans) == (2, 0)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_clocks import DAY, FakeClocks
+from store_internals import sqlite_log
 
 import latecomer as lc
 from latecomer.errors import (
@@ -21,7 +22,8 @@ from latecomer.errors import (
     UnknownBanditError,
 )
 from latecomer.service.messages import BanditSpec, Conversion
-from latecomer.service.storage.rows import connect, seq_of
+from latecomer.service.storage.rows import seq_of
+from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 from latecomer.service.tools.backup import backup
 from latecomer.service.tools.verify import verify
@@ -103,11 +105,11 @@ def test_a_file_remembers_how_long_to_keep(path: Path, opened: Callable[..., Any
 
 def test_a_new_file_keeps_a_week(path: Path) -> None:
     with Store.open(path) as store:
-        assert store._maintenance.retention == 7 * DAY
+        assert store.log.retention == 7 * DAY
     with Store.open(path, retention="forever") as store:
-        assert store._maintenance.retention is None
+        assert store.log.retention is None
     with Store.open(path) as store:
-        assert store._maintenance.retention is None
+        assert store.log.retention is None
 
 
 def test_a_bad_retention_leaves_no_file(path: Path) -> None:
@@ -121,12 +123,12 @@ def test_a_bad_retention_leaves_no_file(path: Path) -> None:
 def test_what_a_file_remembers_is_sealed(path: Path, name: str) -> None:
     """A flipped digit is not another clock, nor another retention."""
     with Store.open(path, retention="30d") as store:
-        store.adjust_clock()
+        store.settings.adjust_clock()
     connection = connect(path, write=True)
     connection.execute("UPDATE setting SET value = '1' || substr(value, 2) WHERE name = ?", (name,))
     connection.execute("UPDATE setting SET value = '2' || substr(value, 2) WHERE name = ? AND value LIKE '1%'", (name,))
     connection.close()
-    with pytest.raises(DamagedFileError, match=f"what the log knows of its {name} is damaged"):
+    with pytest.raises(DamagedFileError, match=f"the store's setting {name} is damaged"):
         Store.open(path)
 
 
@@ -146,9 +148,9 @@ def test_a_repeated_request_is_found_without_reading_the_log(path: Path) -> None
                 taken += 1
                 return False
 
-            store.reader.set_progress_handler(step, 1)
+            sqlite_log(store).reader.set_progress_handler(step, 1)
             assert store.decide("shop", np.eye(2), request_id="r50")[0].round == 51
-            store.reader.set_progress_handler(None)
+            sqlite_log(store).reader.set_progress_handler(None)
             steps.append(taken)
     assert steps[0] > 0
     assert steps[1] < 3 * steps[0]
@@ -187,7 +189,7 @@ def test_what_fails_to_open_changes_nothing(path: Path) -> None:
         with pytest.raises((UnknownBanditError, ConflictError)):
             lc.open(path, retention="1s", **wrong)
     with Store.open(path) as store:
-        assert store.retention == f"{30 * 86_400}s"
+        assert store.settings.retention == f"{30 * 86_400}s"
 
 
 @pytest.mark.parametrize("name", ["store.db/copy.db", "x" * 252])

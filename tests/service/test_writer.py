@@ -11,13 +11,14 @@ import pytest
 
 from latecomer.errors import StoreError
 from latecomer.service.storage.background import Job
-from latecomer.service.storage.rows import GENESIS, Row, connect, make, rows
+from latecomer.service.storage.rows import GENESIS, Row, read_rows
+from latecomer.service.storage.schema import connect, create_file
 from latecomer.service.storage.writer import Writer
 
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
-    make(tmp_path / "log.db")
+    create_file(tmp_path / "log.db")
     opened = connect(tmp_path / "log.db", write=True)
     yield opened
     opened.close()
@@ -36,7 +37,7 @@ def put(writer: Writer, bandit: int, data: bytes = b"x") -> object:
 
 
 def written(connection: apsw.Connection, bandit: int) -> list[Row]:
-    return list(rows(connection, bandit, after=0, before=GENESIS))
+    return list(read_rows(connection, bandit, after=0, parent=GENESIS))
 
 
 def test_what_gathers_is_one_row_for_each_bandit(writer: Writer, connection: apsw.Connection) -> None:
@@ -52,7 +53,7 @@ def test_what_gathers_is_one_row_for_each_bandit(writer: Writer, connection: aps
 
 def test_a_loop_waits_without_blocking(writer: Writer) -> None:
     async def main() -> list[None]:
-        return await asyncio.gather(*(writer.durable(put(writer, 1)) for _ in range(100)))  # type: ignore[arg-type]
+        return await asyncio.gather(*(writer.wait_async(put(writer, 1)) for _ in range(100)))  # type: ignore[arg-type]
 
     assert asyncio.run(main()) == [None] * 100
 
@@ -61,7 +62,7 @@ def test_one_who_gives_up_disturbs_nobody(writer: Writer) -> None:
     async def main() -> None:
         with writer._lock:
             ticket = put(writer, 1)
-            tasks = [asyncio.create_task(writer.durable(ticket)) for _ in range(3)]  # type: ignore[arg-type]
+            tasks = [asyncio.create_task(writer.wait_async(ticket)) for _ in range(3)]  # type: ignore[arg-type]
             await asyncio.sleep(0)
             tasks[0].cancel()
             await asyncio.sleep(0)
@@ -97,17 +98,17 @@ def test_a_failure_is_told_and_outlived(connection: apsw.Connection) -> None:
     async def main() -> None:
         ticket = put(writer, 1)
         with pytest.raises(StoreError, match="the log cannot be written: the disk is on fire"):
-            await writer.durable(ticket)  # type: ignore[arg-type]
+            await writer.wait_async(ticket)  # type: ignore[arg-type]
         assert writer.failure
         with pytest.raises(StoreError):
-            await writer.durable(put(writer, 1))  # type: ignore[arg-type]
+            await writer.wait_async(put(writer, 1))  # type: ignore[arg-type]
         with pytest.raises(StoreError):
             writer.wait(put(writer, 1))  # type: ignore[arg-type]
         for _ in range(500):
             if not writer.failure and not writer._uncommitted:
                 break
             await asyncio.sleep(0.01)
-        await writer.durable(ticket)  # type: ignore[arg-type]
+        await writer.wait_async(ticket)  # type: ignore[arg-type]
 
     asyncio.run(main())
     writer.stop()
@@ -118,7 +119,7 @@ def cut(writer: Writer, *work: Job) -> None:
     """Have chores begun, and return when commits have been made since."""
     with writer._lock:
         for one in work:
-            writer.cut(one)
+            writer.run_after_pending(one)
     for _ in range(5):
         writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
 
@@ -130,14 +131,14 @@ def test_a_chore_that_fails_stops_nothing(writer: Writer) -> None:
 
     cut(writer, Job(failing, ("snapshot", 1)))
     assert writer.failure is None
-    assert "no room for this" in str(writer.chores.failure)
+    assert "no room for this" in str(writer.jobs.failure)
     cut(writer, Job(lambda _: iter(()), ("snapshot", 2)))
-    assert "no room for this" in str(writer.chores.failure)  # another's success says nothing of it
+    assert "no room for this" in str(writer.jobs.failure)  # another's success says nothing of it
     cut(writer, Job(lambda _: iter(()), ("snapshot", 1)))
-    assert writer.chores.failure is None
+    assert writer.jobs.failure is None
     cut(writer, Job(failing, ("binding", 1)))
-    writer.chores.forget(1)
-    assert writer.chores.failure is None
+    writer.jobs.forget_failures(1)
+    assert writer.jobs.failure is None
 
 
 def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> None:
@@ -154,9 +155,9 @@ def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> 
         return begin
 
     with writer._lock:
-        writer.cut(Job(steps("due", 1), ("snapshot", 1)))
-        writer.cut(Job(steps("can wait", 3), ("binding", 1), can_wait=True))
-        writer.cut(Job(steps("due", 3), ("snapshot", 2)))
+        writer.run_after_pending(Job(steps("due", 1), ("snapshot", 1)))
+        writer.run_after_pending(Job(steps("can wait", 3), ("binding", 1), deferrable=True))
+        writer.run_after_pending(Job(steps("due", 3), ("snapshot", 2)))
     is_free.set()
     for _ in range(1000):
         if len(done) == 7:
@@ -165,8 +166,8 @@ def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> 
     assert done == ["due"] * 4 + ["can wait"] * 3
     is_free.clear()
     with writer._lock:
-        writer.cut(Job(steps("last", 3), ("snapshot", 1)))
-        writer.cut(Job(steps("can wait", 1000), ("binding", 1), can_wait=True))
+        writer.run_after_pending(Job(steps("last", 3), ("snapshot", 1)))
+        writer.run_after_pending(Job(steps("can wait", 1000), ("binding", 1), deferrable=True))
     Timer(0.2, is_free.set).start()
     writer.stop()
     assert done[7:] == ["last"] * 3
@@ -189,11 +190,11 @@ def test_a_listener_that_raises_stops_nothing(writer: Writer, caplog: pytest.Log
     for _ in range(3):
         writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
     writer.listeners.on_trouble = raises
-    writer.listeners.trouble("a fault")
-    writer.listeners.trouble(None)
+    writer.listeners.report_trouble("a fault")
+    writer.listeners.report_trouble(None)
     writer.wait(put(writer, 2), timeout=10)  # type: ignore[arg-type]
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["a listener of the writer failed: on_commit", "a listener of the writer failed: on_trouble"]
+    assert said == ["a callback of the writer failed: on_commit", "a callback of the writer failed: on_trouble"]
 
 
 def test_a_writer_that_dies_is_said_and_refuses(connection: apsw.Connection, caplog: pytest.LogCaptureFixture) -> None:
@@ -203,7 +204,7 @@ def test_a_writer_that_dies_is_said_and_refuses(connection: apsw.Connection, cap
     writer, died = Writer(connection, RLock(), {}), Event()
     writer.listeners.on_death = died.set
     with writer._lock:
-        writer.cut(Job(fault, ("fault", 0)))
+        writer.run_after_pending(Job(fault, ("fault", 0)))
         ticket = put(writer, 1)
     with pytest.raises(
         StoreError, match=r"the writer has died \(LookupError\('nobody foresaw this'\)\): open the store"

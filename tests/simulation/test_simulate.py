@@ -76,12 +76,12 @@ def test_a_simulated_run_is_the_run_step_by_step() -> None:
 def test_threads_and_templates_change_nothing() -> None:
     policies = templates(20)
     policies["OTFLinUCB-exact"].decide(np.eye(2))  # a template that has lived
-    before = policies["OTFLinUCB-exact"]._memory.state.tobytes()
+    before = policies["OTFLinUCB-exact"].state.record.tobytes()
     one = lc.simulate(WORLD, policies, horizon=300, runs=7, seed=2, jobs=1, progress=False)
     four = lc.simulate(WORLD, policies, horizon=300, runs=7, seed=2, jobs=4, progress=False)
     for name in policies:
         np.testing.assert_array_equal(one.regret(name), four.regret(name))
-    assert policies["OTFLinUCB-exact"]._memory.state.tobytes() == before
+    assert policies["OTFLinUCB-exact"].state.record.tobytes() == before
 
 
 def test_others_do_not_touch_a_policys_numbers() -> None:

@@ -20,9 +20,9 @@ import numpy as np
 from fake_clocks import unit_rows
 
 from latecomer.core.state import Array
-from latecomer.service import registry as roster
 from latecomer.service.bandit.descriptor import make_policy, resolve_spec, warm_up
 from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.storage.limits import Limits
 from latecomer.service.store import Store
 
 WORKERS, DIM, STRIDE = 4, 2, 3
@@ -70,8 +70,8 @@ def work(store: Store, done: Journal, i: int, say: int) -> None:
 
 def child(database: str, done: Journal, nexts: list[int], say: int) -> None:
     """Work until somebody ends it; every worker from its next request on."""
-    roster.LOOSE = 40  # type: ignore[attr-defined] # so that it is killed while rows are bound
-    store = Store.open(database, snapshot_every=150)
+    limits = Limits(small_rows=40)  # so that it is killed during compactions
+    store = Store.open(database, snapshot_every=150, limits=limits)
     store.create("shop", SPEC)
 
     def worker(i: int) -> None:

@@ -41,7 +41,7 @@ class FakeClocks:
 
 def state_of(store: Store, name: str) -> dict[str, Any]:
     """Everything that the next decision depends on."""
-    policy = store._bandits[name].policy
+    policy = store.registry.bandits[name].policy
     return {
         "V": policy.V.tobytes(),
         "V_inv": policy.V_inv.tobytes(),
@@ -50,7 +50,7 @@ def state_of(store: Store, name: str) -> dict[str, Any]:
         "rounds": policy.rounds,
         "width": policy.width,
         "pending_width": policy.pending_width,
-        "generator": policy._randomness.state(),
+        "generator": policy.rng.state(),
         "stats": store.stats(name),
     }
 

@@ -12,9 +12,11 @@ INTERVAL, FIXED_POINT = 16, 32767
 class RecommendedOracle(ExtendedOracle):
     """`MaturedLinTS` with all its refinements, from sums over the whole history of offers."""
 
-    def __init__(self, dim: int, span: int, *, prior: float, shrinkage: float, thrift: float, **more: Any) -> None:
+    def __init__(
+        self, dim: int, span: int, *, prior: float, shrinkage: float, context_discount: float, **more: Any
+    ) -> None:
         super().__init__(dim, span, kind="matured TS", **more)
-        self.prior, self.shrinkage, self.thrift = prior, shrinkage, thrift
+        self.prior, self.shrinkage, self.context_discount = prior, shrinkage, context_discount
         self.means = np.empty((0, dim))
         self.spreads: list[float] = []  # the variance that a mean of K draws would have
         self.growth, self.due = 1.0, 0
@@ -70,7 +72,7 @@ class RecommendedOracle(ExtendedOracle):
         self.growth = 1 + self.freshness() * (max(1.0, ratio) - 1)
 
     def scores(self, actions: Array, now: int, normals: Array) -> Array:
-        factor = 1 - self.thrift * self.diversity()
+        factor = 1 - self.context_discount * self.diversity()
         scale = factor * self.exploration * np.sqrt(self.variance(now))
         upper = np.linalg.cholesky(self.matrix(now)).T
         sample = self.estimate(now) + scale * np.linalg.solve(upper, normals[: self.dim])

@@ -135,7 +135,7 @@ def adjust_clock(store: Store) -> None:
     if not store.is_file():
         raise InputError(f"STORE must be a store's file; {store} is not there")
     with Store.open(store, prune=False) as opened:
-        ahead = opened.adjust_clock()
+        ahead = opened.settings.adjust_clock()
     if failure := opened.health.snapshot_failure:
         raise FileError(f"{store} could not be written: {failure}")
     typer.echo(f"the store's time was {ahead:,.0f} s ahead of this machine's clock, and is converted from now on")

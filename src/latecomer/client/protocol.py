@@ -15,7 +15,7 @@ from msgspec import Struct
 from latecomer import errors
 from latecomer.durations import Span
 from latecomer.service.bandit.verdicts import ReportWarning
-from latecomer.service.durations import written
+from latecomer.service.durations import format_window
 from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
 from latecomer.service.messages import (
     BanditInfo,
@@ -110,7 +110,7 @@ def create(
     features: Mapping[str, Any] | None,
 ) -> Call[BanditInfo]:
     """PUT a bandit."""
-    spec: dict[str, Any] = {"dim": dim, "window": written(window), "parameters": dict(parameters or {})}
+    spec: dict[str, Any] = {"dim": dim, "window": format_window(window), "parameters": dict(parameters or {})}
     if policy is not None:
         spec["policy"] = policy
     if features is not None:

@@ -2,8 +2,8 @@
 
 Only open rounds that have not converted are latent. Given θ̃ and the law f of in-window delays, such a round of age g
 converts later with probability p(1 − F(g))/(1 − pF(g)), p = ⟨A_s, θ̃⟩; where it does, its delay has the law f beyond g;
-and given all delays, f is Dirichlet. Delays live in the bins of `core.curve`, and f, as there, in those that the
-reference round's age covers.
+and given all delays, f is Dirichlet. Delays are counted in the bins of `core.delay_curve`, and f has mass, as
+there, in those that the reference round's age covers.
 """
 
 import math
@@ -11,34 +11,34 @@ import math
 import numpy as np
 
 from latecomer.core.delay_curve import BINS, bin_edges, reference_round
+from latecomer.core.feedback import is_delay_known
 from latecomer.core.jit import kernel
-from latecomer.core.ring import is_closed, is_delay_known, slot_of
+from latecomer.core.ring import count_closing, is_closed, slot_of, stamp_of
 from latecomer.core.rng import gamma, uniform
-from latecomer.core.state import ROUNDS_PER_BLOCK, ExtraFields, Ring, State
+from latecomer.core.state import ROUNDS_PER_BLOCK, ExtraFields, Field, FieldKind, Ring, State, number_field
 
 PRIOR_DELAYS = 2.0
-"""Conversions that the prior of f weighs, spread evenly over the bins that f lives in."""
+"""The weight of the prior of f, in conversions, spread evenly over the bins that f has mass in."""
 
 
 def imputation_fields(dim: int, span: int, ridge: float) -> ExtraFields:
-    """What a policy keeps to impute."""
-    edges = bin_edges(span)
+    """Return the fields that impute conversions; the algorithm needs arrival times."""
     return {
-        "edges": edges,
-        "curve": np.ones(BINS + 1),  # F before e_j, as sampled last
-        "closed_delays": np.zeros(BINS),  # how many delays of closed rounds lay in each bin
-        "delays": np.zeros(BINS),  # the same with open rounds', seen and imputed
-        "imputed": np.zeros(dim),  # Σ A_s of the rounds that will convert, as imputed last
-        "imputed_count": np.zeros(()),
-        "theta_tilde": np.zeros(dim),  # the sweep starts where the last one ended
-        "moment": np.zeros((), np.int64),  # the stamp of the decision at hand
-        "seed": np.zeros((), np.uint64),
+        "edges": Field(bin_edges(span), FieldKind.BIN_EDGES),
+        "curve": Field(np.ones(BINS + 1), FieldKind.DELAY_CURVE),  # F before e_j, as sampled last
+        "closed_delays": Field(np.zeros(BINS)),  # delays of closed rounds in each bin
+        "delays": Field(np.zeros(BINS)),  # delays of all rounds in each bin, those of open ones observed or imputed
+        "imputed": Field(np.zeros(dim)),  # Σ A_s of the rounds that will convert, as imputed last
+        "imputed_count": number_field(),
+        "theta_tilde": Field(np.zeros(dim)),  # the sweep starts where the last one ended
+        "current_stamp": number_field(np.int64),  # of the decision being made
+        "seed": number_field(np.uint64),
     }
 
 
 @kernel
 def bin_of(state: State, delay: int) -> int:
-    """The bin that a delay inside the window lies in."""
+    """Return the bin of a delay inside the window."""
     low, high = 0, BINS
     while high - low > 1:
         middle = (low + high) // 2
@@ -51,20 +51,18 @@ def bin_of(state: State, delay: int) -> int:
 
 @kernel
 def keep_closing_delays(state: State, ring: Ring, now: int) -> None:
-    """The delays of rounds that close at `now` are known for good."""
-    state.moment = now
-    for round in range(state.oldest, state.rounds + 1):
+    """Count the delays of rounds that close at `now`, which are known for good."""
+    state.current_stamp = now
+    for round in range(state.oldest, state.oldest + count_closing(state, ring, now)):
         slot = slot_of(state, ring, round)
         block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-        if not is_closed(state, block.stamp[lane], now):
-            break
         if is_delay_known(block, lane):
             state.closed_delays[bin_of(state, block.arrival[lane] - block.stamp[lane])] += 1.0
 
 
 @kernel
 def impute(state: State, ring: Ring) -> None:
-    """Draw, for every open round that has not converted, whether it will and when; O(m d)."""
+    """Sample, for every open round that has not converted, whether it will and when. O(m·d)."""
     dim = state.B.shape[0]
     for i in range(dim):
         state.imputed[i] = 0.0
@@ -74,7 +72,7 @@ def impute(state: State, ring: Ring) -> None:
     for round in range(state.oldest, state.rounds + 1):
         slot = slot_of(state, ring, round)
         block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-        if is_closed(state, block.stamp[lane], state.moment):
+        if is_closed(state, block.stamp[lane], state.current_stamp):
             continue
         if is_delay_known(block, lane):
             state.delays[bin_of(state, block.arrival[lane] - block.stamp[lane])] += 1.0
@@ -83,7 +81,7 @@ def impute(state: State, ring: Ring) -> None:
             for i in range(dim):
                 chance += block.action[i, lane] * state.theta_tilde[i]
             chance = min(max(chance, 0.0), 1.0)
-            age = state.moment - block.stamp[lane]
+            age = state.current_stamp - block.stamp[lane]
             j = bin_of(state, age)
             width = state.edges[j + 1] - state.edges[j]
             matured = state.curve[j] + (state.curve[j + 1] - state.curve[j]) * (age - state.edges[j]) / width
@@ -105,16 +103,15 @@ def _covered_bins(state: State, ring: Ring) -> int:
         return BINS
     covered = 0
     if reference <= state.rounds:
-        slot = slot_of(state, ring, reference)
-        age = state.moment - ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK]
+        age = state.current_stamp - stamp_of(state, ring, reference)
         while covered < BINS and state.edges[covered + 1] <= age:
             covered += 1
     return covered
 
 
 @kernel
-def redraw_law(state: State, ring: Ring) -> None:
-    """F ~ Dirichlet, given all delays in the bins that it lives in; 1 beyond them."""
+def sample_delay_law(state: State, ring: Ring) -> None:
+    """Sample F ~ Dirichlet, given all delays, over the bins that the reference round covers; F is 1 beyond them."""
     covered = _covered_bins(state, ring)
     total = 0.0
     for j in range(covered):

@@ -1,4 +1,4 @@
-"""How every kernel is compiled: one place, so that all of them agree.
+"""Decorators that compile kernels, so that all of them are compiled alike.
 
 Strict IEEE arithmetic (no fast-math): the same formula gives the same bits wherever it is inlined, so that `decide`,
 `decide_many` and the simulator agree to the last bit. Kernels are inlined into their callers, so that the dimension, a
@@ -13,40 +13,40 @@ import numba
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 _ALL: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-"""Nobody calls a kernel through a C pointer, and the code for it takes an eighth of the time to compile."""
+"""No kernel is called through a C pointer, and the code for it would take an eighth of the time to compile."""
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile on first call, for each dimension anew, and keep the machine code on disk; runs without Python's lock."""
+    """Compile on first call, for each dimension, and cache the machine code on disk; it runs without Python's lock."""
     compile_ = numba.njit(nogil=True, forceinline=True, **_ALL)
     return cast(Kernel, compile_(function))
 
 
 def kernel_noinline(function: Kernel) -> Kernel:
-    """The same, but called rather than inlined: for long kernels whose arguments' types carry the dimension anyway.
+    """Compile a kernel that is called, not inlined: a long one whose arguments' types carry the dimension anyway.
 
-    Inlined into every entry point, and optimised with each anew, they would take most of the time to compile.
+    Inlined into every entry point and optimised with each, such kernels would take most of the time to compile.
     """
     compile_ = numba.njit(nogil=True, **_ALL)
     return cast(Kernel, compile_(function))
 
 
 def kernel_holding_gil(function: Kernel) -> Kernel:
-    """The same for work that is over before Python's lock would have been given away and taken back."""
+    """Compile a kernel that keeps Python's lock: for work shorter than releasing it and taking it back."""
     compile_ = numba.njit(nogil=False, forceinline=True, **_ALL)
     return cast(Kernel, compile_(function))
 
 
 def kernel_ir_inlined(function: Kernel) -> Kernel:
-    """A part of its callers, and compiled with each of them alone: for what two entry points have in common."""
+    """Make a kernel a part of its callers, never compiled by itself: for code that entry points share."""
     compile_ = numba.njit(inline="always", **_ALL)
     return cast(Kernel, compile_(function))
 
 
 def entry_point(function: Kernel, *examples: object) -> Kernel:
-    """The machine code of a kernel for arguments of the examples' types.
+    """Return the machine code of a kernel for arguments of the examples' types.
 
-    It saves the half microsecond in which Numba looks the types up at every call; the caller answers for the types.
+    A call of it saves the half microsecond in which Numba looks the types up. The caller must pass those types.
     """
     types = tuple(numba.typeof(example) for example in examples)  # type: ignore[no-untyped-call]
     return cast(Kernel, cast(Any, function).compile(types))

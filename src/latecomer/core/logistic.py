@@ -1,7 +1,7 @@
 """Delayed logistic regression: P(in-window conversion) = μ(⟨a, β⟩ + β_0), μ(z) = 1/(1 + e^{−z}).
 
 A round of maturity F that has not converted has the loss −ln(1 − Fμ), one that has −ln μ. Closed rounds enter a
-quadratic (a Laplace step at the β of that moment) by its precision H and its linear part η; open ones are walked over
+quadratic (a Laplace step at the β of that moment) by its precision H and its linear part η; open ones are summed
 in every round, in one step of Fisher scoring from the last β: O(m d²). The intercept β_0 is the last entry of β, with a
 constant feature 1: linear rates do not vanish where actions do.
 """
@@ -11,30 +11,31 @@ import math
 import numpy as np
 
 from latecomer.core.delay_curve import bin_from, delay_curve_fields, maturity_in, update_delay_curve
-from latecomer.core.gram import factorise, solve_upper, solve_upper_transposed
 from latecomer.core.jit import kernel
-from latecomer.core.ring import held_count, is_closed, slot_of
-from latecomer.core.state import ROUNDS_PER_BLOCK, Array, ExtraFields, Ring, State
+from latecomer.core.linalg.cholesky import factorise, solve_upper, solve_upper_transposed
+from latecomer.core.rates import bernoulli_variance
+from latecomer.core.ring import count_closing, held_count, is_closed, slot_of
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, ExtraFields, Field, Ring, State, number_field, scratch_field
 
 LONGEST_STEP = 2.0
-"""A step of Fisher scoring that is longer is cut: far from the optimum the quadratic misleads."""
+"""A longer step of Fisher scoring is shortened to this: far from the optimum the quadratic misleads."""
 
 TINY = 1e-300
-"""No probability of silence is taken to be smaller: logits of hundreds make it 0, and 0/0 is no number."""
+"""The least probability of no conversion: logits of hundreds would make it 0, and 0/0 is NaN."""
 
 
 def logistic_fields(dim: int, span: int, ridge: float) -> ExtraFields:
-    """What a policy keeps for it."""
+    """Return the fields of the logistic model; the algorithm needs arrival times."""
     size = dim + 1
     return {
         **delay_curve_fields(span),
-        "precision": np.eye(size) * ridge,  # H, its upper triangle
-        "linear": np.zeros(size),  # η: closed rounds and the prior are ½βᵀHβ − ηᵀβ
-        "beta": np.zeros(size),
-        "descent": np.zeros(size),  # room to work in
-        "gram": np.eye(size) * ridge,  # H and the open rounds, its upper triangle
-        "factor": np.zeros((size, size)),
-        "moment": np.zeros((), np.int64),  # the stamp of the decision at hand
+        "precision": Field(np.eye(size) * ridge),  # H, its upper triangle
+        "linear": Field(np.zeros(size)),  # η: closed rounds and the prior are ½βᵀHβ − ηᵀβ
+        "beta": Field(np.zeros(size)),
+        "newton_step": scratch_field(size),
+        "gram": Field(np.eye(size) * ridge),  # H and the open rounds, its upper triangle
+        "factor": scratch_field(size, size),
+        "current_stamp": number_field(np.int64),  # of the decision being made
     }
 
 
@@ -67,23 +68,21 @@ def _add_square(state: State, ring: Ring, slot: int, weight: float, out: Array) 
 
 @kernel
 def _mean(logit: float) -> float:
-    """μ."""
+    """μ(logit)."""
     return 1.0 / (1.0 + math.exp(-logit))
 
 
 @kernel
 def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
-    """A round that closes at `now` becomes quadratic for good: H += μ(1−μ)AAᵀ, η += (μ(1−μ)⟨A, β⟩ + Y − μ)A."""
-    state.moment = now
+    """Add the rounds that close at `now` to the quadratic: H += μ(1−μ)AAᵀ, η += (μ(1−μ)⟨A, β⟩ + Y − μ)A."""
+    state.current_stamp = now
     update_delay_curve(state, ring, now)
-    for round in range(state.oldest, state.rounds + 1):
+    for round in range(state.oldest, state.oldest + count_closing(state, ring, now)):
         slot = slot_of(state, ring, round)
         block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-        if not is_closed(state, block.stamp[lane], now):
-            break
         logit = _logit(state, ring, slot)
         chance = _mean(logit)
-        curvature = chance * (1.0 - chance)
+        curvature = bernoulli_variance(chance)
         value = block.credit[lane] if block.credit[lane] > 0.0 else 0.0
         _add_square(state, ring, slot, curvature, state.precision)
         _add(state, ring, slot, curvature * logit + value - chance, state.linear)
@@ -91,45 +90,45 @@ def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
 
 @kernel
 def _add_open_round(state: State, ring: Ring, slot: int, matured: float) -> None:
-    """The gradient (μ − Y − (1−Y)w)A with w = μ(1−F)/(1−Fμ), and Fisher's Fμ(1−μ)²/(1−Fμ)·AAᵀ."""
+    """Add a round's gradient (μ − Y − (1−Y)w)A, w = μ(1−F)/(1−Fμ), and its information Fμ(1−μ)²/(1−Fμ)·AAᵀ."""
     block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
     logit = _logit(state, ring, slot)
-    chance, refusal = _mean(logit), _mean(-logit)  # of both: 1 − μ would round to 0, and F may be 1
+    chance, refusal = _mean(logit), _mean(-logit)  # 1 − μ would round to 0, and F may be 1
     silence = max(refusal + chance * (1.0 - matured), TINY)  # 1 − Fμ
     expected = chance * (1.0 - matured) / silence
     if not math.isnan(block.credit[lane]):
         expected = max(block.credit[lane], 0.0)  # a revoked conversion is none
     information = matured * chance * refusal * refusal / silence
-    _add(state, ring, slot, expected - chance, state.descent)
+    _add(state, ring, slot, expected - chance, state.newton_step)
     _add_square(state, ring, slot, information, state.gram)
 
 
 @kernel
-def score_step(state: State, ring: Ring) -> None:
-    """β −= (Fisher information)⁻¹·gradient; leaves the factor of the information in state.factor."""
-    dim, descent = state.beta.shape[0], state.descent
+def update_beta(state: State, ring: Ring) -> None:
+    """Take one step of Fisher scoring; leave the factor of the information in state.factor."""
+    dim, step = state.beta.shape[0], state.newton_step
     for i in range(dim):
-        descent[i] = state.linear[i]
+        step[i] = state.linear[i]
         for j in range(i, dim):
             state.gram[i, j] = state.precision[i, j]
     for i in range(dim):
         for j in range(dim):
-            descent[i] -= state.precision[min(i, j), max(i, j)] * state.beta[j]
+            step[i] -= state.precision[min(i, j), max(i, j)] * state.beta[j]
     j = 0
     for back in range(held_count(state)):  # the newest first: ages only grow, and the first that is closed ends it
         slot = slot_of(state, ring, state.rounds - back)
         stamp = ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK]
-        if is_closed(state, stamp, state.moment):
+        if is_closed(state, stamp, state.current_stamp):
             break
-        age = max(0, state.moment - stamp)
+        age = max(0, state.current_stamp - stamp)
         j = bin_from(state, j, age)
         _add_open_round(state, ring, slot, maturity_in(state, j, max(age, state.edges[j])))
-    factorise(state.gram, 0.0, state.factor)
-    solve_upper_transposed(state.factor, descent)
-    solve_upper(state.factor, descent)
+    factorise(state.gram, 0.0, 0.0, 1.0, state.factor)
+    solve_upper_transposed(state.factor, step)
+    solve_upper(state.factor, step)
     length = 0.0
     for i in range(dim):
-        length += descent[i] * descent[i]
+        length += step[i] * step[i]
     scale = min(1.0, LONGEST_STEP / math.sqrt(length)) if length > 0.0 else 1.0
     for i in range(dim):
-        state.beta[i] += scale * descent[i]
+        state.beta[i] += scale * step[i]

@@ -12,26 +12,27 @@ import numpy as np
 from latecomer.core.delay_curve import delay_curve_fields, update_delay_curve
 from latecomer.core.gram import add_outer
 from latecomer.core.jit import kernel, kernel_noinline
-from latecomer.core.ring import slot_of
-from latecomer.core.state import ROUNDS_PER_BLOCK, ExtraFields, Ring, State
+from latecomer.core.rates import estimate_rate
+from latecomer.core.ring import slot_of, stamp_of
+from latecomer.core.state import ExtraFields, Field, FieldKind, Ring, State, number_field, scratch_field
 
 LEVELS = 16
 
 
 def maturity_fields(dim: int, span: int, ridge: float) -> ExtraFields:
-    """What a policy keeps to weigh rounds by their maturity."""
+    """Return the fields that weigh rounds by their maturity; the algorithm needs arrival times."""
     return {
         **delay_curve_fields(span),
-        "gram": np.eye(dim) * ridge,  # G, its upper triangle
-        "factor": np.zeros((dim, dim)),  # U with UᵀU = G
-        "matured": np.zeros(()),  # Σ F̂_m(age_s), in rounds
-        "level_heads": np.ones(LEVELS, np.int64),  # the oldest round that has not reached level l
+        "gram": Field(np.eye(dim) * ridge),  # G, its upper triangle
+        "factor": scratch_field(dim, dim),  # U with UᵀU = G
+        "matured": number_field(),  # Σ F̂_m(age_s), in rounds
+        "level_pointers": Field(np.ones(LEVELS, np.int64), FieldKind.POINTER),  # the first round not at level l
     }
 
 
 @kernel_noinline
 def _move_levels(state: State, ring: Ring, now: int) -> None:
-    """A round counts one sixteenth more for every level (l + ½)/16 of F̂_m that its age has reached."""
+    """Weigh every round by a sixteenth for each level (l + ½)/16 of F̂_m that its age has reached."""
     j = 0
     for level in range(LEVELS):
         wanted = (level + 0.5) / LEVELS
@@ -41,32 +42,26 @@ def _move_levels(state: State, ring: Ring, now: int) -> None:
         if state.curve[j] < wanted:
             part = (wanted - state.curve[j]) / (state.curve[j + 1] - state.curve[j])
             age = state.edges[j] + math.ceil(part * (state.edges[j + 1] - state.edges[j]))
-        head = state.level_heads[level]
-        while head <= state.rounds:
-            slot = slot_of(state, ring, head)
-            if now - ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK] < age:
-                break
-            add_outer(state, ring, slot, 1.0 / LEVELS)
+        pointer = state.level_pointers[level]
+        while pointer <= state.rounds and now - stamp_of(state, ring, pointer) >= age:
+            add_outer(state, ring, slot_of(state, ring, pointer), 1.0 / LEVELS)
             state.matured += 1.0 / LEVELS
-            head += 1
-        while head > state.oldest:
-            slot = slot_of(state, ring, head - 1)
-            if now - ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK] >= age:
-                break
-            add_outer(state, ring, slot, -1.0 / LEVELS)
+            pointer += 1
+        while pointer > state.oldest and now - stamp_of(state, ring, pointer - 1) < age:
+            add_outer(state, ring, slot_of(state, ring, pointer - 1), -1.0 / LEVELS)
             state.matured -= 1.0 / LEVELS
-            head -= 1
-        state.level_heads[level] = head
+            pointer -= 1
+        state.level_pointers[level] = pointer
 
 
 @kernel
 def update_maturity(state: State, ring: Ring, now: int) -> None:
-    """Bring the curve and G up to `now`; before `expire`, so that what closes then counts in full."""
+    """Bring the curve and G up to `now`; before `expire`, so that rounds that close then count in full."""
     update_delay_curve(state, ring, now)
     _move_levels(state, ring, now)
 
 
 @kernel
 def conversion_rate(state: State) -> float:
-    """p̂ = (conversions + 1)/(matured rounds + 2), kept below 0.9: it estimates τ_m times the mean reward."""
-    return float(min(0.9, (state.credited + 1.0) / (state.matured + 2.0)))
+    """Return p̂ over the matured rounds, which estimates τ_m times the mean reward."""
+    return estimate_rate(state.credited, state.matured)

@@ -1,15 +1,15 @@
-"""Walks over the rounds that may still convert."""
+"""Sums and counts over the rounds that may still convert."""
 
 import math
 
 from latecomer.core.jit import kernel
-from latecomer.core.ring import held_count, is_closed, slot_of, spanned_blocks
+from latecomer.core.ring import count_closing, held_count, slot_of, spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State
 
 
 @kernel
 def possible_gain(state: State, ring: Ring, u: Array) -> float:
-    """Σ (A_s·u)₊ over the open rounds that have not converted: the most that they can still add to B·u, O(m d)."""
+    """Sum (A_s·u)₊ over the open rounds that have not converted: the most that they can still add to B·u. O(m·d)."""
     products, sums = state.products, state.sums
     for lane in range(ROUNDS_PER_BLOCK):
         sums[lane] = 0.0
@@ -35,22 +35,19 @@ def possible_gain(state: State, ring: Ring, u: Array) -> float:
 
 
 @kernel
-def take_action(state: State, ring: Ring, slot: int) -> None:
-    """state.played = the action in that slot, side by side in memory."""
+def copy_action(state: State, ring: Ring, slot: int) -> None:
+    """Copy the action in that slot to state.last_action, where its numbers lie side by side."""
     action, lane = ring[slot // ROUNDS_PER_BLOCK].action, slot % ROUNDS_PER_BLOCK
-    for i in range(state.played.shape[0]):
-        state.played[i] = action[i, lane]
+    for i in range(state.last_action.shape[0]):
+        state.last_action[i] = action[i, lane]
 
 
 @kernel
-def open_at(state: State, ring: Ring, now: int) -> int:
-    """How many rounds could still convert at `now`."""
+def count_open(state: State, ring: Ring, now: int) -> int:
+    """Count the rounds that could still convert at `now`."""
     count = state.pending
-    for round in range(state.oldest, state.rounds + 1):
+    for round in range(state.oldest, state.oldest + count_closing(state, ring, now)):
         slot = slot_of(state, ring, round)
-        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-        if not is_closed(state, block.stamp[lane], now):
-            break
-        if math.isnan(block.credit[lane]):
+        if math.isnan(ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK]):
             count -= 1
     return count

@@ -9,24 +9,25 @@ import math
 import numpy as np
 
 from latecomer.core.jit import kernel, kernel_noinline
-from latecomer.core.linalg.products import EPSILON, UNROLLED, dot, multiply
-from latecomer.core.sampling import cholesky_rank_one_update
+from latecomer.core.linalg.cholesky import factorise, update_factor
+from latecomer.core.linalg.products import UNROLLED, dot, multiply
 from latecomer.core.state import Array, State
 
 DRIFT = 1e-8
+"""The largest |V·V⁻¹ − I| that is left as it is."""
 STEEP = 1e4
-"""An update with ‖a‖²_{V⁻¹} above this cancels four digits or more: check at once."""
+"""An update with ‖a‖²_{V⁻¹} above this cancels four digits or more: V⁻¹ is checked at once."""
 
 
 @kernel
 def estimate(state: State) -> None:
-    """state.theta_hat = V⁻¹B, Eq. 1."""
+    """Fill state.theta_hat with θ̂ = V⁻¹B, Eq. 1 (Vernade et al., ICML 2020)."""
     multiply(state.V_inv, state.B, state.theta_hat)
 
 
 @kernel
 def rank_one_update(state: State, action: Array) -> float:
-    """V += aaᵀ and all that follows from it. Leaves u = V⁻¹a (before) in the state; returns c = a·u."""
+    """Add aaᵀ to V, and update V⁻¹, ln det V and U. Leave u = V⁻¹a (before) in state.u; return c = a·u."""
     dim = state.B.shape[0]
     u = state.u
     multiply(state.V_inv, action, u)
@@ -41,20 +42,20 @@ def rank_one_update(state: State, action: Array) -> float:
             state.V[i, j] += a_i * action[j]
             state.V_inv[i, j] -= u_i * u[j]  # Sherman-Morrison
     state.log_det += math.log1p(c)  # ln det(V + aaᵀ) = ln det V + ln(1 + c)
-    if state.root.shape[0] == dim:
-        cholesky_rank_one_update(state.root, action, state.sample)
+    if state.chol.shape[0] == dim:
+        update_factor(state.chol, action, state.sample)
     return c
 
 
 @kernel
 def is_check_due(state: State, c: float) -> bool:
-    """Every 1,024 updates or 8d, whichever is more: an O(d³) check costs less than O(d²) a round. Or for a reason."""
+    """Tell whether V⁻¹ is to be checked: after a steep update, and every 1,024 rounds or 8d, for the check is O(d³)."""
     return c > STEEP or state.residual == np.inf or state.rounds % max(1024, 8 * state.B.shape[0]) == 0
 
 
 @kernel_noinline
 def residual(V: Array, V_inv: Array) -> float:
-    """Max |V·V⁻¹ − I|."""
+    """Return max |V·V⁻¹ − I|."""
     dim = V.shape[0]
     worst = 0.0
     if dim <= UNROLLED:
@@ -72,24 +73,15 @@ def residual(V: Array, V_inv: Array) -> float:
 
 
 @kernel_noinline
-def refactorise(V: Array, V_inv: Array, root: Array, ridge: float, rounds: int) -> None:
-    """V⁻¹ (and the root, where it is kept) afresh from V: V = UᵀU by Cholesky, V⁻¹ = U⁻¹U⁻ᵀ."""
+def refactorise(V: Array, V_inv: Array, chol: Array, ridge: float, rounds: int) -> None:
+    """Compute V⁻¹ (and U, where it is kept) afresh from V: V = UᵀU by Cholesky, V⁻¹ = U⁻¹U⁻ᵀ."""
     dim = V.shape[0]
-    upper = V.copy()
-    for k in range(dim):
-        # V ≥ λI, so no pivot is below λ; and what so many sums' rounding may have made is not told from 0.
-        least = max(ridge, rounds * EPSILON * V[k, k])
-        upper[k, k] = math.sqrt(max(upper[k, k], least))
-        for j in range(k + 1, dim):
-            upper[k, j] /= upper[k, k]
-        for i in range(k + 1, dim):
-            factor = upper[k, i]
-            for j in range(i, dim):
-                upper[i, j] -= factor * upper[k, j]
-    if root.shape[0] == dim:
+    upper = np.zeros((dim, dim))
+    factorise(V, 0.0, ridge, float(rounds), upper)  # V ≥ λI, so no pivot is below λ
+    if chol.shape[0] == dim:
         for i in range(dim):
             for j in range(dim):
-                root[i, j] = upper[i, j] if j >= i else 0.0
+                chol[i, j] = upper[i, j]
     inverse = np.zeros((dim, dim))  # U⁻ᵀ, lower triangular, by forward substitution; V⁻¹ = inverseᵀ·inverse
     for k in range(dim):
         inverse[k, k] = 1.0
@@ -112,13 +104,13 @@ def refactorise(V: Array, V_inv: Array, root: Array, ridge: float, rounds: int) 
 
 @kernel_noinline
 def refresh_inverse_if_drifted(state: State) -> bool:
-    """Measure the residual, and refactorise where it is past `DRIFT`; whether it was.
+    """Measure the residual, and refactorise where it is past `DRIFT`; return whether it was.
 
-    Both take arrays, not the state: they are compiled once for each d, whatever the algorithm.
+    The two steps take arrays, not the state: they are compiled once for each d, whatever the algorithm.
     """
     state.residual = residual(state.V, state.V_inv)
     if state.residual <= DRIFT:
         return False
-    refactorise(state.V, state.V_inv, state.root, state.ridge, state.rounds)
+    refactorise(state.V, state.V_inv, state.chol, state.ridge, state.rounds)
     state.refactorisations += 1
     return True

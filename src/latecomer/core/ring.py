@@ -2,54 +2,65 @@
 
 Rounds are numbered 1, 2, … without gaps, so a round's slot follows from its number and no index is needed; its lane is
 always (round − 1) mod `ROUNDS_PER_BLOCK`, and no block holds both ends, so that sums over the ring do not depend on
-its size. A round of stamp s is closed at stamp `now` when now − s > span: here, and nowhere else, is that rule written.
+its size. A round of stamp s is closed at stamp `now` when now − s > span: `is_closed` alone has that rule.
 """
 
 import math
 
 import numpy as np
 
-from latecomer.core.jit import kernel, kernel_holding_gil
-from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Block, Integers, Ring, State, StateArray, new_ring
+from latecomer.core.jit import kernel
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State, StateArray, new_ring
 
 OPEN = np.nan
-REVOKED = -1.0
-
-UNKNOWN_ARRIVAL = np.iinfo(np.int64).min
-"""The arrival of a conversion whose time lies before its own decision: it counts, and its delay is unknown."""
-
-ACCEPTED, DUPLICATE, LATE, UNKNOWN = 0, 1, 2, 3
+"""The credit of a round that has not converted."""
 
 
 @kernel
 def is_closed(state: State, stamp: int, now: int) -> bool:
-    """Exactly the span still counts."""
+    """Tell whether a round of this stamp has closed: an age of exactly the span is still open."""
     return now - stamp > state.span
 
 
 @kernel
 def held_count(state: State) -> int:
-    """How many rounds the ring holds."""
+    """Count the rounds that the ring holds."""
     return state.rounds - state.oldest + 1
 
 
 @kernel
 def slot_count(ring: Ring) -> int:
-    """How many rounds there is room for."""
+    """Count the slots of the ring."""
     return int(ring.shape[0]) * ROUNDS_PER_BLOCK
 
 
 @kernel
 def is_full(state: State, ring: Ring) -> bool:
-    """Whether the next round would land in the block of the oldest."""
+    """Tell whether the next round would land in the block of the oldest."""
     return state.head % ROUNDS_PER_BLOCK + held_count(state) >= slot_count(ring)
 
 
 @kernel
 def slot_of(state: State, ring: Ring, round: int) -> int:
-    """Where a round that the ring holds (or the next one) lives."""
+    """Return the slot of a round that the ring holds, or of the next one."""
     slot = state.head + (round - state.oldest)
     return slot if slot < slot_count(ring) else slot - slot_count(ring)  # a division would cost more than the rest
+
+
+@kernel
+def stamp_of(state: State, ring: Ring, round: int) -> int:
+    """Return the stamp of a round that the ring holds."""
+    slot = slot_of(state, ring, round)
+    return int(ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK])
+
+
+@kernel
+def count_closing(state: State, ring: Ring, now: int) -> int:
+    """Count the rounds that the ring holds and that are closed at `now`: the oldest ones, for stamps only grow."""
+    count = 0
+    while count < held_count(state) and is_closed(state, stamp_of(state, ring, state.oldest + count), now):
+        count += 1
+    return count
 
 
 @kernel
@@ -65,24 +76,22 @@ def add_width(state: State, term: float) -> None:
 
 @kernel
 def expire(state: State, ring: Ring, now: int) -> None:
-    """Forget the rounds that are closed at `now`."""
-    while state.oldest <= state.rounds:
-        block = ring[state.head // ROUNDS_PER_BLOCK]
-        lane = state.head % ROUNDS_PER_BLOCK
-        if not is_closed(state, block.stamp[lane], now):
-            return
+    """Drop the rounds that are closed at `now`."""
+    for _ in range(count_closing(state, ring, now)):
+        block, lane = ring[state.head // ROUNDS_PER_BLOCK], state.head % ROUNDS_PER_BLOCK
         add_width(state, -math.sqrt(block.norm[lane]))
         if math.isnan(block.credit[lane]):
             state.pending -= 1
         block.norm[lane] = 0.0  # an empty lane adds nothing to the exact width
         state.oldest += 1
         state.head = state.head + 1 if state.head + 1 < slot_count(ring) else 0
-    state.width_sum = state.width_lost = 0.0
+    if state.oldest > state.rounds:
+        state.width_sum = state.width_lost = 0.0
 
 
 @kernel
 def append_round(state: State, ring: Ring, action: Array, stamp: int, norm: float) -> None:
-    """The round just played joins the ring, open."""
+    """Add the round just played to the ring, open."""
     state.rounds += 1
     state.pending += 1
     slot = slot_of(state, ring, state.rounds)
@@ -97,106 +106,19 @@ def append_round(state: State, ring: Ring, action: Array, stamp: int, norm: floa
 
 
 @kernel
-def verdict(state: State, ring: Ring, round: int, now: int) -> int:
-    """What a conversion of `round` that arrives at `now`, or with the latest decision, would meet; nothing changes."""
-    if round < 1 or round > state.rounds:
-        return UNKNOWN
-    if round < state.oldest:
-        return LATE
-    slot = slot_of(state, ring, round)
-    block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-    if is_closed(state, block.stamp[lane], max(now, state.now)):
-        return LATE
-    return ACCEPTED if math.isnan(block.credit[lane]) else DUPLICATE
-
-
-@kernel
-def move_B(state: State, ring: Ring, slot: int, value: float) -> None:
-    """B += value·A_s."""
-    block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-    for i in range(state.B.shape[0]):
-        state.B[i] += value * block.action[i, lane]
-
-
-@kernel
-def apply_conversion(cell: StateArray, ring: Ring, round: int, value: float, now: int) -> int:
-    """A conversion arrives: B += value·A_s when it is accepted (or later, where that is deferred)."""
-    state = cell[0]
-    answer = verdict(state, ring, round, now)
-    if answer == ACCEPTED:
-        slot = slot_of(state, ring, round)
-        if not state.deferred:
-            move_B(state, ring, slot, value)
-        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-        block.credit[lane] = value
-        before_decision = now != UNSTAMPED and now < block.stamp[lane]
-        block.arrival[lane] = UNKNOWN_ARRIVAL if before_decision else max(now, state.now)
-        state.pending -= 1
-        state.credited += value
-    return answer
-
-
-brief_credit = kernel_holding_gil(apply_conversion.py_func)  # type: ignore[attr-defined]
-
-
-@kernel
-def apply_revocation(cell: StateArray, ring: Ring, round: int, now: int) -> int:
-    """A credited conversion is taken back, for good: what converts again afterwards is a duplicate."""
-    state = cell[0]
-    answer = verdict(state, ring, round, now)
-    if answer == ACCEPTED:
-        return UNKNOWN  # open: there is no conversion to take back
-    if answer == DUPLICATE:
-        slot = slot_of(state, ring, round)
-        value = ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK]
-        if value != REVOKED:
-            if not state.deferred:
-                move_B(state, ring, slot, -value)
-            ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK] = REVOKED
-            state.credited -= value
-            return ACCEPTED
-    return answer
-
-
-@kernel
-def is_delay_known(block: Block, lane: int) -> bool:
-    """Tell whether a round has a conversion that stands, and came at a known time."""
-    return bool(block.credit[lane] >= 0.0 and block.arrival[lane] != UNKNOWN_ARRIVAL)
-
-
-@kernel
-def delay_of(state: State, ring: Ring, round: int) -> int:
-    """The delay of a conversion that a held round has, −1 where it is unknown."""
-    slot = slot_of(state, ring, round)
-    block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-    return int(block.arrival[lane] - block.stamp[lane]) if is_delay_known(block, lane) else -1
-
-
-@kernel
-def apply_conversions(
-    cell: StateArray, ring: Ring, rounds: Integers, values: Array, stamps: Integers, answers: Integers, delays: Integers
-) -> None:
-    """Apply conversions one after the other; give the delays of the accepted ones, −1 where unknown."""
-    for i in range(rounds.shape[0]):
-        answers[i] = apply_conversion(cell, ring, rounds[i], values[i], stamps[i])
-        if answers[i] == ACCEPTED:
-            delays[i] = delay_of(cell[0], ring, rounds[i])
-
-
-@kernel
 def spanned_blocks(head: int, count: int) -> int:
-    """How many blocks, counted from the head's, hold a round."""
+    """Count the blocks, from the head's on, that hold a round."""
     return (head % ROUNDS_PER_BLOCK + count + ROUNDS_PER_BLOCK - 1) // ROUNDS_PER_BLOCK
 
 
 @kernel
 def is_sparse(needed: int, blocks: int) -> bool:
-    """After a burst: whether a ring holds less than a quarter of what it could."""
+    """Tell whether a ring holds less than a quarter of its capacity, as after a burst."""
     return 4 * (needed + 1) < blocks
 
 
-def resized(cell: StateArray, ring: Ring, blocks: int) -> Ring:
-    """The same rounds in a ring of `blocks` blocks, the oldest in the first."""
+def resize(cell: StateArray, ring: Ring, blocks: int) -> Ring:
+    """Copy the rounds into a ring of `blocks` blocks, the oldest in the first; move the state's head."""
     head, count = int(cell["head"][0]), int(cell["rounds"][0] - cell["oldest"][0] + 1)
     first, spanned = head // ROUNDS_PER_BLOCK, spanned_blocks(head, count)
     to_end = min(spanned, len(ring) - first)

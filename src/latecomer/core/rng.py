@@ -1,4 +1,4 @@
-"""Random numbers that a kernel draws for itself, as many as it turns out to need: SplitMix64, seeded by a decision."""
+"""SplitMix64 inside kernels, for algorithms that cannot say in advance how many random numbers a decision takes."""
 
 import math
 
@@ -10,7 +10,7 @@ from latecomer.core.state import State
 
 @kernel
 def reseed(state: State, normal: float) -> None:
-    """Start from the bits of a number that the policy's generator drew."""
+    """Seed the generator by the bits of a normal number from the policy's generator."""
     bits = np.empty(1)
     bits[0] = normal
     state.seed = bits.view(np.uint64)[0]
@@ -18,7 +18,7 @@ def reseed(state: State, normal: float) -> None:
 
 @kernel
 def uniform(state: State) -> float:
-    """In (0, 1)."""
+    """Draw a uniform number in (0, 1)."""
     z = np.uint64(state.seed) + np.uint64(0x9E3779B97F4A7C15)
     state.seed = z
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -29,13 +29,13 @@ def uniform(state: State) -> float:
 
 @kernel
 def normal(state: State) -> float:
-    """Box and Muller's."""
+    """Draw a standard normal number, after Box and Muller."""
     return math.sqrt(-2.0 * math.log(uniform(state))) * math.cos(2.0 * math.pi * uniform(state))
 
 
 @kernel
 def gamma(state: State, shape: float) -> float:
-    """Gamma(shape, 1), after Marsaglia and Tsang; a small shape is raised by one and scaled back."""
+    """Draw from Gamma(shape, 1), after Marsaglia and Tsang; a shape below 1 is raised by one and scaled back."""
     boost = 1.0
     if shape < 1.0:
         boost = uniform(state) ** (1.0 / shape)

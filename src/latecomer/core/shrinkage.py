@@ -10,8 +10,8 @@ estimate λ = v̂γ/‖δ‖² (empirical Bayes). Two changes make a heuristic o
   and at most s = 1 + d/ν; `shrinkage` is s.
 - One feature that matters far more than the rest is evidence against shrinking, which ‖δ‖² would average away.
 
-Where the same actions are on offer round after round they are to be told apart one by one, and the ridge stays λ_0: the
-growth counts by `freshness`.
+Where rounds offer the same actions again and again, each action has its own evidence, and the ridge stays λ_0: the
+growth is multiplied by `freshness`.
 """
 
 import math
@@ -22,37 +22,38 @@ from latecomer.core.action_summary import freshness, square_of_sum
 from latecomer.core.gram import gram_solve, gram_trace
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.maturity import conversion_rate
-from latecomer.core.state import ExtraFields, State
+from latecomer.core.rates import bernoulli_variance
+from latecomer.core.state import ExtraFields, Field, State, number_field
 
 INTERVAL = 16
 """The ridge is estimated again when the number of rounds has grown by one part in so many."""
 
 
 def shrinkage_fields() -> ExtraFields:
-    """What a policy keeps to shrink its estimate."""
+    """Return the fields that shrink the estimate."""
     return {
-        "ridge_growth": np.ones(()),  # λ/λ_0
-        "ridge_due": np.zeros((), np.int64),  # the number of rounds at which it is estimated again
+        "ridge_growth": Field(np.ones(())),  # λ/λ_0
+        "ridge_due": number_field(np.int64),  # the number of rounds at which it is estimated again
     }
 
 
 @kernel
 def _prior_scale(state: State) -> float:
-    """What Σ ā_t is to be multiplied by to be θ_0 = w·p̂·ā/‖ā‖², whose norm is kept to w·p̂·√d."""
+    """Return θ_0 over Σ ā_t, where θ_0 = w·p̂·ā/‖ā‖², of norm at most w·p̂·√d."""
     square = square_of_sum(state)
     if square <= 0.0:
         return 0.0
     return float(
-        state.prior * conversion_rate(state) * min(state.offers / square, math.sqrt(state.B.shape[0] / square))
+        state.prior * conversion_rate(state) * min(state.set_count / square, math.sqrt(state.B.shape[0] / square))
     )
 
 
 @kernel
 def shrunk_estimate(state: State) -> None:
-    """state.theta_hat = (A + λI)⁻¹(B + λθ_0), and state.factor = U."""
+    """Fill state.theta_hat with (A + λI)⁻¹(B + λθ_0), and state.factor with U."""
     ridge, scale = state.ridge_growth * state.ridge, _prior_scale(state)
     for i in range(state.B.shape[0]):
-        state.theta_hat[i] = state.B[i] + ridge * scale * state.offered[i]
+        state.theta_hat[i] = state.B[i] + ridge * scale * state.mean_sum[i]
     gram_solve(state, ridge - state.ridge)
 
 
@@ -67,9 +68,9 @@ def update_ridge(state: State) -> None:
     determined = dim - state.ridge_growth * state.ridge * gram_trace(state)
     largest = 0.0
     for i in range(dim):
-        off = state.theta_hat[i] - scale * state.offered[i]
+        off = state.theta_hat[i] - scale * state.mean_sum[i]
         largest = max(largest, off * off)
     weight = dim / (state.shrinkage - 1.0)
-    variance = conversion_rate(state) * (1.0 - conversion_rate(state))
+    variance = bernoulli_variance(conversion_rate(state))
     growth = (determined + weight) / (0.5 * dim * state.ridge * largest / variance + weight)
     state.ridge_growth = 1.0 + freshness(state) * max(0.0, growth - 1.0)

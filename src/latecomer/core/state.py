@@ -1,10 +1,12 @@
-"""The layout of a policy's memory: one record for the statistics, one ring of blocks for the open rounds.
+"""The layout of a policy's state: one record for the statistics, one ring of blocks for the open rounds.
 
 Both are NumPy structured arrays. Their dtypes carry the dimension, so Numba compiles for each d with d a constant, and
 a whole state passes to a kernel as one argument, is saved as plain arrays, and is copied by `.copy()`.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from typing import Any, Protocol
 
@@ -18,8 +20,38 @@ Block = Any
 """One record of a ring, as a compiled kernel sees it; `block_dtype` has its fields."""
 StateArray = npt.NDArray[Any]
 """An array of one state record."""
-ExtraFields = Mapping[str, npt.NDArray[Any]]
-"""What an algorithm keeps besides: fields by name, as they are before the first round."""
+
+
+class FieldKind(Enum):
+    """The role of an algorithm's field. Saving, loading and reading go by it, never by the field's name."""
+
+    STATISTIC = "a number or an array that the next decision needs: saved"
+    POINTER = "rounds, each from the oldest held to the next: saved, and checked against the window on loading"
+    BIN_EDGES = "ages that cut the window into bins: saved, and equal to the initial value on loading"
+    DELAY_CURVE = "shares that rise from 0 (or 1) to 1, one per bin edge: saved, and checked on loading"
+    SCRATCH = "working memory that no later call reads: not saved"
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """A field that an algorithm adds to its state: the value before the first round, and the field's role."""
+
+    initial: npt.NDArray[Any]
+    kind: FieldKind = FieldKind.STATISTIC
+
+
+ExtraFields = Mapping[str, Field]
+"""The fields that an algorithm adds to its state, by name."""
+
+
+def number_field(dtype: npt.DTypeLike = np.float64) -> Field:
+    """Make a field of one number, 0 at first."""
+    return Field(np.zeros((), dtype))
+
+
+def scratch_field(*shape: int, dtype: npt.DTypeLike = np.float64) -> Field:
+    """Make a field of working memory."""
+    return Field(np.zeros(shape, dtype), FieldKind.SCRATCH)
 
 
 class State(Protocol):
@@ -27,7 +59,7 @@ class State(Protocol):
 
     V: Array
     V_inv: Array
-    root: Array
+    chol: Array
     B: Array
     log_det: float
     residual: float
@@ -39,12 +71,12 @@ class State(Protocol):
     pending: int
     credited: float
     now: int
-    exact: int
-    deferred: int
+    refresh_norms: int
+    learn_on_close: int
     width_sum: float
     width_lost: float
     ridge: float
-    played: Array
+    last_action: Array
     scores: Array
     theta_hat: Array
     sample: Array
@@ -52,22 +84,11 @@ class State(Protocol):
     products: Array
     sums: Array
 
-    # of policies that keep them
-    matured: float
-    closed: int
-    settled: float
-    offers: float
-    offered_square: float
-    offered_change: float
-    offered_spread: float
-    ridge_growth: float
-    ridge_due: int
-    imputed_count: float
-    moment: int
-    seed: np.uint64
-
     def __getattr__(self, name: str) -> Any:
-        """The algorithm's own numbers and arrays."""
+        """Read one of the algorithm's own numbers and arrays."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Write one of the algorithm's own numbers."""
 
 
 ROUNDS_PER_BLOCK = 64
@@ -80,16 +101,21 @@ UNSTAMPED = np.iinfo(np.int64).min
 
 @cache  # Numba finds a type fastest by the dtype object itself
 def state_dtype(
-    tag: str, dim: int, *, sampled: bool, numbers: tuple[str, ...], extras: tuple[tuple[str, str, tuple[int, ...]], ...]
+    algorithm: str,
+    dim: int,
+    *,
+    needs_cholesky: bool,
+    numbers: tuple[str, ...],
+    extras: tuple[tuple[str, str, tuple[int, ...]], ...],
 ) -> np.dtype[np.void]:
-    """The record of a policy. The first field's name tells the compiler whose it is (see `policies.algorithm`)."""
-    root = dim if sampled else 1
+    """Return the dtype of a state. Its first field's name is the algorithm's key, by which the compiler finds it."""
+    chol = dim if needs_cholesky else 1
     fields: list[Any] = [
-        (tag, np.int64),
+        (algorithm, np.int64),
         # the ridge statistics
         ("V", np.float64, (dim, dim)),
         ("V_inv", np.float64, (dim, dim)),
-        ("root", np.float64, (root, root)),  # upper triangular, rootᵀ·root = V; kept by sampling policies only
+        ("chol", np.float64, (chol, chol)),  # U, upper triangular, UᵀU = V; where the algorithm needs it
         ("B", np.float64, (dim,)),
         ("log_det", np.float64),  # ln det(V)/λ^d
         ("residual", np.float64),  # max |V·V_inv − I| at the last check
@@ -102,15 +128,18 @@ def state_dtype(
         ("pending", np.int64),  # how many of the rounds held have not converted
         ("credited", np.float64),  # Σ of the values credited and not revoked
         ("now", np.int64),  # the stamp of the latest decision
-        ("exact", np.int64),  # whether the norms follow V (exact) or are frozen at play (buffered)
-        ("deferred", np.int64),  # whether V and B learn of a round when it closes, and not before
+        (
+            "refresh_norms",
+            np.int64,
+        ),  # 1: norms follow V (exact width); 0: they stay as they were when played (buffered)
+        ("learn_on_close", np.int64),  # 1: V and B learn of a round when it closes; 0: at once
         ("width_sum", np.float64),  # Σ ‖A_s‖ over the ring, and
-        ("width_lost", np.float64),  # what rounding lost of it
+        ("width_lost", np.float64),  # the part of it that rounding lost
         # λ, and the algorithm's own numbers and arrays
         *((name, np.float64) for name in numbers),
         *extras,
-        # room to work in; nothing here outlives a call
-        ("played", np.float64, (dim,)),  # the action of the latest `step`
+        # working memory, which no later call reads: BASE_SCRATCH
+        ("last_action", np.float64, (dim,)),  # the action of the latest decision
         ("scores", np.float64, (ROUNDS_PER_BLOCK,)),  # of a set that is not larger
         ("theta_hat", np.float64, (dim,)),
         ("sample", np.float64, (dim,)),
@@ -121,12 +150,12 @@ def state_dtype(
     return np.dtype(fields, align=True)
 
 
-SCRATCH = ("played", "scores", "theta_hat", "sample", "u", "products", "sums", "factor", "descent")
+BASE_SCRATCH = ("last_action", "scores", "theta_hat", "sample", "u", "products", "sums")
 
 
 @cache
 def block_dtype(dim: int) -> np.dtype[np.void]:
-    """A block of `ROUNDS_PER_BLOCK` open rounds: 8d + 32 bytes each."""
+    """Return the dtype of a block of `ROUNDS_PER_BLOCK` open rounds: 8d + 32 bytes each."""
     return np.dtype(
         [
             ("action", np.float64, (dim, ROUNDS_PER_BLOCK)),
@@ -140,38 +169,41 @@ def block_dtype(dim: int) -> np.dtype[np.void]:
 
 
 def new_state(
-    tag: str,
+    algorithm: str,
     dim: int,
     *,
     span: int,
-    exact: bool,
-    sampled: bool,
-    deferred: bool,
+    refresh_norms: bool,
+    needs_cholesky: bool,
+    learn_on_close: bool,
     numbers: Mapping[str, float],
     extras: ExtraFields,
 ) -> npt.NDArray[Any]:
-    """V = λI, B = 0, no round played; `numbers` are λ ("ridge") and the algorithm's parameters."""
-    shapes = tuple((name, array.dtype.str, array.shape) for name, array in extras.items())
-    state = np.zeros(1, state_dtype(tag, dim, sampled=sampled, numbers=tuple(numbers), extras=shapes))
+    """Make a state before the first round: V = λI, B = 0. `numbers` are λ ("ridge") and the policy's parameters."""
+    shapes = tuple((name, field.initial.dtype.str, field.initial.shape) for name, field in extras.items())
+    dtype = state_dtype(algorithm, dim, needs_cholesky=needs_cholesky, numbers=tuple(numbers), extras=shapes)
+    state = np.zeros(1, dtype)
     ridge = numbers["ridge"]
     state["V"][0] = np.eye(dim) * ridge
     state["V_inv"][0] = np.eye(dim) / ridge
-    state["root"][0] = np.eye(state["root"].shape[1]) * np.sqrt(ridge)
-    state["span"], state["exact"], state["deferred"] = span, exact, deferred
+    state["chol"][0] = np.eye(state["chol"].shape[1]) * np.sqrt(ridge)
+    state["span"], state["refresh_norms"], state["learn_on_close"] = span, refresh_norms, learn_on_close
     state["oldest"], state["now"] = 1, UNSTAMPED
-    for name, value in {**numbers, **extras}.items():
+    for name, value in numbers.items():
         state[name] = value
+    for name, field in extras.items():
+        state[name] = field.initial
     return state
 
 
-_LINE = 64
+_CACHE_LINE = 64
 
 
 def new_ring(dim: int, blocks: int = 1) -> Ring:
-    """An empty ring of `blocks` blocks, on its own cache lines: vector loads then cross none."""
+    """Make an empty ring of `blocks` blocks that begins on a cache line: vector loads then cross none."""
     dtype = block_dtype(dim)
     size = blocks * dtype.itemsize
-    room = np.zeros(size + _LINE, np.uint8)
-    start = -room.ctypes.data % _LINE
-    ring: Ring = room[start : start + size].view(dtype)
+    memory = np.zeros(size + _CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % _CACHE_LINE
+    ring: Ring = memory[start : start + size].view(dtype)
     return ring

@@ -1,10 +1,10 @@
-"""The widths: f of Theorem 1, and W, what the open rounds may still add."""
+"""The widths: the radius f of Theorem 1 (Vernade et al., ICML 2020), and W, the most that open rounds can still add."""
 
 import math
 
 from latecomer.core.jit import kernel
 from latecomer.core.linalg.products import UNROLLED
-from latecomer.core.ring import add_width, held_count, is_closed, slot_of, spanned_blocks
+from latecomer.core.ring import add_width, count_closing, held_count, slot_of, spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, Ring, State
 
 
@@ -28,24 +28,20 @@ def pending_width(state: State) -> float:
 
 @kernel
 def pending_width_at(state: State, ring: Ring, now: int) -> float:
-    """W as of a decision at `now`, without closing anything."""
+    """Return W as of a decision at `now`, without closing anything."""
     width_sum, width_lost = state.width_sum, state.width_lost
-    closed = 0
-    while closed < held_count(state):
-        slot = slot_of(state, ring, state.oldest + closed)
-        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-        if not is_closed(state, block.stamp[lane], now):
-            break
-        add_width(state, -math.sqrt(block.norm[lane]))
-        closed += 1
-    width = pending_width(state) if closed < held_count(state) else 0.0
+    closing = count_closing(state, ring, now)
+    for round in range(state.oldest, state.oldest + closing):
+        slot = slot_of(state, ring, round)
+        add_width(state, -math.sqrt(ring[slot // ROUNDS_PER_BLOCK].norm[slot % ROUNDS_PER_BLOCK]))
+    width = pending_width(state) if closing < held_count(state) else 0.0
     state.width_sum, state.width_lost = width_sum, width_lost
     return width
 
 
 @kernel
 def shrink_norms(state: State, ring: Ring, c: float) -> None:
-    """n_s −= (A_s·u)²/(1 + c) for every round in the ring, and W afresh: O(m d), where n_s = ‖A_s‖²_{V⁻¹}.
+    """Update n_s = ‖A_s‖²_{V⁻¹} of every held round, n_s −= (A_s·u)²/(1 + c), and sum W afresh. O(m·d).
 
     A closed lane has n = 0 and stays there. Lanes run side by side, each summed on its own, so that the loops become
     vector ones without reordering a sum.
@@ -58,9 +54,8 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
     first = state.head // ROUNDS_PER_BLOCK
     last = spanned_blocks(state.head, held_count(state)) - 1
     for i in range(last + 1):
-        low = (
-            state.head % ROUNDS_PER_BLOCK // 8 * 8 if i == 0 else 0
-        )  # in eights, so that no lane is left for scalar code
+        # low and high are multiples of 8, so that no lane is left for scalar code
+        low = state.head % ROUNDS_PER_BLOCK // 8 * 8 if i == 0 else 0
         high = ((state.head + held_count(state) - 1) % ROUNDS_PER_BLOCK // 8 + 1) * 8 if i == last else ROUNDS_PER_BLOCK
         block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
         action, norm = block.action, block.norm
@@ -83,9 +78,8 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
                 norm[lane] = rest if rest > 0.0 else 0.0
         for lane in range(low, high):
             sums[lane] += math.sqrt(norm[lane])
-    for lane in range(
-        ROUNDS_PER_BLOCK // 2
-    ):  # folded, for one addition after the other would take as long as all the rest
+    # folded in halves: one addition after the other would take as long as all the rest
+    for lane in range(ROUNDS_PER_BLOCK // 2):
         sums[lane] += sums[lane + ROUNDS_PER_BLOCK // 2]
     for lane in range(ROUNDS_PER_BLOCK // 4):
         sums[lane] += sums[lane + ROUNDS_PER_BLOCK // 4]
@@ -99,7 +93,7 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
 
 @kernel
 def renew_norms(state: State, ring: Ring) -> None:
-    """Every norm of the ring afresh from V⁻¹, after a refactorisation: O(m d²), rare."""
+    """Compute every norm of the ring afresh from V⁻¹, after a refactorisation. O(m·d²), rare."""
     dim = state.B.shape[0]
     total = 0.0
     for i in range(held_count(state)):

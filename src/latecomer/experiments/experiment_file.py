@@ -59,7 +59,7 @@ DELAYS: Makers[delays.DelayLaw] = {
 }
 POLICIES: Makers[LinearPolicy] = {
     "recommended": recommended,
-    **{name: registry.policy_class(name) for name in registry.POLICIES},
+    **{name: registry.policy_class(name) for name in registry.policy_names()},
     "ReleasedUCB": ReleasedUCB,
     "ReleasedTS": ReleasedTS,
 }

@@ -55,9 +55,9 @@ def check_key_choice(table: Mapping[str, object], path: str, name: str, choices:
 
 @contextmanager
 def locate_errors(path: str, names: Collection[str]) -> Iterator[None]:
-    """A constructor names its own argument first: here that becomes the full key."""
+    """Let an error about an argument of a constructor name the argument's full key."""
     try:
         yield
     except InputError as error:
-        first = re.match(r"\w*", str(error))
-        raise InputError(f"{path}{'.' if first and first[0] in names else ': '}{error}") from None
+        is_key = error.field is not None and error.field.partition("[")[0] in names
+        raise InputError(f"{path}{'.' if is_key else ': '}{error}") from None

@@ -1,1 +1,1 @@
-"""The algorithms, one file each, and the shell that they share."""
+"""The algorithms, one file each; base/ has the class that they share, persistence/ their files."""

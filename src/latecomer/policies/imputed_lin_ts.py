@@ -1,33 +1,34 @@
-"""ImputedLinTS: sampling what is still on its way along with θ. A heuristic, Bayesian in spirit.
+"""ImputedLinTS: sampling the conversions still to come along with θ. A heuristic, after data augmentation.
 
 Each round, one sweep of Gibbs sampling, from where the last one ended: which open rounds will convert, given θ̃ and the
 delay law; the delay law, given all delays; and θ̃ ~ N(V⁻¹(B + Σ_open Z_sA_s), c²·v̂·V⁻¹), given those conversions. Plays
-argmax ⟨a, θ̃⟩. O(m·d) a round.
+argmax ⟨a, θ̃⟩. O(m·d) a round. The paper's sum over open rounds (Vernade et al., ICML 2020) is not needed.
 """
 
 import math
 
-from latecomer.core.imputation import imputation_fields, impute, keep_closing_delays, redraw_law
+from latecomer.core.imputation import imputation_fields, impute, keep_closing_delays, sample_delay_law
 from latecomer.core.linalg.products import argmax_first, inner_products, multiply
+from latecomer.core.rates import bernoulli_variance, estimate_rate
 from latecomer.core.rng import reseed
 from latecomer.core.sampling import sample_theta
 from latecomer.core.state import Array, Ring, State
-from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.base.algorithm import Algorithm, width, zero_pending_width
 from latecomer.policies.base.families import ThompsonPolicy
 from latecomer.policies.base.rng import Draw
 
 
-def settle(state: State, ring: Ring, now: int) -> None:
-    """What closes has its delay for good."""
+def advance_time(state: State, ring: Ring, now: int) -> None:
+    """Count the delays of the rounds that close at `now`."""
     keep_closing_delays(state, ring, now)
 
 
-def prepare(state: State, ring: Ring, draws: Array) -> None:
-    """One sweep."""
+def begin_round(state: State, ring: Ring, draws: Array) -> None:
+    """Make one sweep of Gibbs sampling."""
     dim = state.B.shape[0]
     reseed(state, float(draws[dim]))
     impute(state, ring)
-    redraw_law(state, ring)
+    sample_delay_law(state, ring)
     for i in range(dim):
         state.imputed[i] += state.B[i]
     multiply(state.V_inv, state.imputed, state.theta_hat)
@@ -36,10 +37,9 @@ def prepare(state: State, ring: Ring, draws: Array) -> None:
         state.theta_tilde[i] = state.sample[i]
 
 
-def variance(state: State, pending: float) -> float:
-    """v̂ = p̂(1 − p̂), p̂ = (conversions, imputed ones too, + 1)/(rounds + 2)."""
-    rate = min(0.9, (state.credited + state.imputed_count + 1.0) / (state.rounds + 2.0))
-    return float(rate * (1.0 - rate))
+def sampling_variance(state: State, pending_width: float) -> float:
+    """v̂ at p̂ = (conversions, imputed ones too, + 1)/(rounds + 2)."""
+    return bernoulli_variance(estimate_rate(state.credited + state.imputed_count, state.rounds))
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
@@ -48,22 +48,10 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return argmax_first(scores)
 
 
-ALGORITHMS["ImputedLinTS"] = Algorithm(
-    choose=choose,
-    width=variance,
-    pending=nothing_pending,
-    settle=settle,
-    prepare=prepare,
-    draw=Draw.NORMAL_AND_ONE,
-    sampled=True,
-    extras=imputation_fields,
-)
-
-
 class ImputedLinTS(ThompsonPolicy):
     """Posterior sampling over θ, the delay law and the conversions to come; parameters as in `LinTS`.
 
-    `theta_hat` is V⁻¹B, as if nothing more would come: what it imputes changes with every round.
+    `theta_hat` is V⁻¹B, as if no more conversions would come: the imputed ones change with every round.
 
     Examples
     --------
@@ -71,3 +59,16 @@ class ImputedLinTS(ThompsonPolicy):
     >>> lc.ImputedLinTS(dim=2, window=100, seed=0).decide([[1.0, 0.0], [0.0, 1.0]]).round
     1
     """
+
+    algorithm = Algorithm(
+        "ImputedLinTS",
+        choose=choose,
+        width=sampling_variance,
+        pending_width=zero_pending_width,
+        advance_time=advance_time,
+        begin_round=begin_round,
+        draw=Draw.NORMAL_AND_ONE,
+        needs_cholesky=True,
+        needs_arrival_times=True,
+        extra_fields=imputation_fields,
+    )

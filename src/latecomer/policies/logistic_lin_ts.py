@@ -1,32 +1,28 @@
 """LogisticLinTS: sampling with a logistic model of conversions, delayed. A heuristic (Laplace's approximation).
 
 P(in-window conversion) = 1/(1 + exp(−⟨a, β⟩ − β_0)); an open round that has not converted counts as far as it matured
-(see `core.logistic`). Samples β̃ ~ N(β̂, c²·H⁻¹) and plays argmax ⟨a, β̃⟩. O(m·d² + d³) a round.
+(see `core.logistic`). Samples β̃ ~ N(β̂, c²·H⁻¹) and plays argmax ⟨a, β̃⟩. O(m·d² + d³) a round. The window is that of
+the paper (Vernade et al., ICML 2020); its linear model is replaced.
 """
 
-from latecomer.core.gram import solve_upper
+from latecomer.core.linalg.cholesky import solve_upper
 from latecomer.core.linalg.products import argmax_first, row_dot
-from latecomer.core.logistic import keep_closing_rounds, logistic_fields, score_step
+from latecomer.core.logistic import keep_closing_rounds, logistic_fields, update_beta
 from latecomer.core.state import Array, Ring, State
-from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.policies.base.algorithm import Algorithm, unit_width, width, zero_pending_width
 from latecomer.policies.base.clock import Clock, Span
 from latecomer.policies.base.families import ThompsonPolicy
 from latecomer.policies.base.rng import Draw, Seed
 
 
-def unit(state: State, pending: float) -> float:
-    """The variance is the model's own."""
-    return 1.0
-
-
-def settle(state: State, ring: Ring, now: int) -> None:
-    """What closes is summed up."""
+def advance_time(state: State, ring: Ring, now: int) -> None:
+    """Add the rounds that close at `now` to the quadratic."""
     keep_closing_rounds(state, ring, now)
 
 
-def prepare(state: State, ring: Ring, draws: Array) -> None:
-    """β̂ moves."""
-    score_step(state, ring)
+def begin_round(state: State, ring: Ring, draws: Array) -> None:
+    """Update β̂."""
+    update_beta(state, ring)
 
 
 def estimate(state: State) -> None:
@@ -39,25 +35,13 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     """⟨a, β̃⟩ + β̃_0 with β̃ ~ N(β̂, c²·H⁻¹)."""
     dim = state.B.shape[0]
     for i in range(dim + 1):
-        state.descent[i] = state.exploration * width(state, 0.0) * draws[i]
-    solve_upper(state.factor, state.descent)
+        state.newton_step[i] = state.exploration * width(state, 0.0) * draws[i]
+    solve_upper(state.factor, state.newton_step)
     for i in range(dim):
-        state.sample[i] = state.beta[i] + state.descent[i]
+        state.sample[i] = state.beta[i] + state.newton_step[i]
     for k in range(actions.shape[0]):
-        scores[k] = row_dot(actions, k, state.sample) + state.beta[dim] + state.descent[dim]
+        scores[k] = row_dot(actions, k, state.sample) + state.beta[dim] + state.newton_step[dim]
     return argmax_first(scores)
-
-
-ALGORITHMS["LogisticLinTS"] = Algorithm(
-    choose=choose,
-    width=unit,
-    pending=nothing_pending,
-    settle=settle,
-    prepare=prepare,
-    estimate=estimate,
-    draw=Draw.NORMAL_AND_ONE,
-    extras=logistic_fields,
-)
 
 
 class LogisticLinTS(ThompsonPolicy):
@@ -72,6 +56,19 @@ class LogisticLinTS(ThompsonPolicy):
     >>> lc.LogisticLinTS(dim=2, window=100, seed=0).decide([[1.0, 0.0], [0.0, 1.0]]).round
     1
     """
+
+    algorithm = Algorithm(
+        "LogisticLinTS",
+        choose=choose,
+        width=unit_width,
+        pending_width=zero_pending_width,
+        advance_time=advance_time,
+        begin_round=begin_round,
+        estimate=estimate,
+        draw=Draw.NORMAL_AND_ONE,
+        needs_arrival_times=True,
+        extra_fields=logistic_fields,
+    )
 
     def __init__(
         self,

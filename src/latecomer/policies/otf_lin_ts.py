@@ -1,4 +1,4 @@
-"""OTFLinTS: sampling on the fly (the paper's Algorithm 2).
+"""OTFLinTS: sampling on the fly, Algorithm 2 of the paper (Vernade et al., ICML 2020).
 
 Samples θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹) and plays argmax ⟨a, θ̃_t⟩, with β_t from the buffered W_t. A heuristic.
 """
@@ -6,12 +6,10 @@ Samples θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹) and plays argmax ⟨a, θ̃_t⟩
 import math
 from typing import Literal
 
-from latecomer.core.linalg.products import argmax_first, inner_products
-from latecomer.core.ridge import estimate
-from latecomer.core.sampling import sample_theta
+from latecomer.core.choice import choose_by_sample
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, width
+from latecomer.policies.base.algorithm import Algorithm, width
 from latecomer.policies.base.clock import Clock, Span
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.rng import Draw, Seed
@@ -20,33 +18,27 @@ from latecomer.validation import check_choice, check_nonnegative, check_probabil
 BETAS = ("heuristic", "conservative", "confidence")
 
 
-def beta(state: State, pending: float) -> float:
-    """β_t: 1 + W/f (Algorithm 2), f + W (the text's remark, literally), or (f + W)² (the same, as a confidence set).
+def beta(state: State, pending_width: float) -> float:
+    """β_t: 1 + W/f (Algorithm 2), f + W (the text's remark, literally), or (f + W)² (the remark, as a confidence set).
 
-    Differs from the paper's text, which has V_t⁻¹ where Algorithm 2 has V_s⁻¹: we follow Algorithm 2 (buffered W).
+    Differs from the paper's text, which has V_t⁻¹ where Algorithm 2 has V_s⁻¹: this follows Algorithm 2 (buffered W).
     """
     f = radius(state.rounds + 1, state.B.shape[0], state.ridge, state.delta)
     if state.beta == 0.0:
-        return 1.0 + pending / f
+        return 1.0 + pending_width / f
     if state.beta == 1.0:
-        return f + pending
-    return (f + pending) * (f + pending)
+        return f + pending_width
+    return (f + pending_width) * (f + pending_width)
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃_t⟩ with θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹)."""
-    spread = state.exploration * math.sqrt(width(state, pending_width(state)))
-    estimate(state)
-    sample_theta(state, spread, draws)
-    inner_products(actions, state.sample, scores)
-    return argmax_first(scores)
-
-
-ALGORITHMS["OTFLinTS"] = Algorithm(choose=choose, width=beta, draw=Draw.NORMAL, sampled=True)
+    scale = state.exploration * math.sqrt(width(state, pending_width(state)))
+    return choose_by_sample(state, actions, scale, draws, scores)
 
 
 class OTFLinTS(LinearPolicy):
-    """Posterior sampling that spreads for what may still be on its way.
+    """Posterior sampling with a variance that grows with the conversions that may still arrive.
 
     Parameters
     ----------
@@ -65,7 +57,7 @@ class OTFLinTS(LinearPolicy):
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock
-        Where the window is a time: what tells the time when `at` is not given.
+        Where the window is a time: the function that tells the time when `at` is not given.
 
     Examples
     --------
@@ -74,6 +66,8 @@ class OTFLinTS(LinearPolicy):
     >>> policy.decide([[1.0, 0.0], [0.0, 1.0]]).round
     1
     """
+
+    algorithm = Algorithm("OTFLinTS", choose=choose, width=beta, draw=Draw.NORMAL, needs_cholesky=True)
 
     def __init__(
         self,

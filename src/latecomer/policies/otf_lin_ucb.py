@@ -1,43 +1,33 @@
-"""OTFLinUCB: optimism on the fly (the paper's Algorithm 1).
+"""OTFLinUCB: optimism on the fly, Algorithm 1 of the paper (Vernade et al., ICML 2020).
 
 Plays argmax ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹} with α_t = 2f_{t,δ} + W_t. A theorem: with c = 1 the regret obeys Theorem 2.
 """
 
-import math
 from typing import Literal
 
-from latecomer.core.linalg.norms import squared_norms
-from latecomer.core.linalg.products import argmax_first, row_dot
-from latecomer.core.ridge import estimate
+from latecomer.core.choice import choose_by_upper_bound
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.width import pending_width, radius
-from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, width
+from latecomer.policies.base.algorithm import Algorithm, width
 from latecomer.policies.base.clock import Clock, Span
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.tight_width import TIGHT
 from latecomer.validation import check_choice, check_nonnegative, check_probability
 
 
-def alpha(state: State, pending: float) -> float:
+def alpha(state: State, pending_width: float) -> float:
     """α_t = 2f_{t,δ} + W_t, Theorem 1."""
-    return 2.0 * radius(state.rounds + 1, state.B.shape[0], state.ridge, state.delta) + pending
+    return 2.0 * radius(state.rounds + 1, state.B.shape[0], state.ridge, state.delta) + pending_width
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """U_t(a) = ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹}, Eq. 4."""
-    reach = state.exploration * width(state, pending_width(state))
-    estimate(state)
-    squared_norms(state.V_inv, actions, scores)
-    for k in range(actions.shape[0]):
-        scores[k] = row_dot(actions, k, state.theta_hat) + reach * math.sqrt(scores[k])
-    return argmax_first(scores)
-
-
-ALGORITHMS["OTFLinUCB"] = Algorithm(choose=choose, width=alpha)
+    bonus_scale = state.exploration * width(state, pending_width(state))
+    return choose_by_upper_bound(state, actions, bonus_scale, scores)
 
 
 class OTFLinUCB(LinearPolicy):
-    """Optimism that widens for what may still be on its way.
+    """Optimism that widens for conversions that may still arrive.
 
     Parameters
     ----------
@@ -51,12 +41,12 @@ class OTFLinUCB(LinearPolicy):
         δ: the confidence set holds at every round with probability at least 1 − 2δ.
     width
         "exact" sums ‖A_s‖ in V_t⁻¹ over the window, O(m·d) a round; "buffered" freezes each norm when its action is
-        played, O(1) a round and never smaller; "tight" bounds what open rounds can still add to each action, O(K·m·d)
-        (see `latecomer.policies.tight_width`).
+        played, O(1) a round and never smaller; "tight" bounds the sum that open rounds can still add to each action,
+        O(K·m·d) (see `latecomer.policies.tight_width`).
     exploration
         c, a multiplier of the bonus; 1 is the theorem.
     clock
-        Where the window is a time: what tells the time when `at` is not given.
+        Where the window is a time: the function that tells the time when `at` is not given.
 
     Examples
     --------
@@ -66,6 +56,8 @@ class OTFLinUCB(LinearPolicy):
     >>> decision.index, policy.convert(decision).name
     (0, 'ACCEPTED')
     """
+
+    algorithm = Algorithm("OTFLinUCB", choose=choose, width=alpha)
 
     def __init__(
         self,
@@ -82,8 +74,8 @@ class OTFLinUCB(LinearPolicy):
             dim,
             window,
             ridge=ridge,
-            tag=TIGHT if check_choice("width", width, ("exact", "buffered", "tight")) == "tight" else None,
-            exact=width == "exact",
+            algorithm=TIGHT if check_choice("width", width, ("exact", "buffered", "tight")) == "tight" else None,
+            refresh_norms=width == "exact",
             numbers={
                 "delta": check_probability("delta", delta),
                 "exploration": check_nonnegative("exploration", exploration),

@@ -1,15 +1,22 @@
-"""The policy we tell people to use, as the arena chose it (docs/arena.md). A heuristic, and it needs no tuning."""
+"""The policy to use, with the constants that the arena chose (docs/arena.md). A heuristic that needs no tuning."""
 
 from latecomer.policies.base.clock import Clock, Span
 from latecomer.policies.base.rng import Seed
 from latecomer.policies.matured_lin_ts import MaturedLinTS
 
 POLICY = "MaturedLinTS"
-PARAMETERS = {"ridge": 1.0, "exploration": 0.55, "optimism": 2.0, "prior": 1.0, "shrinkage": 64.0, "thrift": 0.6}
+PARAMETERS = {
+    "ridge": 1.0,
+    "exploration": 0.55,
+    "optimism": 2.0,
+    "prior": 1.0,
+    "shrinkage": 64.0,
+    "context_discount": 0.6,
+}
 
 
 def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | None = None) -> MaturedLinTS:
-    """`MaturedLinTS` with the constants that did best over all worlds of the arena together.
+    """Make a `MaturedLinTS` with the constants that did best over all worlds of the arena together.
 
     Parameters
     ----------
@@ -20,7 +27,7 @@ def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | Non
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock
-        Where the window is a time: what tells the time when `at` is not given.
+        Where the window is a time: the function that tells the time when `at` is not given.
 
     Examples
     --------

@@ -1,12 +1,16 @@
-"""Every policy by name, loaded when it is asked for; and a saved one by its file."""
+"""Every policy by name, imported on first use; policies from outside the package; and saved policies.
+
+A name here is a name of `latecomer`, of saved files, of the service's specifications, of experiment files and of the
+arena, and the tests demand its test case and its documentation.
+"""
 
 import os
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from latecomer.errors import DamagedFileError
+from latecomer.errors import DamagedFileError, InputError
 
 if TYPE_CHECKING:
     from latecomer.policies.base.clock import Clock
@@ -26,32 +30,69 @@ POLICIES = {
     "Greedy": "latecomer.policies.greedy",
     "Uniform": "latecomer.policies.uniform",
 }
+"""The package's own, with the module of each."""
+
+_registered: dict[str, type["LinearPolicy"]] = {}
+
+PolicyClass = TypeVar("PolicyClass", bound=type["LinearPolicy"])
+
+
+def register(policy: PolicyClass) -> PolicyClass:
+    """Make a policy class known by its name to `load`, to the service and to experiment files; return it.
+
+    It can stand as a decorator. A class that is imported again takes the place of the earlier one.
+    """
+    from latecomer.policies.base.policy import LinearPolicy  # noqa: PLC0415 - nothing heavy before it is needed
+
+    if not (isinstance(policy, type) and issubclass(policy, LinearPolicy) and hasattr(policy, "algorithm")):
+        raise InputError(f"register takes a subclass of LinearPolicy that has an algorithm; got {policy!r}")
+    if policy.__name__ in POLICIES:
+        raise InputError(f"the name of a policy must be new; got {policy.__name__}, which latecomer has: rename yours")
+    _registered[policy.__name__] = policy
+    return policy
+
+
+def policy_names() -> tuple[str, ...]:
+    """Name every policy: the package's own, then the registered ones."""
+    return (*POLICIES, *_registered)
 
 
 def policy_class(name: str) -> type["LinearPolicy"]:
-    """The class of that name."""
+    """Return the class of that name; `KeyError` where there is none."""
+    if name in _registered:
+        return _registered[name]
     found: type[LinearPolicy] = getattr(import_module(POLICIES[name]), name)
     return found
 
 
-def load(path: str | PathLike[str], *, clock: "Clock | None" = None) -> "LinearPolicy":
-    """The policy that was saved at `path`; it continues bit for bit, its generator included.
+def check_registered(policy: type["LinearPolicy"]) -> None:
+    """Refuse to save a policy that `load` would not find."""
+    if policy.__name__ not in policy_names() or policy_class(policy.__name__) is not policy:
+        raise InputError(
+            f"save is for the policies that load knows, {', '.join(policy_names())}; got {policy.__name__}: "
+            "register it (latecomer.policies.registry.register)"
+        )
 
-    Raises `DamagedFileError` or `NewerFileError`; `clock` is as in the policy's constructor, for it is not saved.
+
+def load(path: str | PathLike[str], *, clock: "Clock | None" = None) -> "LinearPolicy":
+    """Return the policy that was saved at `path`; it continues bit for bit, its generator included.
+
+    Raises `DamagedFileError` or `NewerFileError`; `clock` is as in the policy's constructor, for it is not saved. A
+    policy from outside the package must have been registered.
     """
     return from_bytes(Path(path).read_bytes(), name=os.fspath(path), clock=clock)
 
 
 def from_bytes(data: bytes, *, name: str, clock: "Clock | None" = None) -> "LinearPolicy":
-    """The policy whose `to_bytes` gave `data`; errors call it `name`."""
+    """Return the policy whose `to_bytes` gave `data`; errors call it `name`."""
     from latecomer.policies.persistence.file_format import unpack  # noqa: PLC0415 - nothing heavy before it is needed
 
     header, arrays = unpack(data, name)
-    if str(header.get("policy")) not in POLICIES:
+    if str(header.get("policy")) not in policy_names():
         raise DamagedFileError(f"{name} holds a policy that this Latecomer does not know: {header.get('policy')!r}")
     try:
         policy = policy_class(header["policy"])(**header["parameters"], clock=clock)
-        policy._restore(header["generator"], arrays)
+        policy.restore(header["generator"], arrays)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise DamagedFileError(f"{name} does not fit together: {error}; restore it from a copy") from error
     return policy

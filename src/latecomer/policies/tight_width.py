@@ -1,4 +1,4 @@
-"""The tight width of OTFLinUCB: a theorem, beyond the paper.
+"""The tight width of OTFLinUCB: a theorem, beyond the paper (Vernade et al., ICML 2020).
 
 An in-window conversion is Bernoulli(τ_m⟨A_s, θ⟩), so its noise is ½-sub-Gaussian and 2f becomes
 r_t = √λ + ½√(2 ln(1/δ) + ln det(V_t)/λ^d), with probability 1 − δ. Only rounds O that are open and have not converted
@@ -12,36 +12,33 @@ The paper's regret proof goes through. O(K·m·d) a round.
 import math
 
 from latecomer.core.linalg.products import argmax_first, dot, multiply, row_dot
-from latecomer.core.open_rounds import open_at, possible_gain
+from latecomer.core.open_rounds import count_open, possible_gain
 from latecomer.core.ridge import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.width import bernoulli_radius
-from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm
-
-TIGHT = "OTFLinUCB, tight"
-"""The tag of a state with this width."""
+from latecomer.policies.base.algorithm import Algorithm
 
 
-def reach(state: State, pending: float) -> float:
-    """r_t + √|O|, the most that ‖a‖_{V⁻¹} is multiplied by."""
-    return bernoulli_radius(state) + pending
+def largest_factor(state: State, pending_width: float) -> float:
+    """r_t + √|O|, the largest factor of ‖a‖_{V⁻¹}."""
+    return bernoulli_radius(state) + pending_width
 
 
 def root_of_open(state: State, ring: Ring, now: int) -> float:
     """√|O|."""
-    return math.sqrt(open_at(state, ring, now))
+    return math.sqrt(count_open(state, ring, now))
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
-    """U_t(a), as above."""
+    """U_t(a), the module's formula."""
     radius, most = bernoulli_radius(state), math.sqrt(state.pending)
     estimate(state)
     for k in range(actions.shape[0]):
         multiply(state.V_inv, actions[k], state.u)
         norm = math.sqrt(dot(actions[k], state.u, state.B.shape[0]))
-        still_to_come = min(possible_gain(state, ring, state.u), most * norm)
-        scores[k] = row_dot(actions, k, state.theta_hat) + state.exploration * (radius * norm + still_to_come)
+        pending_gain = min(possible_gain(state, ring, state.u), most * norm)
+        scores[k] = row_dot(actions, k, state.theta_hat) + state.exploration * (radius * norm + pending_gain)
     return argmax_first(scores)
 
 
-ALGORITHMS[TIGHT] = Algorithm(choose=choose, width=reach, pending=root_of_open)
+TIGHT = Algorithm("OTFLinUCB, tight", choose=choose, width=largest_factor, pending_width=root_of_open)

@@ -1,62 +1,46 @@
 """WaitingLinTS: sampling from closed rounds alone (see `waiting_lin_ucb`). Consistent; the variance is a plug-in.
 
-Samples θ̃ ~ N(θ̂, c²·v̂·V⁻¹) with v̂ = p̂(1 − p̂), p̂ the rate of the closed rounds, and plays argmax ⟨a, θ̃⟩.
+Samples θ̃ ~ N(θ̂, c²·v̂·V⁻¹) with v̂ = p̂(1 − p̂), p̂ the rate of the closed rounds, and plays argmax ⟨a, θ̃⟩. The paper
+(Vernade et al., ICML 2020) learns at once instead.
 """
 
 import math
 
 import numpy as np
 
+from latecomer.core.choice import choose_by_sample
 from latecomer.core.closed_rounds import learn_from_closed_rounds
-from latecomer.core.linalg.products import argmax_first, inner_products
-from latecomer.core.ridge import estimate
-from latecomer.core.sampling import sample_theta
-from latecomer.core.state import Array, ExtraFields, Ring, State
-from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, nothing_pending, width
+from latecomer.core.rates import bernoulli_variance, estimate_rate
+from latecomer.core.state import Array, ExtraFields, Ring, State, number_field
+from latecomer.policies.base.algorithm import Algorithm, width, zero_pending_width
 from latecomer.policies.base.families import ThompsonPolicy
 from latecomer.policies.base.rng import Draw
 
 
-def settled_extras(dim: int, span: int, ridge: float) -> ExtraFields:
-    """How many rounds have closed, and what they were worth."""
-    return {"closed": np.zeros((), np.int64), "settled": np.zeros(())}
+def closed_round_fields(dim: int, span: int, ridge: float) -> ExtraFields:
+    """Return the fields that count closed rounds and sum their values."""
+    return {"closed_count": number_field(np.int64), "closed_value": number_field()}
 
 
-def settle(state: State, ring: Ring, now: int) -> None:
-    """What closes at `now` enters V and B."""
-    closed, worth = learn_from_closed_rounds(state, ring, now)
-    state.closed += closed
-    state.settled += worth
+def advance_time(state: State, ring: Ring, now: int) -> None:
+    """Add the rounds that close at `now` to V and B."""
+    closed, value = learn_from_closed_rounds(state, ring, now)
+    state.closed_count += closed
+    state.closed_value += value
 
 
-def variance(state: State, pending: float) -> float:
-    """v̂ = p̂(1 − p̂), p̂ = (conversions + 1)/(rounds + 2) over the closed rounds."""
-    rate = min(0.9, (state.settled + 1.0) / (state.closed + 2.0))
-    return float(rate * (1.0 - rate))
+def sampling_variance(state: State, pending_width: float) -> float:
+    """v̂ at p̂ = (conversions + 1)/(rounds + 2), over the closed rounds."""
+    return bernoulli_variance(estimate_rate(state.closed_value, state.closed_count))
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃⟩ with θ̃ ~ N(θ̂, c²·v̂·V⁻¹)."""
-    estimate(state)
-    sample_theta(state, state.exploration * math.sqrt(width(state, 0.0)), draws)
-    inner_products(actions, state.sample, scores)
-    return argmax_first(scores)
-
-
-ALGORITHMS["WaitingLinTS"] = Algorithm(
-    choose=choose,
-    width=variance,
-    pending=nothing_pending,
-    settle=settle,
-    draw=Draw.NORMAL,
-    sampled=True,
-    deferred=True,
-    extras=settled_extras,
-)
+    return choose_by_sample(state, actions, state.exploration * math.sqrt(width(state, 0.0)), draws, scores)
 
 
 class WaitingLinTS(ThompsonPolicy):
-    """Thompson sampling on closed rounds alone; parameters as in `LinTS`. `V` and `B` are theirs.
+    """Thompson sampling on closed rounds alone, which make up `V` and `B`; parameters as in `LinTS`.
 
     Examples
     --------
@@ -64,3 +48,15 @@ class WaitingLinTS(ThompsonPolicy):
     >>> lc.WaitingLinTS(dim=2, window=100, seed=0).decide([[1.0, 0.0], [0.0, 1.0]]).round
     1
     """
+
+    algorithm = Algorithm(
+        "WaitingLinTS",
+        choose=choose,
+        width=sampling_variance,
+        pending_width=zero_pending_width,
+        advance_time=advance_time,
+        draw=Draw.NORMAL,
+        needs_cholesky=True,
+        learn_on_close=True,
+        extra_fields=closed_round_fields,
+    )

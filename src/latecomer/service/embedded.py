@@ -1,9 +1,9 @@
-"""A bandit in this process: the same engine, log and verdicts as the server's, without the network between."""
+"""A bandit in this process: the same policies, log and verdicts as the server's, without a network."""
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy.typing as npt
 
@@ -11,7 +11,7 @@ from latecomer.durations import Span
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.service.bandit.descriptor import check_policy
 from latecomer.service.bandit.verdicts import Verdicts
-from latecomer.service.durations import retention_of, written
+from latecomer.service.durations import format_window, parse_retention
 from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
 from latecomer.service.features import features_digest, hash_features
 from latecomer.service.messages import (
@@ -26,21 +26,21 @@ from latecomer.service.messages import (
 )
 from latecomer.service.scales import parse_scales
 from latecomer.service.storage.clock import Clocks
-from latecomer.service.storage.settings_table import Closing, refuse_new
+from latecomer.service.storage.creation import check_not_lost
 from latecomer.service.store import Store
 from latecomer.timestamps import Moment, parse_datetime
 from latecomer.validation import short_repr
 
 
-class OpenBandit(Closing):
-    """One bandit of a file. What a method has returned is on disk; threads may share it."""
+class OpenBandit:
+    """One bandit of a file. When a method returns, its effect is on disk; threads may share the bandit."""
 
     def __init__(self, store: Store, name: str, *, path: str) -> None:
         self._store, self._path = store, path
         self.name = name
 
     def __repr__(self) -> str:
-        return f"OpenBandit({self._path!r}, name={self.name!r}, rounds={self._store.rounds(self.name)})"
+        return f"OpenBandit({self._path!r}, name={self.name!r}, rounds={self._store.registry.get(self.name).rounds})"
 
     def decide(
         self, actions: npt.ArrayLike, *, ids: Sequence[str] | None = None, request_id: str | None = None
@@ -50,7 +50,7 @@ class OpenBandit(Closing):
         Parameters
         ----------
         actions
-            What to choose from.
+            The actions to choose from.
         ids
             A text for each action; the chosen one's is the answer's `action_id`.
         request_id
@@ -72,7 +72,7 @@ class OpenBandit(Closing):
         Parameters
         ----------
         actions
-            What to choose from; features are dicts, or rows of a DataFrame.
+            The actions to choose from; features are dicts, or rows of a DataFrame.
         context
             Features of the moment, which all actions share.
         request_id
@@ -97,7 +97,7 @@ class OpenBandit(Closing):
         decision_id
             The answer's, or the answer itself.
         value
-            What it is worth, in [0, 1].
+            Its value, in [0, 1].
         occurred_at
             When it happened, where that was before now: a `datetime` (UTC where it has no zone), an ISO 8601 text, a
             numpy.datetime64, or seconds since 1970. More than a day ahead of the store's clock is refused. Before its
@@ -107,7 +107,7 @@ class OpenBandit(Closing):
         return self._convert([Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
 
     def convert_many(self, conversions: Sequence[Conversion]) -> Verdicts:
-        """Report many at once: one wait for the disk. The verdicts are a list, whose `warnings` name places in it."""
+        """Report many conversions with one wait for the disk; return their verdicts, whose `warnings` have indices."""
         return self._convert(conversions).warn()
 
     def _convert(self, conversions: Sequence[Conversion]) -> Verdicts:
@@ -123,12 +123,18 @@ class OpenBandit(Closing):
         return verdicts[0]
 
     def stats(self) -> BanditStats:
-        """What the bandit knows."""
+        """Return what the bandit has counted and learned."""
         return self._store.stats(self.name)
 
     def close(self) -> None:
-        """Let the file go; a `with` statement does it."""
+        """Close the file; a `with` statement does it."""
         self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def open(
@@ -144,28 +150,28 @@ def open(
     clock: Clocks | None = None,
     create: bool = False,
 ) -> OpenBandit:
-    """Open a bandit in a file, and make both if need be.
+    """Open a bandit in a file; create both if need be.
 
     Parameters
     ----------
     path
         The file; one process owns it at a time.
     name
-        The bandit's, for a file may have several.
+        The bandit's name; a file may have several bandits.
     dim, window
-        What to make it with: d, and the window in rounds (an int) or time ("7d", or a timedelta). An existing bandit
+        To create it: d, and the window in rounds (an int) or time ("7d", or a timedelta). An existing bandit
         needs neither, and is refused where they differ from its own.
     policy, parameters
         The policy's class and its keyword arguments.
     features
         The scales of numbers, for `choose`: {"price": {"scale": 200}, "age": {"center": 40, "scale": 30}}.
     retention
-        How long after its window a decision stays in the log, as "7d" or "forever"; the file remembers it. None: as it
-        was told last, "7d" where it was told nothing.
+        How long after its window a decision stays in the log, as "7d" or "forever"; the file keeps it. None: as it was
+        set last, "7d" where it never was.
     clock
-        What tells the time; this machine without it.
+        The machine's clocks, where they are not this machine's own.
     create
-        Whether an empty file is made also where there was one before that is missing now; that is refused otherwise.
+        Whether an empty file is created also where there was one before that is missing now; otherwise that is refused.
 
     Examples
     --------
@@ -178,27 +184,27 @@ def open(
     if (dim is None) != (window is None):
         raise InputError(f"dim and window go together; got dim={dim!r} and window={window!r}")
     if retention is not None:
-        retention_of(retention)
+        parse_retention(retention)
     if dim is None and not Path(path).exists():
-        refuse_new(Path(os.path.realpath(path)))
+        check_not_lost(Path(os.path.realpath(path)))
         raise UnknownBanditError(f"{os.fspath(path)} is not there: give dim and window, and it is made")
-    asked = None
+    spec = None
     if dim is not None and window is not None:
-        asked = BanditSpec(
+        spec = BanditSpec(
             dim=dim,
-            window=written(window),
+            window=format_window(window),
             policy=policy,
             parameters=dict(parameters or {}),
             features=parse_scales(features),
         )
-        check_policy(name, asked)  # a mistake leaves no file behind
+        check_policy(name, spec)  # a mistake leaves no file behind
     store = Store.open(path, clock=clock, create=create)
     try:
-        if asked is not None:
-            store.create(name, asked)
+        if spec is not None:
+            store.create(name, spec)
         store.info(name)
         if retention is not None:
-            store.keep(retention)
+            store.settings.set_retention(retention)
     except UnknownBanditError:
         store.close()
         raise UnknownBanditError(

@@ -60,13 +60,15 @@ def plain_actions(actions: Mapping[str, FeatureRow]) -> list[tuple[str, dict[str
     if not isinstance(actions, Mapping):
         raise InputError(
             f"actions must be a dict, {{id: features}}; got {type(actions).__name__}: "
-            "of a DataFrame take frame.set_index(column).to_dict('index')"
+            "of a DataFrame take frame.set_index(column).to_dict('index')",
+            field="actions",
         )
     for id_ in actions:
         if not isinstance(id_, str):
             raise InputError(
                 f"actions must have texts as ids; got {short_repr(id_)}: of a DataFrame take "
-                "frame.set_index(frame.index.astype(str)).to_dict('index')"
+                "frame.set_index(frame.index.astype(str)).to_dict('index')",
+                field="actions",
             )
     return [(str(id_), plain_features(row, f"action {i}")) for i, (id_, row) in enumerate(actions.items())]
 

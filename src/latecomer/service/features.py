@@ -60,11 +60,19 @@ def hash_features(
     (2, 4)
     """
     if dim < LEAST_DIM:
-        raise InputError(f"actions with features need a bandit of at least {LEAST_DIM} dimensions; this one has {dim}")
+        raise InputError(
+            f"actions with features need a bandit of at least {LEAST_DIM} dimensions; this one has {dim}",
+            field="actions",
+        )
     around, own = _Terms(b"c", scales or {}), _Terms(b"a", scales or {})
-    around.add(context, "context")
-    for position, features in enumerate(actions):
-        own.add(features, f"action {position}")
+    position = -1
+    try:
+        around.add(context, "context")
+        for position, features in enumerate(actions):
+            own.add(features, f"action {position}")
+    except InputError as error:
+        error.field = "context" if position < 0 else f"actions[{position}]"
+        raise
     outer, inner = around.arrays(), own.arrays()
     joined = _mix(outer.numbers[:, None] + _GOLDEN * inner.numbers)
     rows = _placed(outer.numbers, outer.weights, outer.rows, (1, dim)) + _placed(

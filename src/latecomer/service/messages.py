@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from latecomer.errors import InputError
-from latecomer.policies.base.verdict import Verdict
+from latecomer.policies.base.decision import Verdict
 from latecomer.validation import short_repr
 
 __all__ = [
@@ -80,7 +80,8 @@ def decision_id_of(decision: DecisionAnswer | str) -> str:
     found = decision.decision_id if isinstance(decision, DecisionAnswer) else decision
     if not isinstance(found, str):
         raise InputError(
-            f"decision_id must be a text, as it was given, or the answer that has it; got {short_repr(found)}"
+            f"decision_id must be a text, as it was given, or the answer that has it; got {short_repr(found)}",
+            field="decision_id",
         )
     return found
 

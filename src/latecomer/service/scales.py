@@ -21,7 +21,9 @@ def parse_scales(features: Mapping[str, Any] | None) -> dict[str, Scale]:
     if features is None:
         return {}
     if not isinstance(features, Mapping):
-        raise InputError(f'features must be such as {{"price": {{"scale": 200}}}}; got {short_repr(features)}')
+        raise InputError(
+            f'features must be such as {{"price": {{"scale": 200}}}}; got {short_repr(features)}', field="features"
+        )
     return {_name(name): _scale(name, given) for name, given in features.items()}
 
 
@@ -29,12 +31,12 @@ def check_scales(features: dict[str, Scale], dim: int) -> None:
     """Refuse declarations that are none, and those that a bandit of `dim` dimensions has no use for."""
     parse_scales(features)
     if features and dim < LEAST_DIM:
-        raise InputError(f"dim must be at least {LEAST_DIM} where features are declared; got {dim}")
+        raise InputError(f"dim must be at least {LEAST_DIM} where features are declared; got {dim}", field="dim")
 
 
 def _name(name: object) -> str:
     if not isinstance(name, str):
-        raise InputError(f"features must have texts as names; got {short_repr(name)}")
+        raise InputError(f"features must have texts as names; got {short_repr(name)}", field="features")
     return str(name)
 
 
@@ -42,12 +44,18 @@ def _scale(name: str, given: object) -> Scale:
     fields: Any = {"scale": given.scale, "center": given.center} if isinstance(given, Scale) else given
     if not isinstance(fields, Mapping) or not {"scale"} <= set(fields) <= {"scale", "center"}:
         raise InputError(
-            f"features: {short_repr(name)} must have a scale, and may have a center; got {short_repr(given)}"
+            f"features: {short_repr(name)} must have a scale, and may have a center; got {short_repr(given)}",
+            field="features",
         )
-    plain = plain_features(fields, f"features: {short_repr(name)}")
+    try:
+        plain = plain_features(fields, f"features: {short_repr(name)}")
+    except InputError as error:
+        error.field = "features"
+        raise
     scale, center = plain["scale"], plain.get("center", 0.0)
     if type(scale) is not float or type(center) is not float or scale <= 0.0:
         raise InputError(
-            f"features: {short_repr(name)} must have a scale above 0 and a number as center; got {short_repr(given)}"
+            f"features: {short_repr(name)} must have a scale above 0 and a number as center; got {short_repr(given)}",
+            field="features",
         )
     return Scale(scale=scale, center=center)

@@ -1,84 +1,61 @@
-"""The store: every bandit of one file, each decision and conversion in its log before anyone relies on it.
+"""The store: every bandit of one log; decisions and conversions are durable before anyone relies on them.
 
-Calls that change something answer at once, with a ticket; `durable` (asyncio) or `wait` (threads) returns when the
-ticket is on disk. An answer must not leave before that.
+A call that changes something returns at once, with a ticket; `wait` (threads) or `wait_async` (asyncio) returns when
+the ticket is on disk. An answer must not leave the process before that.
 """
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
-from threading import RLock
 from typing import Self
 
-import apsw
 import numpy.typing as npt
 
-from latecomer.errors import DamagedFileError, LatecomerError, StoreError
-from latecomer.service.bandit import events
-from latecomer.service.bandit.apply import moved_by
+from latecomer.errors import LatecomerError, StoreError
+from latecomer.service.bandit import events, idempotency
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.bandit.descriptor import warm_up
+from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec, warm_up
+from latecomer.service.bandit.registry import Registry, make_unknown_error
 from latecomer.service.bandit.verdicts import Verdicts
-from latecomer.service.durations import retention_of
-from latecomer.service.idempotency import answered, asked_actions, body_digest, checked_ids, request_digest
-from latecomer.service.messages import Conversion, DecisionAnswer, Health, Revocation
-from latecomer.service.storage.background import Job
-from latecomer.service.storage.clock import Clocks, SystemClocks
-from latecomer.service.storage.commit import Commit as Ticket
-from latecomer.service.storage.connections import Connections
-from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
-from latecomer.service.storage.lock import StoreLock
-from latecomer.service.storage.maintenance import Maintenance
-from latecomer.service.storage.recovery import read_descriptors, recover
-from latecomer.service.storage.remembered import Remembered
-from latecomer.service.storage.request_segments import remove_all
-from latecomer.service.storage.retention import strangers
-from latecomer.service.storage.rows import unreadable
-from latecomer.service.storage.settings_table import (
-    Closing,
-    clock_of,
-    make_once,
-    recalled_retention,
+from latecomer.service.durations import parse_retention
+from latecomer.service.log_interface import DoneTicket, Log, Ticket
+from latecomer.service.messages import (
+    BanditCounts,
+    BanditInfo,
+    BanditSpec,
+    BanditStats,
+    Conversion,
+    DecisionAnswer,
+    Health,
+    Revocation,
 )
-from latecomer.service.storage.writer import Heads, Writer
+from latecomer.service.storage.clock import Clocks, StoreClock, SystemClocks
+from latecomer.service.storage.limits import Limits
+from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
+from latecomer.service.storage.sqlite_log import open_log
+from latecomer.service.store_settings import StoreSettings
 
 
-class Store(Remembered, Closing):
-    """Opened by `Store.open`; one owner at a time; safe to call from several threads."""
+class Store:
+    """Bandits by name, and the log that keeps them; made by `Store.open`. Threads may share it.
 
-    def __init__(
-        self,
-        path: Path,
-        owner: StoreLock,
-        *,
-        clock: Clocks,
-        every: int,
-        prune: bool,
-    ) -> None:
-        self._connections = connections = Connections(path, owner)
-        heads: Heads = {}
-        found, free = read_descriptors(connections.writing, heads)
-        bandits, quarantined = recover(connections.writing, found.values(), heads)
-        latest = max((bandit.stamp for bandit in bandits.values()), default=0)
-        store_clock, lock = clock_of(connections.writing, clock, latest), RLock()
-        kept, deleted = recalled_retention(connections.writing), strangers(connections.reading, set(found))
-        connections.keep_clock(store_clock)
-        writer = Writer(
-            connections.writing,
-            lock,
-            heads,
-            prepare=partial(connections.reconnect, store_clock, lock) if connections.failure else None,
-            failure=connections.failure,
-            check=connections.check,
-        )
-        keeper = Maintenance(writer, every=every, retention=retention_of(kept) if prune else None)
-        super().__init__(bandits, quarantined, free, clock=store_clock, lock=lock, writer=writer, keeper=keeper)
-        for bandit in bandits.values():
-            bandit.saved_at, bandit.shift = store_clock.now(), store_clock.shift
-            warm_up(bandit.policy)
-        for number in deleted:
-            self._remove(number)
+    Parameters
+    ----------
+    log
+        Where events go; `close` closes it.
+    registry
+        The bandits, in the state that the log leaves them in.
+    clock
+        The store's time.
+    """
+
+    def __init__(self, log: Log, registry: Registry, *, clock: StoreClock) -> None:
+        self.log, self.registry, self.clock = log, registry, clock
+        self._lock = log.lock
+        self._is_closed, self._lost = False, ""
+        self.wait, self.wait_async, self.flush_now = log.wait, log.wait_async, log.flush_now
+        self.settings = StoreSettings(log, clock, self.check_open)
+        self.registry_ticket: Ticket = DoneTicket()
+        """The ticket of the latest creation or deletion of a bandit."""
 
     @classmethod
     def open(
@@ -90,40 +67,42 @@ class Store(Remembered, Closing):
         retention: str | None = None,
         prune: bool = True,
         create: bool = False,
+        limits: Limits = Limits(),  # noqa: B008 - immutable
     ) -> Self:
-        """Open a log, made if need be, and recover what it holds.
+        """Open a log, created if need be, and recover its bandits.
 
         Parameters
         ----------
         path
             The SQLite file.
         clock
-            What tells the time; this machine without it.
+            The machine's clocks, where they are not this machine's own.
         snapshot_every
             Events between two snapshots of a bandit; more where very many decisions are open.
         retention
-            How long after its window a decision stays in the log, as "7d" or "forever"; the file remembers it. None:
-            as it was told last, "7d" where it was told nothing.
+            How long after its window a decision stays in the log, as "7d" or "forever"; the file keeps the setting.
+            None: as it was set last, "7d" where it never was.
         prune
-            Whether what may go does, as snapshots are taken.
+            Whether rows are deleted once their retention has passed.
         create
-            Whether an empty log is made also where there was one before that is missing now.
+            Whether an empty log is created also where there was one before that is missing now.
+        limits
+            Sizes at which the log's maintenance sets in.
         """
         if retention is not None:
-            retention_of(retention)  # a mistake leaves no file behind
-        owner = StoreLock(real := Path(os.path.realpath(path)))
-        try:
-            make_once(real, create=create)
-            store = cls(real, owner, clock=clock or SystemClocks(), every=snapshot_every, prune=prune)
-            owner.note_made()
-        except (apsw.Error, UnicodeDecodeError, TypeError) as error:  # the latter where a damaged row has odd columns
-            owner.release()
-            raise unreadable(real, error) from error
-        except BaseException:
-            owner.release()
-            raise
+            parse_retention(retention)  # a mistake leaves no file behind
+        log, registry, store_clock = open_log(
+            path,
+            clocks=clock or SystemClocks(),
+            snapshot_every=snapshot_every,
+            prune=prune,
+            create=create,
+            limits=limits,
+        )
+        store = cls(log, registry, clock=store_clock)
         if prune and retention is not None:
-            store._keep(retention)
+            with store._lock:
+                log.set_retention(retention)
         return store
 
     # ---- events ----
@@ -137,7 +116,7 @@ class Store(Remembered, Closing):
         request_id: str | None = None,
         body: bytes | None = None,
     ) -> tuple[DecisionAnswer, Ticket]:
-        """Choose one of the actions: the answer, and the ticket to wait for before it leaves.
+        """Choose one of the actions; return the answer, and the ticket to wait for before it leaves.
 
         Parameters
         ----------
@@ -150,113 +129,174 @@ class Store(Remembered, Closing):
         request_id
             The same id and body get the same answer, as long as the log keeps it.
         body
-            At least 8 bytes that stand for the body; computed from actions and ids without it.
+            At least 8 bytes that identify the body; computed from actions and ids where they are not given.
         """
         with self._lock:
-            bandit = self._bandit(name)
-            array = asked_actions(actions, bandit.dim)
+            bandit = self.registry.get(name)
+            array = idempotency.check_action_array(actions, bandit.dim)
             if ids is not None:
-                checked_ids(ids, len(array))
-            digests = b""
+                idempotency.check_action_ids(ids, len(array))
+            digests = request = b""
             if request_id is not None:
-                digests = request_digest(request_id) + (body or body_digest(array, ids))[: events.BODY]
-                known = self._known_answer(bandit, digests, request_id)
+                request = idempotency.digest_request(request_id)
+                body = (body or idempotency.digest_body(array, ids))[: events.BODY]
+                known = self.log.find_decision(bandit, request)
                 if known is not None:
-                    return known
-            self._check_open()
-            now = self._clock.now()
+                    idempotency.check_same_body(request_id, body, known[0].body)
+                    return idempotency.rebuild_answer(bandit, known[0], shift=self.clock.shift), known[1]
+                digests = request + body
+            self.check_open()
+            now = self.clock.now()
             try:
-                answer, data = bandit.decide(array, ids, now=now, digests=digests)
-                ticket = self._append(bandit, data, 1, now)
+                answer, data = bandit.decide(array, ids, now=now, shift=self.clock.shift, digests=digests)
+                return answer, self.log.append(bandit, data, count=1, stamp=now, request=request)
             except BaseException as error:
-                self._check_moved(bandit, error)
+                self._check_unlogged_change(bandit, error)
                 raise
-            if digests:
-                request = digests[: events.DIGEST]
-                bandit.recent[request] = (answer, digests[events.DIGEST :], ticket)
-                ticket.asked.append((bandit.recent, request))
-            return answer, ticket
-
-    def _known_answer(self, bandit: Bandit, digests: bytes, request_id: str) -> tuple[DecisionAnswer, Ticket] | None:
-        try:
-            return answered(self.reader, bandit, digests, request_id)
-        except DamagedFileError as error:  # without the index, the next opening makes it anew
-            drop = partial(remove_all, bandit=bandit.number)
-            self._writer.cut(Job(drop, ("request index", bandit.number)))
-            raise StoreError(str(error)) from error
-        except apsw.Error as error:  # a page that SQLite cannot read
-            raise StoreError(str(unreadable("the log", error))) from error
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[Verdicts, Ticket]:
-        """Report conversions: a verdict for each, and the ticket to wait for before they leave."""
+        """Report conversions; return a verdict for each, and the ticket to wait for before they leave."""
         return self._report(name, Bandit.convert, conversions)
 
     def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[Verdicts, Ticket]:
-        """Take conversions back: a verdict for each, and the ticket to wait for before they leave."""
+        """Take conversions back; return a verdict for each, and the ticket to wait for before they leave."""
         return self._report(name, Bandit.revoke, revocations)
 
     def _report(
-        self, name: str, told: Callable[..., tuple[Verdicts, bytes]], reports: object
+        self, name: str, apply: Callable[..., tuple[Verdicts, bytes]], reports: object
     ) -> tuple[Verdicts, Ticket]:
         with self._lock:
-            bandit = self._bandit(name)
-            self._check_open()
-            now = self._clock.now()
+            bandit = self.registry.get(name)
+            self.check_open()
+            now = self.clock.now()
             try:
-                verdicts, data = told(bandit, reports, now)
-                return verdicts, self._append(bandit, data, len(verdicts), now)
+                verdicts, data = apply(bandit, reports, now=now, shift=self.clock.shift)
+                return verdicts, self.log.append(bandit, data, count=len(verdicts), stamp=now)
             except BaseException as error:
-                self._check_moved(bandit, error)
+                self._check_unlogged_change(bandit, error)
                 raise
 
-    def _check_moved(self, bandit: Bandit, error: BaseException) -> None:
-        """A policy that was moved by what the log does not have must not be asked again, nor saved."""
-        if bandit.is_moving and not isinstance(error, LatecomerError):  # those refuse before anything moves
+    def _check_unlogged_change(self, bandit: Bandit, error: BaseException) -> None:
+        """Refuse everything from now on where a policy was changed by events that the log does not get."""
+        if bandit.has_unlogged_change and not isinstance(error, LatecomerError):  # those come before any change
             self._lost = f"a change was made and could not be logged ({error!r}): open the store again"
-        bandit.is_moving = False
+        bandit.has_unlogged_change = False
 
-    def adopt(self, name: str, payload: bytes, *, count: int, stamp: int) -> Ticket:
-        """Move a bandit by a row of another one's log, and write it as its own; see `tools.replay`."""
+    # ---- bandits ----
+
+    def create(self, name: str, spec: BanditSpec, *, skipped: int | None = None) -> tuple[BanditInfo, bool]:
+        """Create a bandit; return its description, and whether it is new. It is durable by then.
+
+        This compiles: call it in a thread. `skipped` is for a bandit that is replayed from another's log: the number of
+        rounds that it lacks of that one.
+        """
+        requested, spec = spec, resolve_spec(spec)
+        policy = check_policy(name, requested)
+        if name not in self.registry.bandits:
+            warm_up(policy)
         with self._lock:
-            bandit = self._bandit(name)
-            self._check_open()
-            return self._append(bandit, moved_by(bandit, payload, stamp), count, stamp)
+            self.registry.check_not_quarantined(name)
+            bandit = self.registry.bandits.get(name)
+            is_new = bandit is None
+            if bandit is None:
+                self.check_open()
+                bandit = self.registry.add(
+                    name if skipped is None else UNFINISHED_PREFIX + name,
+                    spec,
+                    requested=requested,
+                    stamp=self.clock.now(),
+                    skipped=skipped or 0,
+                )
+                begun = bytes([events.BEGUN]) + bytes.fromhex(bandit.descriptor.uid)
+                self.registry_ticket = self.log.begin_chain(bandit, bandit.descriptor.pack_created(), begun)
+            check_same_spec(bandit.descriptor, requested)
+            ticket = self.registry_ticket  # an existing bandit may have been created a moment ago
+        self.wait(ticket)
+        return bandit.info, is_new
+
+    def delete(self, name: str) -> None:
+        """Delete a bandit, a quarantined one too, with all its decisions; it is gone for good when this returns.
+
+        `UnknownBanditError` where there is none; an earlier deletion is durable by then.
+        """
+        with self._lock:
+            descriptor = self.registry.find_descriptor(name)
+            if descriptor is not None:
+                self.check_open()
+                self.registry.remove(name)
+                deleted = bytes([events.DELETED]) + descriptor.number.to_bytes(4, "little")
+                self.registry_ticket = self.log.delete_chain(descriptor.number, deleted, stamp=self.clock.now())
+            ticket = self.registry_ticket
+        self.wait(ticket)
+        if descriptor is None:
+            raise make_unknown_error(name)
+
+    def list_bandits(self) -> list[BanditInfo]:
+        """Describe every bandit, in the order of their names."""
+        with self._lock:
+            return self.registry.describe_all()
+
+    @property
+    def quarantined(self) -> dict[str, str]:
+        """The damage of quarantined bandits, by name."""
+        with self._lock:
+            return {name: found.reason for name, found in sorted(self.registry.quarantined.items())}
+
+    def info(self, name: str) -> BanditInfo:
+        """Describe a bandit that is served."""
+        return self.registry.get(name).info
+
+    def describe(self, name: str) -> BanditInfo:
+        """Describe a bandit, a quarantined one too."""
+        return self.registry.describe(name)
+
+    def stats(self, name: str) -> BanditStats:
+        """Return what a bandit has counted and learned."""
+        with self._lock:
+            return self.registry.get(name).stats()
+
+    def count_all(self) -> list[BanditCounts]:
+        """Return the counts of every bandit."""
+        with self._lock:
+            return [bandit.count() for bandit in self.registry.bandits.values()]
 
     # ---- the whole ----
 
     @property
     def health(self) -> Health:
-        """How it is: whether changes are taken, and what has been committed since it was opened."""
-        writer = self._writer
-        return Health(
-            failure=self._lost or writer.failure or writer.find_fault(),
-            snapshot_failure=writer.chores.failure,
-            commits=writer.commits,
-            events=writer.events,
-            bytes=writer.bytes,
-            commit_seconds=writer.seconds,
-            clock_offset=self._clock.ahead(),
-            quarantined=self.quarantined,
-        )
+        """Whether changes are accepted, and what has been committed since the store was opened."""
+        status = self.log.get_status()
+        status = status._replace(failure=self._lost or status.failure)
+        return Health(**status._asdict(), clock_offset=self.clock.compute_lead(), quarantined=self.quarantined)
 
     @property
     def fault(self) -> str | None:
-        """Why nothing more can be written until the store is opened again, where that is so."""
-        return self._lost or self._writer.find_fault()
+        """Why nothing can be written until the store is opened again; None where that is not so."""
+        return self._lost or self.log.find_fault()
 
     def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble, on_death: OnDeath = lambda: None) -> None:
-        """Be told by the writer's thread: of each commit, when commits begin to fail and work again, and of its end."""
-        listeners = self._writer.listeners
-        listeners.on_commit, listeners.on_trouble, listeners.on_death = on_commit, on_trouble, on_death
+        """Set callbacks for each commit, for failures that begin or end, and for the end of the writer's thread."""
+        self.log.listen(on_commit=on_commit, on_trouble=on_trouble, on_death=on_death)
+
+    def check_open(self) -> None:
+        """Raise `StoreError` where changes are refused."""
+        if self._is_closed:
+            raise StoreError("the store is closed: open it again")
+        if self._lost or self.log.failure:
+            raise StoreError(self._lost or self.log.failure or "")
 
     def close(self) -> None:
-        """Write what is left, take snapshots, and let the file go."""
+        """Commit what is left, take snapshots, and release the file."""
         with self._lock:
-            if self._closed:
+            if self._is_closed:
                 return
-            self._closed = True
-            for bandit in self._bandits.values():
-                if bandit.unsaved and not (self._lost or self._writer.failure):
-                    self._maintenance.save(bandit, self._clock.now(), last=True)
-        self._writer.stop()
-        self._connections.close()
+            self._is_closed = True
+            if not self._lost:
+                self.log.save_all(self.registry.bandits.values(), now=self.clock.now())
+        self.log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

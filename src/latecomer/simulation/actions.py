@@ -133,9 +133,11 @@ class Fixed:
         try:
             arms = np.array(self.arms, np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"arms must be a (K, d) array of numbers, one row per arm; got {self.arms!r}") from None
+            raise InputError(
+                f"arms must be a (K, d) array of numbers, one row per arm; got {self.arms!r}", field="arms"
+            ) from None
         if arms.ndim != 2 or not arms.size:
-            raise InputError(f"arms must be a (K, d) array, one row per arm; got shape {arms.shape}")
+            raise InputError(f"arms must be a (K, d) array, one row per arm; got shape {arms.shape}", field="arms")
         object.__setattr__(self, "arms", arms)
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:  # noqa: ARG002 - a law's signature
@@ -185,7 +187,7 @@ class Rotating:
     def __post_init__(self) -> None:
         check_integer("period", self.period, least=1)
         if check_integer("visible", self.visible, least=1) > check_integer("count", self.count, least=1):
-            raise InputError(f"visible must be at most count, {self.count}; got {self.visible}")
+            raise InputError(f"visible must be at most count, {self.count}; got {self.visible}", field="visible")
         check_integer("seed", self.seed, least=0)
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:

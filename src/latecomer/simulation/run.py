@@ -61,16 +61,16 @@ def play_run(
     regrets = {name: np.empty(horizon) for name in policies}
     converts = {name: np.zeros(horizon, np.bool_) for name in policies}
     for player in players.values():
-        player._memory.fit(min(horizon, player._memory.span + 1 + BLOCK))
+        player.state.fit(min(horizon, player.span + 1 + BLOCK))
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
         scores = np.empty(block.sets.shape[1])
         for name, player in players.items():
             run_block(
-                player._memory.state,
-                player._memory.ring,
+                player.state.record,
+                player.state.ring,
                 block.sets,
-                player._randomness.draws(len(block.sets), world.dim),
+                player.rng.draws(len(block.sets), world.dim),
                 block.means,
                 block.best,
                 first,

@@ -84,19 +84,19 @@ class World:
         try:
             self.theta: Array = np.array(theta, np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"theta must be a vector of finite numbers; got {theta!r}") from None
+            raise InputError(f"theta must be a vector of finite numbers; got {theta!r}", field="theta") from None
         self.actions = actions
         self.delays = delays
         check_choice("reward", reward, ("linear", "logistic"))
         self.reward: Literal["linear", "logistic"] = reward
         self.intercept = check_number("intercept", intercept, "a finite number")
         if not math.isfinite(self.intercept):
-            raise InputError(f"intercept must be a finite number; got {intercept!r}")
+            raise InputError(f"intercept must be a finite number; got {intercept!r}", field="intercept")
         if self.theta.ndim != 1 or not self.theta.size or not np.isfinite(self.theta).all():
-            raise InputError(f"theta must be a vector of finite numbers; got {theta!r}")
+            raise InputError(f"theta must be a vector of finite numbers; got {theta!r}", field="theta")
         for name, law in (("actions", actions), ("delays", delays)):
             if isinstance(law, type) or not callable(getattr(law, "sample", None)):
-                raise InputError(f"{name} must be a law with a method sample; got {law!r}")
+                raise InputError(f"{name} must be a law with a method sample; got {law!r}", field=name)
         # A law that cannot fit is refused here, not after an hour.
         self.block(np.random.default_rng(0), BLOCK)
         draw(delays, np.random.default_rng(0), BLOCK)
@@ -117,7 +117,8 @@ class World:
         if sets.ndim != 3 or sets.shape[0] != rounds or sets.shape[1] < 1 or sets.shape[2] != self.dim:
             raise InputError(
                 f"actions must be drawn as a ({rounds}, K, {self.dim}) array, since theta has {self.dim} entries; "
-                f"{self.actions!r} gave shape {sets.shape}"
+                f"{self.actions!r} gave shape {sets.shape}",
+                field="actions",
             )
         sets = np.require(sets, requirements=["C", "A", "W"])
         means, best = np.empty(sets.shape[:2]), np.empty(rounds)
@@ -144,7 +145,8 @@ class World:
         if not norm <= NORM_LIMIT:
             return InputError(
                 f"actions must be finite and of norm at most 1; {action.tolist()} has norm {norm:.6g}: "
-                "divide every action by the largest norm that occurs"
+                "divide every action by the largest norm that occurs",
+                field="actions",
             )
         return InputError(
             f"every mean reward ⟨a, θ⟩ must be in [0, 1]; action {action.tolist()} has {mean:.6g}: "

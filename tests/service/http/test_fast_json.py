@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from latecomer.service.http.bodies import DecisionRequest
 from latecomer.service.http.fast_json import FastJson
-from latecomer.service.http.routes.decisions import DecisionRequest
 
-READER = FastJson(most=5, longest=200)
+READER = FastJson(max_actions=5, max_label=200)
 
 
 def careful(body: bytes) -> tuple[Any, list[str] | None, str | None]:

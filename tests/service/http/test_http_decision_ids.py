@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from servers import Server
 
-from latecomer.service.storage.rows import connect, key_of
+from latecomer.service.storage.rows import key_of
+from latecomer.service.storage.schema import connect
 from latecomer.service.tools.backup import backup
 
 ONE, OTHER = [[1.0, 0.0]], [[0.0, 1.0]]

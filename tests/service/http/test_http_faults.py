@@ -68,7 +68,7 @@ class Ledger:
     def check(self, store_path: Path, *, tolerance: float) -> None:
         """Against the store itself."""
         with Store.open(store_path) as store:
-            policy = store._bandits["b"].policy
+            policy = store.registry.bandits["b"].policy
             stats = store.stats("b")
         A = np.array(list(self.actions.values()))
         told = np.array([self.values.get(decision_id, 0.0) for decision_id in self.actions])

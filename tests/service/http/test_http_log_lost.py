@@ -107,19 +107,26 @@ def test_lost_lines_are_counted_and_said_when_there_is_room_again() -> None:
 
 BREAKING = """
 import asyncio, sys
-from latecomer.service.storage.background import Work
+from latecomer.service.storage.background import Job
+from latecomer.service.http.operations import PUBLIC, Operation
+from latecomer.service.http.response import Response
+from latecomer.service.http.router import Route
 from latecomer.service.http.settings import settings
 from latecomer.service.http.server import serve
 from latecomer.service.http.logging_setup import start_log
 
-def extra(reception):
-    async def kill_writer(scope, receive, name):
+FAULT = Operation(
+    name="fault", method="POST", path="/v1/bandits/{name}/fault", summary="Kill the writer.", scope=PUBLIC, gives=None
+)
+
+def extra(context):
+    async def kill_writer(request):
         def begin(connection):
             raise LookupError("a fault that nobody foresaw")
-        with reception.store._lock:
-            reception.store._writer.cut(Work(begin, ("fault", 0)))
-        return 200, b"{}"
-    return {"fault": kill_writer}
+        with context.store.log.lock:
+            context.store.log.writer.run_after_pending(Job(begin, ("fault", 0)))
+        return Response(200, b"{}")
+    return [Route(FAULT, kill_writer)]
 
 chosen = settings(environment={}, given={"store": sys.argv[2], "port": 0})
 asyncio.run(serve(chosen, start_log("info"), extra=extra))

@@ -223,7 +223,7 @@ def test_a_host_is_an_address(tmp_path: Path) -> None:
     assert json.loads(ended.stderr)["error"] == "host must be an IP address, such as 127.0.0.1; got 'localhost'"
 
 
-@pytest.mark.parametrize("package", ["httptools", "litestar", "structlog", "prometheus_client", "apsw", "uvloop"])
+@pytest.mark.parametrize("package", ["httptools", "structlog", "prometheus_client", "apsw", "uvloop"])
 def test_a_missing_package_is_named_with_its_remedy(package: str, tmp_path: Path) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; from latecomer.cli.main import app; app()"
     ended = subprocess.run(  # noqa: S603

@@ -5,7 +5,7 @@ from pathlib import Path
 from servers import refusal, running
 
 from latecomer.service.messages import BanditSpec
-from latecomer.service.storage.rows import connect
+from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 
 DAMAGED = "row 2 of chain 1 of the log is damaged: its checksum does not match"

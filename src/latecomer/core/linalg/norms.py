@@ -2,7 +2,7 @@
 
 Short ones take plain loops, longer ones a product with M by BLAS. Long ones take half of that: with T the upper
 triangle of M and D its diagonal aᵀMa = ⟨2Ta − Da, a⟩, and BLAS multiplies by a triangle (`dtrmm`) in half the time.
-Numba has no name for `dtrmm`, so kernels call SciPy's by a symbol, which `ready` gives its address.
+Numba has no name for `dtrmm`, so kernels call SciPy's by a symbol, whose address `load_dtrmm` sets.
 """
 
 from collections.abc import Callable
@@ -29,8 +29,8 @@ _dtrmm: Any = types.ExternalFunction(_SYMBOL, types.void(*[types.voidptr] * 11))
 
 
 @cache
-def ready() -> None:
-    """Before a kernel for long actions is compiled or loaded; nobody else should wait for SciPy."""
+def load_dtrmm() -> None:
+    """Give kernels SciPy's `dtrmm`, before one for long actions is compiled or loaded; it imports SciPy."""
     from llvmlite.binding import add_symbol  # type: ignore[import-untyped]  # noqa: PLC0415
 
     address = get_cython_function_address("scipy.linalg.cython_blas", "dtrmm")
@@ -59,16 +59,16 @@ def squared_norms(matrix: Array, actions: Array, out: Array) -> None:
 
 
 def norms_by_blas(matrix: Array, actions: Array, out: Array) -> None:
-    """The same for dimensions that are not short; found by the matrix's type, which has its shape."""
+    """Compute `squared_norms` by BLAS, in the way that the matrix's shape, a part of its type, asks for."""
     raise TypeError("this is for compiled code")
 
 
 @overload(norms_by_blas, strict=False)  # the signatures are annotated otherwise
 def _norms_by_blas(matrix: Any, actions: Any, out: Any) -> Callable[..., None]:
-    return _by_a_triangle if matrix.shape[0] >= LONG else _by_the_whole
+    return _norms_by_triangle if matrix.shape[0] >= LONG else _norms_by_product
 
 
-def _by_the_whole(matrix: Array, actions: Array, out: Array) -> None:
+def _norms_by_product(matrix: Array, actions: Array, out: Array) -> None:
     count, dim = actions.shape
     products = np.empty((min(CHUNK, count), dim))
     for low in range(0, count, CHUNK):
@@ -78,7 +78,7 @@ def _by_the_whole(matrix: Array, actions: Array, out: Array) -> None:
             out[k] = dot(products[k - low], actions[k], dim)
 
 
-def _by_a_triangle(matrix: Array, actions: Array, out: Array) -> None:
+def _norms_by_triangle(matrix: Array, actions: Array, out: Array) -> None:
     count, dim = actions.shape
     left, upper, plain = np.full(1, ord("L"), np.uint8), np.full(1, ord("U"), np.uint8), np.full(1, ord("N"), np.uint8)
     two, rows, columns = np.full(1, 2.0), np.full(1, dim, np.int32), np.empty(1, np.int32)

@@ -1,4 +1,4 @@
-"""The products that everything else is made of.
+"""Products of vectors and matrices, and the choice of the largest score.
 
 The dimension is a constant of the state's type, so loops up to `UNROLLED` are unrolled by the compiler; beyond it the
 kernels call BLAS.
@@ -13,7 +13,7 @@ UNROLLED = 16
 """The largest dimension for plain loops; BLAS wins above it."""
 
 EPSILON = 2.0**-52
-"""What a double can tell from 1: a pivot that is less of its diagonal is rounding, and may have any sign."""
+"""The rounding error of a double, relative: a smaller share of a diagonal entry may have any sign."""
 
 TIE = 1e-10
 """A later action must beat an earlier one by more than this times 1 + |score|: rounding must not decide a tie."""
@@ -21,7 +21,7 @@ TIE = 1e-10
 
 @kernel
 def dot(x: Array, y: Array, dim: int) -> float:
-    """⟨x, y⟩ of contiguous vectors."""
+    """Return ⟨x, y⟩ of contiguous vectors."""
     if dim <= UNROLLED:
         total = 0.0
         for i in range(dim):
@@ -32,7 +32,7 @@ def dot(x: Array, y: Array, dim: int) -> float:
 
 @kernel
 def multiply(matrix: Array, x: Array, out: Array) -> None:
-    """Out = matrix·x for a symmetric matrix, row by row so that the inner loop is a vector one."""
+    """Fill `out` with matrix·x for a symmetric matrix, row by row so that the inner loop is a vector one."""
     dim = out.shape[0]
     for i in range(dim):
         out[i] = 0.0
@@ -44,7 +44,7 @@ def multiply(matrix: Array, x: Array, out: Array) -> None:
 
 @kernel
 def row_dot(matrix: Array, row: int, x: Array) -> float:
-    """⟨row of the matrix, x⟩; indexing a short row costs less than slicing it, which counts references."""
+    """Return ⟨row of the matrix, x⟩; indexing a short row costs less than slicing it, which counts references."""
     dim = x.shape[0]
     if dim <= UNROLLED:
         total = 0.0
@@ -56,7 +56,7 @@ def row_dot(matrix: Array, row: int, x: Array) -> float:
 
 @kernel
 def squared_length(matrix: Array, row: int) -> float:
-    """‖row of the matrix‖²."""
+    """Return ‖row of the matrix‖²."""
     dim = matrix.shape[1]
     if dim <= UNROLLED:
         total = 0.0
@@ -75,7 +75,7 @@ def inner_products(actions: Array, x: Array, out: Array) -> None:
 
 @kernel
 def argmax_first(scores: Array) -> int:
-    """The lowest index whose score no later one beats by more than a rounding error."""
+    """Return the lowest index whose score no later one exceeds by more than a rounding error."""
     best = 0
     for k in range(1, scores.shape[0]):
         if scores[k] > scores[best] + TIE * (1.0 + abs(scores[best])):

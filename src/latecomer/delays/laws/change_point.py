@@ -28,7 +28,7 @@ class ChangePoint(Law):
     def __post_init__(self) -> None:
         for name, law in (("before", self.before), ("after", self.after)):
             if isinstance(law, type) or not isinstance(law, DelayLaw):
-                raise InputError(f"{name} must have sample, cdf and mean, as Fixed(3) has; got {law!r}")
+                raise InputError(f"{name} must have sample, cdf and mean, as Fixed(3) has; got {law!r}", field=name)
         check_integer("change", self.change, least=0)
 
     @property

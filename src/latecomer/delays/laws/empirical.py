@@ -60,7 +60,9 @@ class Empirical(Law):
         """The law of ⌊delay/unit⌋: delays in seconds and a unit of 100 make rounds of 100 seconds."""
         times = np.asarray(delays)
         if times.dtype.kind not in "fiu" or not np.isfinite(times).all():
-            raise InputError("delays must be finite numbers; leave out what never came, or mix it in with Mixture")
+            raise InputError(
+                "delays must be finite numbers; leave out what never came, or mix it in with Mixture", field="delays"
+            )
         rounds = np.floor_divide(times, check_positive("unit", unit))
         return cls(np.minimum(rounds, NEVER).astype(np.int64))
 
@@ -95,24 +97,30 @@ class Empirical(Law):
 def _rounds(delays: npt.ArrayLike) -> Delays:
     rounds = np.asarray(delays)
     if rounds.ndim != 1 or len(rounds) == 0:
-        raise InputError(f"delays must be a list of at least one delay; got shape {rounds.shape}")
+        raise InputError(f"delays must be a list of at least one delay; got shape {rounds.shape}", field="delays")
     if rounds.dtype.kind not in "iu":
         raise InputError(
-            f"delays must be whole numbers of rounds; got {rounds.dtype}: Empirical.floored makes rounds of times"
+            f"delays must be whole numbers of rounds; got {rounds.dtype}: Empirical.floored makes rounds of times",
+            field="delays",
         )
     for worst in (rounds.min(), rounds.max()):
         if not 0 <= worst <= NEVER:
-            raise InputError(f"delays must be at least 0 and at most NEVER, 2^62; got {worst}")
+            raise InputError(f"delays must be at least 0 and at most NEVER, 2^62; got {worst}", field="delays")
     return rounds.astype(np.int64)
 
 
 def _weights(weights: npt.ArrayLike, count: int) -> Floats:
     array = np.asarray(weights)
     if array.shape != (count,) or array.dtype.kind not in "fiu":
-        raise InputError(f"weights must be {count} numbers, one for each delay; got shape {array.shape}, {array.dtype}")
+        raise InputError(
+            f"weights must be {count} numbers, one for each delay; got shape {array.shape}, {array.dtype}",
+            field="weights",
+        )
     array = array.astype(np.float64)
     if not (np.isfinite(array) & (array >= 0.0)).all():
-        raise InputError(f"weights must be at least 0 and finite; got {array[~(array >= 0.0) | np.isinf(array)][0]}")
+        raise InputError(
+            f"weights must be at least 0 and finite; got {array[~(array >= 0.0) | np.isinf(array)][0]}", field="weights"
+        )
     if not 0.0 < array.sum() < np.inf:
-        raise InputError(f"weights must have a sum above 0 and finite; got {array.sum()}")
+        raise InputError(f"weights must have a sum above 0 and finite; got {array.sum()}", field="weights")
     return array

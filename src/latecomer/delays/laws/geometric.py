@@ -36,12 +36,13 @@ class Geometric(Law):
 
     def __post_init__(self) -> None:
         if isinstance(self.start, bool) or self.start not in (0, 1):
-            raise InputError(f"start must be 0 or 1, the shortest delay; got {self.start!r}")
+            raise InputError(f"start must be 0 or 1, the shortest delay; got {self.start!r}", field="start")
         mean = check_number("mean", self.mean, f"a number of at least {self.start}")
         if not self.start <= mean < np.inf:
             raise InputError(
                 f"mean must be finite and at least {self.start}, the shortest delay; got {self.mean!r}"
-                + (": start=0 allows delays of 0" if 0.0 <= mean < 1.0 else "")
+                + (": start=0 allows delays of 0" if 0.0 <= mean < 1.0 else ""),
+                field="mean",
             )
         object.__setattr__(self, "mean", mean)
 

@@ -50,12 +50,13 @@ class LogNormal(Law):
         check_positive("median / unit", self.median / self.unit)
         at_most = check_number("at_most", self.at_most, "a number above 0, or infinity")
         if not at_most > 0.0:
-            raise InputError(f"at_most must be above 0, or infinity; got {self.at_most!r}")
+            raise InputError(f"at_most must be above 0, or infinity; got {self.at_most!r}", field="at_most")
         object.__setattr__(self, "at_most", at_most)
         if self._kept < 1e-200:
             raise InputError(
                 f"at_most must leave some of the law; got {self.at_most!r} where the median is {self.median!r} "
-                f"and sigma {self.sigma!r}: raise at_most, or lower the median"
+                f"and sigma {self.sigma!r}: raise at_most, or lower the median",
+                field="at_most",
             )
 
     @property

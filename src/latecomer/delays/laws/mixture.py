@@ -39,19 +39,22 @@ class Mixture(Law):
             check_positive(f"weights[{i}]", weight) for i, weight in enumerate(_listed("weights", self.weights))
         )
         if not laws:
-            raise InputError("laws must hold at least one law; got none")
+            raise InputError("laws must hold at least one law; got none", field="laws")
         for position, law in enumerate(laws):
             if isinstance(law, type) or not isinstance(law, DelayLaw):
-                raise InputError(f"laws[{position}] must have sample, cdf and mean, as Fixed(3) has; got {law!r}")
+                raise InputError(
+                    f"laws[{position}] must have sample, cdf and mean, as Fixed(3) has; got {law!r}", field="laws"
+                )
             if is_changing(law):
                 raise InputError(
                     f"laws[{position}] must be the same law in every round; got {law!r}: "
-                    "mix the laws before and after the change, and let those drift"
+                    "mix the laws before and after the change, and let those drift",
+                    field="laws",
                 )
         if len(weights) != len(laws):
-            raise InputError(f"weights must be as many as the laws, {len(laws)}; got {len(weights)}")
+            raise InputError(f"weights must be as many as the laws, {len(laws)}; got {len(weights)}", field="weights")
         if abs(math.fsum(weights) - 1.0) > 1e-9:
-            raise InputError(f"weights must sum to 1; got {math.fsum(weights)!r}: divide each by that")
+            raise InputError(f"weights must sum to 1; got {math.fsum(weights)!r}: divide each by that", field="weights")
         object.__setattr__(self, "laws", laws)
         object.__setattr__(self, "weights", weights)
 
@@ -78,5 +81,5 @@ class Mixture(Law):
 
 def _listed(name: str, items: object) -> tuple[object, ...]:
     if isinstance(items, str) or not isinstance(items, Sequence | np.ndarray):
-        raise InputError(f"{name} must be a list, one entry for each law; got {items!r}")
+        raise InputError(f"{name} must be a list, one entry for each law; got {items!r}", field=name)
     return tuple(items)

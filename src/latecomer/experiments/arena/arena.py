@@ -20,19 +20,13 @@ from latecomer.experiments.experiment_file import parse_world, read_toml
 from latecomer.experiments.paper.experiments import RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
 from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.greedy import Greedy
-from latecomer.policies.imputed_lin_ts import ImputedLinTS
-from latecomer.policies.lin_ts import LinTS
-from latecomer.policies.lin_ucb import LinUCB
-from latecomer.policies.logistic_lin_ts import LogisticLinTS
 from latecomer.policies.matured_lin_ts import MaturedLinTS
-from latecomer.policies.matured_lin_ucb import MaturedLinUCB
 from latecomer.policies.otf_lin_ts import OTFLinTS
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
 from latecomer.policies.recommended import recommended
+from latecomer.policies.registry import POLICIES as POLICY_MODULES
+from latecomer.policies.registry import policy_class
 from latecomer.policies.uniform import Uniform
-from latecomer.policies.waiting_lin_ts import WaitingLinTS
-from latecomer.policies.waiting_lin_ucb import WaitingLinUCB
 from latecomer.simulation.result import Result
 from latecomer.simulation.simulate import Engine, simulate
 from latecomer.simulation.world import World
@@ -55,19 +49,11 @@ POLICIES: Mapping[str, Callable[[int, int], LinearPolicy]] = {
     RECOMMENDED: recommended,
     **PUBLISHED,
     "OTFLinUCB, tight": partial(OTFLinUCB, width="tight"),
-    "WaitingLinUCB": WaitingLinUCB,
-    "WaitingLinTS": WaitingLinTS,
-    "MaturedLinUCB": MaturedLinUCB,
-    "MaturedLinTS": MaturedLinTS,
     "MaturedLinTS, c = 0.5": partial(MaturedLinTS, exploration=0.5),
-    "ImputedLinTS": ImputedLinTS,
-    "LogisticLinTS": LogisticLinTS,
-    "LinUCB": LinUCB,
-    "LinTS": LinTS,
-    "Greedy": Greedy,
+    **{name: policy_class(name) for name in POLICY_MODULES if name not in ("OTFLinUCB", "OTFLinTS", "Uniform")},
     UNIFORM: Uniform,
 }
-"""Policies by name, made from the dimension and the window."""
+"""Policies by name, made from the dimension and the window; all of the registry are here, some under a longer name."""
 
 
 @dataclass(frozen=True)

@@ -85,13 +85,13 @@ def _watch(
 def _watch_run(world: World, policy: OTFLinUCB, tau: float, horizon: int, seed: int, run: int) -> dict[str, Array]:
     episode = Episode(world, horizon, seed=seed, run=run)
     starts, order = group_arrivals(episode.delays)
-    memory = policy.fresh()._memory
-    memory.fit(min(horizon, memory.span + 1 + BLOCK))
+    state = policy.fresh().state
+    state.fit(min(horizon, state.span + 1 + BLOCK))
     ratios, regret, converts = np.empty(horizon), np.empty(horizon), np.zeros(horizon, np.bool_)
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
         _watch(
-            memory.state, memory.ring, block.sets, block.means, block.best, first,
+            state.record, state.ring, block.sets, block.means, block.best, first,
             episode.uniforms, starts, order, converts, regret, tau * world.theta, ratios,
         )  # fmt: skip
     return {"ratios": ratios}
@@ -104,4 +104,4 @@ def measure_coverage(
     tau = float(world.delays.cdf(policy.window))
     play = partial(_watch_run, world, policy, tau, horizon, seed)
     done = dict((engine or ThreadEngine()).map(play, runs))
-    return Coverage(np.stack([done[run]["ratios"] for run in sorted(done)]), float(policy._parameters["delta"]))
+    return Coverage(np.stack([done[run]["ratios"] for run in sorted(done)]), float(policy.parameters["delta"]))

@@ -6,23 +6,23 @@ place of ‖a‖_{V⁻¹} in the bonus. Nothing is proved about them. They are h
 
 import math
 
+from latecomer.core.choice import choose_by_sample
 from latecomer.core.linalg.norms import squared_norms
-from latecomer.core.linalg.products import argmax_first, inner_products, row_dot
+from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.ridge import estimate
-from latecomer.core.sampling import sample_theta
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.width import pending_width
-from latecomer.policies.base.algorithm import ALGORITHMS, Algorithm, width
+from latecomer.policies.base.algorithm import Algorithm, width
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.rng import Draw, Seed
 from latecomer.validation import check_nonnegative, check_positive, check_probability
 
 
-def released_alpha(state: State, pending: float) -> float:
+def released_alpha(state: State, pending_width: float) -> float:
     """√(2 ln(1/δ) + d ln(1 + n/(λd)) + λ) + Σ_{window} q_s, n past rounds. Differs from the paper: √λ is inside."""
     dim = state.B.shape[0]
     growth = dim * math.log(1.0 + state.rounds / (state.ridge * dim))
-    return math.sqrt(2.0 * math.log(1.0 / state.delta) + growth + state.ridge) + pending
+    return math.sqrt(2.0 * math.log(1.0 / state.delta) + growth + state.ridge) + pending_width
 
 
 def released_ucb_term(state: State, c: float) -> float:
@@ -40,9 +40,9 @@ def choose_released_ucb(state: State, ring: Ring, actions: Array, draws: Array, 
     return argmax_first(scores)
 
 
-def released_kappa(state: State, pending: float) -> float:
+def released_kappa(state: State, pending_width: float) -> float:
     """κ = σ0 + Σ_{window} q_s."""
-    return math.sqrt(state.ridge) + pending
+    return math.sqrt(state.ridge) + pending_width
 
 
 def released_ts_term(state: State, c: float) -> float:
@@ -53,17 +53,15 @@ def released_ts_term(state: State, c: float) -> float:
 
 def choose_released_ts(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃⟩ with θ̃ ~ N(θ̂, κS⁻¹), S = σ0²I + Σ AAᵀ."""
-    estimate(state)
-    sample_theta(state, math.sqrt(width(state, pending_width(state))), draws)
-    inner_products(actions, state.sample, scores)
-    return argmax_first(scores)
-
-
-ALGORITHMS["ReleasedUCB"] = Algorithm(choose=choose_released_ucb, width=released_alpha, term=released_ucb_term)
+    return choose_by_sample(state, actions, math.sqrt(width(state, pending_width(state))), draws, scores)
 
 
 class ReleasedUCB(LinearPolicy):
     """The released OTFLinUCB."""
+
+    algorithm = Algorithm(
+        "ReleasedUCB", choose=choose_released_ucb, width=released_alpha, window_term=released_ucb_term
+    )
 
     def __init__(
         self, dim: int, window: int, *, ridge: float = 1.0, delta: float = 0.1, exploration: float = 1.0
@@ -75,13 +73,17 @@ class ReleasedUCB(LinearPolicy):
         super().__init__(dim, window, ridge=ridge, numbers=numbers)
 
 
-ALGORITHMS["ReleasedTS"] = Algorithm(
-    choose=choose_released_ts, width=released_kappa, term=released_ts_term, draw=Draw.NORMAL, sampled=True
-)
-
-
 class ReleasedTS(LinearPolicy):
     """The released OTFLinTS. `sigma` is 0.5 in its geometric experiments and 1 in the heavy-tailed one."""
+
+    algorithm = Algorithm(
+        "ReleasedTS",
+        choose=choose_released_ts,
+        width=released_kappa,
+        window_term=released_ts_term,
+        draw=Draw.NORMAL,
+        needs_cholesky=True,
+    )
 
     def __init__(self, dim: int, window: int, *, sigma: float = 0.5, seed: Seed = None) -> None:
         ridge = check_positive("sigma", sigma) ** 2

@@ -1,1 +1,1 @@
-"""The machinery that every policy shares."""
+"""The class and the generic kernels that every policy shares."""

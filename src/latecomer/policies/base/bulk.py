@@ -1,6 +1,6 @@
-"""Events that were decided before, fed to a policy in bulk: what a replay is made of.
+"""Decisions and conversions in bulk, as a log has them, through the kernels that `decide` and `convert` call.
 
-Stamps are int64 microseconds since 1970, or `UNSTAMPED` where the window is in rounds. The caller answers for their
+Stamps are int64 microseconds since 1970, or `UNSTAMPED` where the window is in rounds. The caller must give them in
 order: a log's stamps never run backwards.
 """
 
@@ -16,33 +16,24 @@ from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, explain_inadmissible
 from latecomer.policies.base.policy import LinearPolicy
 
-_AT_ONCE = 16_384
+_DECISIONS_PER_CALL = 16_384
 
 
-def is_in_rounds(policy: LinearPolicy) -> bool:
-    """Whether the window is a number of rounds."""
-    return policy._in_rounds
+def summarise(policy: LinearPolicy, actions: Array) -> Shorts:
+    """Summarise the action set of the latest decision in d + 2 short integers, for a replay.
 
-
-def span(policy: LinearPolicy) -> int:
-    """The window in its own unit."""
-    return policy._span
-
-
-def latest(policy: LinearPolicy) -> int:
-    """The stamp of the latest decision."""
-    return policy._now
-
-
-def offer(policy: LinearPolicy, actions: Array) -> Shorts:
-    """The summary of an offer, d + 2 short integers: what a replay must know of the actions that were not chosen."""
+    Where the algorithm has summarised it already, its summary is copied.
+    """
+    if policy.algorithm.observe_actions is not None:
+        made: Shorts = policy.state.record["action_summary"][0].copy()
+        return made
     summary = np.empty(policy.dim + 2, np.int16)
-    _summariser()(_in_rows(actions), summary)
+    _summary_code()(_in_rows(actions), summary)
     return summary
 
 
 def _in_rows(actions: Array) -> Array:
-    """Doubles, aligned and row by row. NumPy's own way of asking takes longer than all the rest where they are."""
+    """Make an array aligned and row by row. Where it is so already, `np.require` would take longer than the rest."""
     flags = actions.flags
     if actions.dtype is DOUBLE and flags.c_contiguous and flags.aligned:
         return actions
@@ -50,22 +41,22 @@ def _in_rows(actions: Array) -> Array:
 
 
 @cache
-def _summariser() -> Callable[[Array, Shorts], None]:
-    """Its machine code, for sets of any size: arrays do not carry theirs in their type."""
+def _summary_code() -> Callable[[Array, Shorts], None]:
+    """Return the machine code for sets of any size: an array's type does not carry its size."""
     return entry_point(kernel_holding_gil(summarise_actions.py_func), np.empty((1, 1)), np.empty(3, np.int16))  # type: ignore[attr-defined,no-any-return]
 
 
-def record(policy: LinearPolicy, actions: Array, offers: Shorts, stamps: Integers) -> None:
-    """Record decisions as if `decide` had just chosen these actions, and spend the random numbers that it would have.
+def record(policy: LinearPolicy, actions: Array, summaries: Shorts, stamps: Integers) -> None:
+    """Record decisions as if `decide` had just chosen these actions, and draw the random numbers that it would have.
 
-    After it the policy is, bit for bit, the one that made the decisions. `offers` has each one's `offer`, a row each.
+    After it the policy is, bit for bit, the one that made the decisions. `summaries` has a row of `summarise` for each.
 
     Examples
     --------
     >>> import numpy as np, latecomer as lc
     >>> live, replayed = (lc.OTFLinTS(dim=2, window=100, seed=0) for _ in range(2))
     >>> chosen = np.array([live.decide(np.eye(2)).action for _ in range(9)])
-    >>> record(replayed, chosen, np.tile(offer(live, np.eye(2)), (9, 1)), np.full(9, UNSTAMPED))
+    >>> record(replayed, chosen, np.tile(summarise(live, np.eye(2)), (9, 1)), np.full(9, UNSTAMPED))
     >>> replayed.decide(np.eye(2)).score == live.decide(np.eye(2)).score
     True
     """
@@ -76,32 +67,35 @@ def record(policy: LinearPolicy, actions: Array, offers: Shorts, stamps: Integer
         )
     if not len(actions):
         return
-    if not policy._memory.admits(actions):
+    if not policy.state.is_admissible(actions):
         raise explain_inadmissible(actions)
-    if offers.shape != (len(actions), policy.dim + 2):
-        raise InputError(f"offers must be an (N, {policy.dim + 2}) array, a row each; got {offers.shape}")
-    stamps = np.full(len(stamps), UNSTAMPED) if policy._in_rounds else stamps
-    offers = np.ascontiguousarray(offers, np.int16)
-    for low in range(0, len(actions), _AT_ONCE):
-        part = slice(low, low + _AT_ONCE)
-        draws = policy._randomness.draws(len(actions[part]), policy.dim)
-        policy._memory.record_many(actions[part], offers[part], stamps[part], draws)
+    if summaries.shape != (len(actions), policy.dim + 2):
+        raise InputError(f"summaries must be an (N, {policy.dim + 2}) array, a row each; got {summaries.shape}")
+    stamps = _stamps(policy, stamps)
+    summaries = np.ascontiguousarray(summaries, np.int16)
+    for low in range(0, len(actions), _DECISIONS_PER_CALL):
+        part = slice(low, low + _DECISIONS_PER_CALL)
+        draws = policy.rng.draws(len(actions[part]), policy.dim)
+        policy.state.record_many(actions[part], summaries[part], stamps[part], draws)
 
 
-def credit(policy: LinearPolicy, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
-    """Credit conversions, one after the other: verdicts by their numbers, and the delays of the accepted ones.
+def convert(policy: LinearPolicy, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
+    """Apply conversions in their order: verdicts by their numbers, and the delays of the accepted ones.
 
     A stamp before the latest decision counts as that one's; the delay of one before its own decision is −1, unknown.
     """
-    stamps = np.full(len(rounds), UNSTAMPED) if policy._in_rounds else stamps
-    return policy._memory.credit_many(rounds, values, stamps)
+    return policy.state.convert_many(rounds, values, _stamps(policy, stamps))
 
 
 def revoke(policy: LinearPolicy, round: int, stamp: int) -> int:
-    """A conversion taken back; the verdict by its number."""
-    return policy._memory.revoke(round, UNSTAMPED if policy._in_rounds else stamp)
+    """Revoke a conversion; return the verdict by its number."""
+    return policy.state.revoke(round, UNSTAMPED if isinstance(policy.window, int) else stamp)
+
+
+def _stamps(policy: LinearPolicy, stamps: Integers) -> Integers:
+    return np.full(len(stamps), UNSTAMPED) if isinstance(policy.window, int) else stamps
 
 
 def drift(policy: LinearPolicy) -> tuple[float, int]:
-    """How far V·V⁻¹ was from I at the last check, and how often V⁻¹ was computed afresh."""
-    return float(policy._memory.number("residual")), int(policy._memory.number("refactorisations"))
+    """Return |V·V⁻¹ − I| at the last check, and how often V⁻¹ was computed afresh."""
+    return float(policy.state.number("residual")), int(policy.state.number("refactorisations"))

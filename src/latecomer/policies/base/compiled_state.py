@@ -1,4 +1,4 @@
-"""A policy's memory and the compiled kernels that move it: arrays in, numbers out, nothing checked twice."""
+"""A policy's state and the compiled kernels that change it. Arguments have been checked by the policy."""
 
 from typing import Any
 
@@ -6,22 +6,28 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.action_summary import Shorts
-from latecomer.core.jit import entry_point
-from latecomer.core.linalg.blas import one_thread
-from latecomer.core.linalg.norms import LONG
-from latecomer.core.linalg.norms import ready as ready_for_long
-from latecomer.core.linalg.products import UNROLLED
-from latecomer.core.ring import (
+from latecomer.core.feedback import (
+    apply_conversion_holding_gil,
     apply_conversions,
     apply_revocation,
-    brief_credit,
-    is_sparse,
-    resized,
-    spanned_blocks,
-    verdict,
+    judge_conversion,
 )
-from latecomer.core.state import ROUNDS_PER_BLOCK, SCRATCH, UNSTAMPED, Array, Integers, new_ring, new_state
-from latecomer.policies.base.algorithm import settles
+from latecomer.core.jit import entry_point
+from latecomer.core.linalg.blas import one_thread
+from latecomer.core.linalg.norms import LONG, load_dtrmm
+from latecomer.core.linalg.products import UNROLLED
+from latecomer.core.ring import is_sparse, resize, spanned_blocks
+from latecomer.core.state import (
+    BASE_SCRATCH,
+    ROUNDS_PER_BLOCK,
+    UNSTAMPED,
+    Array,
+    FieldKind,
+    Integers,
+    new_ring,
+    new_state,
+)
+from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.kernels import (
     LARGE,
     RESIZE,
@@ -38,7 +44,7 @@ from latecomer.policies.base.kernels import (
 
 
 def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
-    """Exactly these values: NumPy would stretch and convert others."""
+    """Copy values of exactly the field's shape and type: NumPy would stretch and convert others."""
     if values.shape != field.shape or values.dtype != field.dtype:
         raise ValueError(
             f"{name} has shape {values.shape} and type {values.dtype}, not {field.shape} and {field.dtype}"
@@ -53,145 +59,164 @@ def _no_code(*_: object) -> tuple[int, int, float]:
 
 
 class CompiledState:
-    """The record and the ring of one policy, growing and shrinking with what is open."""
+    """The record and the ring of one policy, growing and shrinking with the number of open rounds."""
 
-    def __init__(self, tag: str, dim: int, *, span: int, **shape: Any) -> None:
-        self.dim = dim
-        self.span = span
-        self.state = new_state(tag, dim, span=span, **shape)
-        self._arguments: dict[str, Any] = {"tag": tag, "dim": dim, "span": span, **shape}
+    def __init__(
+        self, algorithm: Algorithm, dim: int, *, span: int, numbers: dict[str, float], refresh_norms: bool = False
+    ) -> None:
+        self.algorithm, self.dim, self.span = algorithm, dim, span
+        self._numbers, self._refresh_norms = numbers, refresh_norms
+        self._extras = algorithm.extra_fields(dim, span, numbers["ridge"])
+        self.record = new_state(
+            algorithm.key,
+            dim,
+            span=span,
+            refresh_norms=refresh_norms,
+            needs_cholesky=algorithm.needs_cholesky,
+            learn_on_close=algorithm.learn_on_close,
+            numbers=numbers,
+            extras=self._extras,
+        )
         self.ring = new_ring(dim)
-        self.played: Array = self.state["played"][0]
-        """The action of the latest `decide_one`, which overwrites it."""
-        self._forget_code()
-        self._ready_for_dim()
+        self.last_action: Array = self.record["last_action"][0]
+        """The action of the latest decision by `decide_small` or `decide`, which overwrite it."""
+        self._reset_code()
 
-    def _forget_code(self) -> None:
-        """Machine code is found when it is needed first."""
-        self.step: Any = _no_code
-        """A decision on a plain set that is not large; where it answers `UNFIT`, `play` may do."""
-        self.credit: Any = None
-        """A conversion, once `ready_credit` has found it."""
-        self._long_step: Any = _no_code
-        self._admits: Any = None
+    def _reset_code(self) -> None:
+        """Find machine code anew on first use."""
+        self.decide_small: Any = _no_code
+        """decide_small(record, ring, actions, stamp, draws) on a set that is not large; see `decide`."""
+        self.convert: Any = None
+        """convert(record, ring, round, value, stamp), once `find_convert_code` has found it."""
+        self._decide_large: Any = _no_code
+        self._is_admissible: Any = None
+        if self.dim >= LONG:
+            load_dtrmm()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Machine code does not travel."""
-        code = ("step", "credit", "_long_step", "_admits")
+        """Leave out machine code, which another process must find for itself."""
+        code = ("decide_small", "convert", "_decide_large", "_is_admissible")
         return {name: value for name, value in self.__dict__.items() if name not in code}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
-        """`played` is a part of the state, not a copy of it."""
+        """Make `last_action` a view of the record again, not a copy."""
         self.__dict__.update(attributes)
-        self._forget_code()
-        self.played = self.state["played"][0]
-        self._ready_for_dim()
+        self.last_action = self.record["last_action"][0]
+        self._reset_code()
 
-    def _ready_for_dim(self) -> None:
-        if self.dim >= LONG:
-            ready_for_long()
-
-    def emptied(self) -> "CompiledState":
-        """Another one for the same algorithm, as it was before its first round."""
-        return CompiledState(**self._arguments)
+    def make_empty(self) -> "CompiledState":
+        """Make a state of the same shape as it was before the first round."""
+        return CompiledState(
+            self.algorithm, self.dim, span=self.span, numbers=self._numbers, refresh_norms=self._refresh_norms
+        )
 
     # ---- events ----
 
-    def play(self, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
-        """A decision on an admissible set of any size, with a ring that fits: (index, round, score)."""
-        code = self.ready(actions, draws)
-        played: tuple[int, int, float] = code(self.state, self.ring, actions, stamp, draws)
-        while played[0] == RESIZE:  # once for a ring too large, once for one too small
+    def decide(self, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
+        """Decide on a set of any size, with a ring that fits: (index, round, score), the index `UNFIT` if inadmissible.
+
+        Where draws are taken, the set must have been found admissible before.
+        """
+        code = self.find_decide_code(actions, draws)
+        decided: tuple[int, int, float] = code(self.record, self.ring, actions, stamp, draws)
+        while decided[0] == RESIZE:  # once for a ring too large, once for one too small
             before = len(self.ring)
             self.fit(1)
             if len(self.ring) == before:
-                raise AssertionError("the ring asks for another size, and has the right one")
-            played = code(self.state, self.ring, actions, stamp, draws)
-        return played
+                raise AssertionError("a kernel asked for a ring of another size, and the ring has the right one")
+            decided = code(self.record, self.ring, actions, stamp, draws)
+        return decided
 
-    def ready(self, actions: Array, draws: Array | None) -> Any:
-        """The code for sets of this size, compiled if need be: for a large one BLAS has one thread, and Python goes on.
+    def find_decide_code(self, actions: Array, draws: Array | None) -> Any:
+        """Return the code for sets of this size, compiled if need be; for large ones BLAS has one thread.
 
-        Compiling takes long, and may be interrupted: it comes before anything changes.
+        Compiling takes long and may be interrupted: it comes before anything changes.
         """
         is_large = len(actions) * self.dim * self.dim >= LARGE
-        found = self._long_step if is_large else self.step
+        found = self._decide_large if is_large else self.decide_small
         if found is _no_code:
-            arguments = (self.state, self.ring, actions, UNSTAMPED, draws)
+            arguments = (self.record, self.ring, actions, UNSTAMPED, draws)
             if is_large:
-                found = self._long_step = one_thread(entry_point(decide_one, *arguments))
+                found = self._decide_large = one_thread(entry_point(decide_one, *arguments))
             else:
-                found = self.step = entry_point(decide_one_holding_gil, *arguments)
+                found = self.decide_small = entry_point(decide_one_holding_gil, *arguments)
         return found
 
-    def admits(self, actions: Array) -> bool:
-        """Whether a two-dimensional array of doubles is plain, and every action finite and of norm at most 1."""
-        if self._admits is None:
-            self._admits = entry_point(is_admissible_holding_gil, np.empty((1, 1)), self.dim)
-        return self._admits(actions, self.dim)  # type: ignore[no-any-return]
+    def is_admissible(self, actions: Array) -> bool:
+        """Tell whether a two-dimensional array of doubles is plain, and every action finite and of norm at most 1."""
+        if self._is_admissible is None:
+            self._is_admissible = entry_point(is_admissible_holding_gil, np.empty((1, 1)), self.dim)
+        return self._is_admissible(actions, self.dim)  # type: ignore[no-any-return]
 
-    def play_many(self, sets: Array, stamps: Integers, draws: Array) -> tuple[list[int], list[float]]:
-        """The indices and scores of as many decisions; the actions are admissible."""
+    def decide_many(self, sets: Array, stamps: Integers, draws: Array) -> tuple[list[int], list[float]]:
+        """Decide set after set: the indices and scores; the actions are admissible."""
         self.fit(len(sets))
         indices, values = np.empty(len(sets), np.int64), np.empty(len(sets))
-        one_thread(decide_many)(self.state, self.ring, sets, stamps, draws, indices, values)
+        one_thread(decide_many)(self.record, self.ring, sets, stamps, draws, indices, values)
         return indices.tolist(), values.tolist()
 
-    def record_many(self, actions: Array, offers: Shorts, stamps: Integers, draws: Array) -> None:
-        """Decisions that were made before, in their order; the actions are admissible."""
+    def record_many(self, actions: Array, summaries: Shorts, stamps: Integers, draws: Array) -> None:
+        """Record decisions that were made before, in their order; the actions are admissible."""
         self.fit(len(actions))
-        recording = one_thread(record_many) if self.dim > UNROLLED else record_many  # short actions need no BLAS
-        recording(self.state, self.ring, actions, offers, stamps, draws)
+        code = one_thread(record_many) if self.dim > UNROLLED else record_many  # short actions need no BLAS
+        code(self.record, self.ring, actions, summaries, stamps, draws)
 
-    def credit_many(self, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
-        """The verdicts by their numbers, and how long the accepted ones took."""
-        answers, delays = np.empty(len(rounds), np.int64), np.zeros(len(rounds), np.int64)
-        apply_conversions(self.state, self.ring, rounds, values, stamps, answers, delays)
-        return answers, delays
+    def convert_many(self, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
+        """Apply conversions in their order: the verdicts by their numbers, and the delays of the accepted ones."""
+        verdicts, delays = np.empty(len(rounds), np.int64), np.zeros(len(rounds), np.int64)
+        apply_conversions(self.record, self.ring, rounds, values, stamps, verdicts, delays)
+        return verdicts, delays
 
-    def ready_credit(self) -> Any:
-        """Find the machine code of `credit`, and return it."""
-        self.credit = entry_point(brief_credit, self.state, self.ring, 1, 1.0, UNSTAMPED)
-        return self.credit
+    def find_convert_code(self) -> Any:
+        """Find the machine code of `convert`, and return it."""
+        self.convert = entry_point(apply_conversion_holding_gil, self.record, self.ring, 1, 1.0, UNSTAMPED)
+        return self.convert
 
     def revoke(self, round: int, stamp: int) -> int:
-        """A conversion taken back; the verdict by its number."""
-        return apply_revocation(self.state, self.ring, round, stamp)
+        """Revoke a conversion; return the verdict by its number."""
+        return apply_revocation(self.record, self.ring, round, stamp)
 
-    def verdict(self, round: int, stamp: int) -> int:
-        """What a conversion would meet."""
-        return verdict(self.state[0], self.ring, round, stamp)
+    def judge_conversion(self, round: int, stamp: int) -> int:
+        """Return the verdict that a conversion would get, by its number."""
+        return judge_conversion(self.record[0], self.ring, round, stamp)
 
-    # ---- what it holds ----
+    # ---- readings ----
 
     def number(self, name: str) -> Any:
-        """A scalar of the state."""
-        return self.state[name].item()
+        """Return a scalar field."""
+        return self.record[name].item()
 
     def array(self, name: str) -> Array:
-        """A copy of a vector or matrix of the state."""
-        copy: Array = self.state[name][0].copy()
+        """Return a copy of a vector or matrix."""
+        copy: Array = self.record[name][0].copy()
         return copy
 
+    def find_array(self, kind: FieldKind) -> Array | None:
+        """Return a copy of the algorithm's first field of a kind, if it has one."""
+        for name, field in self._extras.items():
+            if field.kind is kind:
+                return self.array(name)
+        return None
+
     def theta_hat(self, stamp: int) -> Array:
-        """V⁻¹B, Eq. 1, or what the algorithm has in its place, as of a decision at `stamp`."""
-        state = self._to_settle
-        next_estimate(state, self.ring, stamp)
-        found: Array = state["theta_hat"][0].copy()
+        """Return θ̂ of the algorithm (V⁻¹B, Eq. 1, unless it has its own), as of a decision at `stamp`."""
+        record = self._record_to_advance
+        next_estimate(record, self.ring, stamp)
+        found: Array = record["theta_hat"][0].copy()
         return found
 
     def width(self, stamp: int) -> float:
-        """The algorithm's width as of a decision at `stamp`."""
-        return next_width(self._to_settle, self.ring, stamp)
+        """Return the algorithm's width as of a decision at `stamp`."""
+        return next_width(self._record_to_advance, self.ring, stamp)
 
     def pending_width(self, stamp: int) -> float:
-        """W as of a decision at `stamp`."""
-        return next_pending_width(self.state, self.ring, stamp)
+        """Return W as of a decision at `stamp`."""
+        return next_pending_width(self.record, self.ring, stamp)
 
     @property
-    def _to_settle(self) -> npt.NDArray[Any]:
-        """The state to read the near future from: a copy, where time changes it. Reading changes nothing."""
-        return self.state.copy() if settles(self._arguments["tag"]) else self.state
+    def _record_to_advance(self) -> npt.NDArray[Any]:
+        """A record that may be brought up to a later stamp: a copy, where time changes it. Reading changes nothing."""
+        return self.record.copy() if self.algorithm.changes_with_time else self.record
 
     # ---- room ----
 
@@ -203,57 +228,62 @@ class CompiledState:
         return int(spanned_blocks(self.number("head") % ROUNDS_PER_BLOCK, rounds + 1))
 
     def fit(self, more: int) -> None:
-        """Room for so many more rounds. An eighth to spare costs O(1) a round to grow, and little memory."""
+        """Make room for so many more rounds. An eighth to spare costs O(1) a round to grow, and little memory."""
         needed = self._blocks_for(self._held + more)
         if needed > len(self.ring) or is_sparse(needed, len(self.ring)):
-            self.ring = resized(self.state, self.ring, needed + needed // 8)
+            self.ring = resize(self.record, self.ring, needed + needed // 8)
 
     # ---- files ----
 
+    def saved_fields(self) -> list[str]:
+        """Name the fields that the next decision needs: all but the algorithm's key and working memory."""
+        scratch = {name for name, field in self._extras.items() if field.kind is FieldKind.SCRATCH}.union(BASE_SCRATCH)
+        return [name for name in (self.record.dtype.names or ())[1:] if name not in scratch]
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything that the next step needs, by name."""
-        ring = resized(self.state, self.ring, self._blocks_for(self._held))
-        self.ring = ring
+        """Return everything that the next decision needs, by name."""
+        self.ring = ring = resize(self.record, self.ring, self._blocks_for(self._held))
         return {
-            **{f"state/{name}": self.state[name] for name in self._fields()},
+            **{f"state/{name}": self.record[name] for name in self.saved_fields()},
             **{f"ring/{name}": ring[name] for name in ring.dtype.names or ()},
         }
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Become the memory whose `arrays` these are."""
-        state, ring = self.state.copy(), new_ring(self.dim, len(arrays["ring/stamp"]))
-        for name in self._fields():
-            _fill(state[name], arrays[f"state/{name}"], name)
+        """Become the state whose `arrays` these are."""
+        record, ring = self.record.copy(), new_ring(self.dim, len(arrays["ring/stamp"]))
+        for name in self.saved_fields():
+            _fill(record[name], arrays[f"state/{name}"], name)
         for name in ring.dtype.names or ():
             _fill(ring[name], arrays[f"ring/{name}"], name)
-        for name in ("span", "exact", "deferred", *self._arguments["numbers"]):
-            if state[name] != self.state[name]:
+        for name in ("span", "refresh_norms", "learn_on_close", *self._numbers):
+            if record[name] != self.record[name]:
                 raise ValueError(
-                    f"{name} is {state[name].item()} in its arrays and {self.state[name].item()} in its header"
+                    f"{name} is {record[name].item()} in its arrays and {self.record[name].item()} in its header"
                 )
-        self._check_extras(state)
-        head, held = state["head"].item(), state["rounds"].item() - state["oldest"].item() + 1
+        self._check_extras(record)
+        head, held = record["head"].item(), record["rounds"].item() - record["oldest"].item() + 1
         if not (
-            state["oldest"] >= 1
+            record["oldest"] >= 1
             and held >= 0
             and 0 <= head < len(ring) * ROUNDS_PER_BLOCK
-            and 0 <= state["pending"] <= held
+            and 0 <= record["pending"] <= held
         ):
             raise ValueError("its window does not fit together")
         if head % ROUNDS_PER_BLOCK + held > len(ring) * ROUNDS_PER_BLOCK:
             raise ValueError("its window holds more than it has room for")
-        self.state, self.ring, self.played = state, ring, state["played"][0]
+        self.record, self.ring, self.last_action = record, ring, record["last_action"][0]
 
-    def _check_extras(self, state: npt.NDArray[Any]) -> None:
-        """Refuse what would lead kernels astray: pointers out of the ring, other edges, a curve not from 0 to 1."""
-        for name in self._arguments["extras"]:
-            values = state[name][0]
-            if name.endswith("_heads") and not ((state["oldest"] <= values) & (values <= state["rounds"] + 1)).all():
-                raise ValueError(f"{name} points outside of its window")
-            if name == "edges" and not np.array_equal(values, self.state[name][0]):
-                raise ValueError("its bins are not those of its window")
-            if name == "curve" and not (values[0] in (0, 1) and values[-1] == 1 and (np.diff(values) >= 0).all()):
+    def _check_extras(self, record: npt.NDArray[Any]) -> None:
+        """Refuse values that would make kernels read outside the ring, or misread the delay curve."""
+        for name, field in self._extras.items():
+            values = record[name][0]
+            if field.kind is FieldKind.POINTER:
+                if not ((record["oldest"] <= values) & (values <= record["rounds"] + 1)).all():
+                    raise ValueError(f"{name} points outside of its window")
+            elif field.kind is FieldKind.BIN_EDGES:
+                if not np.array_equal(values, field.initial):
+                    raise ValueError("its bins are not those of its window")
+            elif field.kind is FieldKind.DELAY_CURVE and not (
+                values[0] in (0, 1) and values[-1] == 1 and (np.diff(values) >= 0).all()
+            ):
                 raise ValueError("its delay curve does not rise from 0 to 1")
-
-    def _fields(self) -> list[str]:
-        return [name for name in (self.state.dtype.names or ())[1:] if name not in SCRATCH]

@@ -1,20 +1,33 @@
-"""What goes in and out of a policy: plain, frozen records."""
+"""Decisions and verdicts: plain, frozen records."""
+
+from enum import StrEnum
 
 import numpy as np
 from msgspec import Struct
 
 from latecomer.core.state import Array
 from latecomer.errors import InputError
-from latecomer.policies.base.verdict import Verdict
 
-__all__ = ["VERDICTS", "Decision", "Verdict", "round_of"]
+
+class Verdict(StrEnum):
+    """The outcome of a conversion or a revocation. Only an accepted one changes anything."""
+
+    ACCEPTED = "accepted"
+    """It was credited to its decision."""
+    DUPLICATE = "duplicate"
+    """Its decision has converted already (or its conversion was revoked)."""
+    LATE = "late"
+    """Its decision's window has closed."""
+    UNKNOWN = "unknown"
+    """No such decision was made here; or, to a revocation, there is no conversion to revoke."""
+
 
 VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)
-"""By the kernels' numbers."""
+"""By the numbers that kernels return."""
 
 
 class Decision(Struct, frozen=True, eq=False):
-    """A choice. Keep `round`: it is what a conversion refers to."""
+    """A choice. Keep `round`: a conversion refers to it."""
 
     round: int
     index: int
@@ -23,17 +36,19 @@ class Decision(Struct, frozen=True, eq=False):
 
 
 NO_ROUND = 2**62
-"""Beyond what kernels count in."""
+"""Larger than any round."""
 _MISSING = ("nan", "<NA>", "None")
 
 
 def round_of(decision: Decision | float) -> int:
-    """The round that a conversion refers to; 0, which is no round, for what cannot be one."""
+    """Return the round that a conversion refers to; 0, which is no round, for a number that cannot be one."""
     if type(decision) is Decision:
         return decision.round
     if isinstance(decision, float | np.floating) and float(decision).is_integer():  # a column with missing values
         decision = int(decision)
     if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
         remedy = ": leave out rows without a decision" if str(decision) in _MISSING else ""
-        raise InputError(f"decision must be a Decision or its round, a whole number; got {decision!r}{remedy}")
+        raise InputError(
+            f"decision must be a Decision or its round, a whole number; got {decision!r}{remedy}", field="decision"
+        )
     return int(decision) if 0 < decision < NO_ROUND else 0

@@ -1,4 +1,4 @@
-"""Constructors that several policies share: a family's parameters, checked in one place."""
+"""Constructors that several policies share, and their parameters' checks."""
 
 from latecomer.policies.base.clock import Clock, Span
 from latecomer.policies.base.policy import LinearPolicy
@@ -7,7 +7,7 @@ from latecomer.validation import check_nonnegative, check_probability
 
 
 class UCBPolicy(LinearPolicy):
-    """A policy that adds a bonus; parameters as in `OTFLinUCB`."""
+    """A policy that adds a bonus to an estimate; parameters as in `OTFLinUCB`."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class UCBPolicy(LinearPolicy):
 
 
 class ThompsonPolicy(LinearPolicy):
-    """A policy that samples; parameters as in `OTFLinTS`."""
+    """A policy that samples its estimate; parameters as in `OTFLinTS`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The compiled side of a policy: generic kernels, for whichever algorithm they find in a state's type."""
+"""Generic kernels: a decision, live or replayed, for whichever algorithm the state's type names."""
 
 import numpy as np
 
@@ -9,20 +9,31 @@ from latecomer.core.ridge import is_check_due, rank_one_update, refresh_inverse_
 from latecomer.core.ring import append_round, expire, held_count, is_full, is_sparse, spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Integers, Ring, State, StateArray
 from latecomer.core.width import renew_norms, shrink_norms
-from latecomer.policies.base.algorithm import choose, estimate, hear, pending, prepare, recall, settle, term, width
+from latecomer.policies.base.algorithm import (
+    advance_time,
+    begin_round,
+    choose,
+    estimate,
+    observe_actions,
+    observe_summary,
+    pending_width,
+    width,
+    window_term,
+)
 
 NORM_LIMIT = 1.0 + 1e-6
-"""Norms up to 1 are what the theory wants; the rest is room for rounding, single precision included."""
+"""The theory asks for norms up to 1; the rest allows for rounding, single precision included."""
 
 RESIZE, UNFIT = -1, -2
+"""In place of an index: the ring has the wrong size; the action set is not as compiled code needs it."""
 
 LARGE = 100_000
-"""K·d² from which a BLAS would start threads of its own, and others should not wait."""
+"""K·d² from which a BLAS would start threads of its own, and other Python threads should not wait."""
 
 
 @kernel
 def is_admissible(actions: Array) -> bool:
-    """Whether every action is finite and of norm at most 1: a NaN fails every comparison."""
+    """Tell whether every action is finite and of norm at most 1: a NaN fails every comparison."""
     for k in range(actions.shape[0]):  # noqa: SIM110 - Numba compiles no generator expressions
         if not squared_length(actions, k) <= NORM_LIMIT * NORM_LIMIT:
             return False
@@ -31,7 +42,7 @@ def is_admissible(actions: Array) -> bool:
 
 @kernel
 def is_plain_array(actions: Array, dim: int) -> bool:
-    """Whether it is what compiled code takes for granted: K > 0 rows of d doubles, aligned, one after the other.
+    """Tell whether an array is as compiled code needs it: K > 0 rows of d doubles, aligned, one after the other.
 
     An array's type in compiled code does not say so, but its strides do.
     """
@@ -43,81 +54,89 @@ def is_plain_array(actions: Array, dim: int) -> bool:
 
 @kernel_holding_gil
 def is_admissible_holding_gil(actions: Array, dim: int) -> bool:
-    """Whether a set is plain and admissible."""
+    """Tell whether a set is plain and admissible."""
     return is_plain_array(actions, dim) and is_admissible(actions)
 
 
 @kernel
 def is_large(count: int, dim: int) -> bool:
-    """Whether a decision takes long enough that others should not wait."""
+    """Tell whether a decision takes long enough that Python's lock should be released."""
     return count * dim * dim >= LARGE
 
 
 @kernel_ir_inlined
 def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
-    """A decision moves V and the window."""
-    c = 0.0 if state.deferred else rank_one_update(state, action)
-    norm = term(state, c)  # buffered: frozen
-    if state.exact:
+    """Add the chosen action to V and to the window."""
+    c = 0.0 if state.learn_on_close else rank_one_update(state, action)
+    norm = window_term(state, c)  # buffered: it stays as it is
+    if state.refresh_norms:
         shrink_norms(state, ring, c)
         norm = c / (1.0 + c)  # ‖A_s‖² in V_{s+1}⁻¹
     append_round(state, ring, action, stamp, norm)
-    if is_check_due(state, c) and refresh_inverse_if_drifted(state) and state.exact:
+    if is_check_due(state, c) and refresh_inverse_if_drifted(state) and state.refresh_norms:
         renew_norms(state, ring)
 
 
 @kernel_ir_inlined
-def decide_and_record(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | None, scores: Array) -> int:
-    """One decision: the index of the action that was chosen and recorded, or `RESIZE` where there is no room."""
+def start_round(state: State, ring: Ring, stamp: int, draws: Array | None) -> int:
+    """Bring the state up to a decision at `stamp`, and return the stamp; the action set has been observed."""
     if stamp == UNSTAMPED:
         stamp = state.rounds + 1
+    advance_time(state, ring, stamp)
+    begin_round(state, ring, draws)
+    expire(state, ring, stamp)
+    return stamp
+
+
+@kernel_ir_inlined
+def decide_and_record(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | None, scores: Array) -> int:
+    """Decide and record: return the index of the chosen action, or `RESIZE` where the ring has no room."""
     if is_full(state, ring):
         return RESIZE
-    hear(state, actions)
-    settle(state, ring, stamp)
-    prepare(state, ring, draws)
-    expire(state, ring, stamp)
+    observe_actions(state, actions)
+    stamp = start_round(state, ring, stamp, draws)
     index = choose(state, ring, actions, draws, scores)
     record(state, ring, actions[index], stamp)
     return index
 
 
 @kernel_ir_inlined
-def _step(cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
+def _decide(cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
     state = cell[0]
-    if is_sparse(spanned_blocks(state.head, held_count(state) + 2), ring.shape[0]):  # as `Memory.fit(1)` measures it
+    if draws is None and not (is_plain_array(actions, state.B.shape[0]) and is_admissible(actions)):
+        return UNFIT, 0, 0.0  # where draws are taken, the set has been checked before: a mistake takes none
+    if is_sparse(spanned_blocks(state.head, held_count(state) + 2), ring.shape[0]):  # as `CompiledState.fit(1)` has it
         return RESIZE, 0, 0.0
     count = actions.shape[0]
     scores = state.scores[:count] if count <= ROUNDS_PER_BLOCK else np.empty(count)
     index = decide_and_record(state, ring, actions, stamp, draws, scores)
     if index >= 0:
         for i in range(actions.shape[1]):
-            state.played[i] = actions[index, i]
+            state.last_action[i] = actions[index, i]
     return index, state.rounds, scores[index]
 
 
 @kernel
 def decide_one(cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
-    """One decision on an admissible set: (index, round, score), the index negative where there is no room."""
-    return _step(cell, ring, actions, stamp, draws)
+    """Decide on a set of doubles: return (index, round, score), or `RESIZE` or `UNFIT` for an index."""
+    return _decide(cell, ring, actions, stamp, draws)
 
 
 @kernel_holding_gil
 def decide_one_holding_gil(
     cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None
 ) -> tuple[int, int, float]:
-    """The same on any set of doubles, and `UNFIT` where it is not plain, not admissible, or large."""
-    dim = cell[0].B.shape[0]
-    if not is_plain_array(actions, dim) or is_large(actions.shape[0], dim) or not is_admissible(actions):
+    """Decide as `decide_one` does, but refuse large sets as `UNFIT`."""
+    if is_large(actions.shape[0], cell[0].B.shape[0]):
         return UNFIT, 0, 0.0
-    return _step(cell, ring, actions, stamp, draws)
+    return _decide(cell, ring, actions, stamp, draws)
 
 
 @kernel
 def decide_many(
     cell: StateArray, ring: Ring, sets: Array, stamps: Integers, draws: Array, indices: Integers, values: Array
 ) -> None:
-    """Decision after decision, each as a step would make it; the ring has room, and the actions are admissible."""
+    """Decide set after set, as `decide_one` would; the ring has room, and the actions are admissible."""
     scores = np.empty(sets.shape[1])
     for i in range(sets.shape[0]):
         indices[i] = decide_and_record(cell[0], ring, sets[i], stamps[i], draws[i], scores)
@@ -125,34 +144,33 @@ def decide_many(
 
 
 @kernel
-def record_many(cell: StateArray, ring: Ring, actions: Array, offers: Shorts, stamps: Integers, draws: Array) -> None:
+def record_many(
+    cell: StateArray, ring: Ring, actions: Array, summaries: Shorts, stamps: Integers, draws: Array
+) -> None:
     """Record decisions that were made before, as `decide_and_record` does; the ring has room for them."""
     state = cell[0]
     for i in range(actions.shape[0]):
-        stamp = state.rounds + 1 if stamps[i] == UNSTAMPED else stamps[i]
-        recall(state, offers[i])
-        settle(state, ring, stamp)
-        prepare(state, ring, draws[i])
-        expire(state, ring, stamp)
+        observe_summary(state, summaries[i])
+        stamp = start_round(state, ring, stamps[i], draws[i])
         record(state, ring, actions[i], stamp)
 
 
 @kernel
 def next_width(cell: StateArray, ring: Ring, stamp: int) -> float:
-    """The width as of a decision at `stamp`; what settles by then does so in `cell`."""
+    """Return the width as of a decision at `stamp`; `cell` is brought up to it."""
     state = cell[0]
-    settle(state, ring, stamp)
-    return float(width(state, pending(state, ring, stamp)))
+    advance_time(state, ring, stamp)
+    return float(width(state, pending_width(state, ring, stamp)))
 
 
 @kernel
 def next_pending_width(cell: StateArray, ring: Ring, stamp: int) -> float:
-    """W as of a decision at `stamp`."""
-    return float(pending(cell[0], ring, stamp))
+    """Return W as of a decision at `stamp`."""
+    return float(pending_width(cell[0], ring, stamp))
 
 
 @kernel
 def next_estimate(cell: StateArray, ring: Ring, stamp: int) -> None:
-    """Fill in θ̂ as of a decision at `stamp`; what settles by then does so in `cell`."""
-    settle(cell[0], ring, stamp)
+    """Fill in θ̂ as of a decision at `stamp`; `cell` is brought up to it."""
+    advance_time(cell[0], ring, stamp)
     estimate(cell[0])

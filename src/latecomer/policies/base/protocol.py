@@ -1,4 +1,4 @@
-"""What every policy can do."""
+"""The methods and readings of every policy."""
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Where a policy's draws come from: a generator of its own, in the order in which decisions are made."""
+"""A policy's random numbers: a generator of its own, read in the order in which decisions are made."""
 
 from enum import Enum
 from typing import Any
@@ -13,7 +13,7 @@ Seed = int | np.random.Generator | None
 
 
 class Draw(Enum):
-    """What one decision consumes."""
+    """The random numbers that one decision takes."""
 
     NOTHING = "nothing"
     NORMAL = "one standard normal per dimension"
@@ -22,7 +22,7 @@ class Draw(Enum):
 
 
 class PolicyRng:
-    """A seeded generator, asked for one decision's draws or for many decisions' at once: the numbers are the same."""
+    """A seeded generator. The draws of many decisions at once are those of as many single ones."""
 
     def __init__(self, draw: Draw, seed: Seed) -> None:
         self.draw = draw
@@ -34,15 +34,17 @@ class PolicyRng:
             try:
                 self.generator = np.random.default_rng(check_integer("seed", seed, least=0))
             except InputError as error:
-                raise InputError(f"{error}; an int, a numpy.random.Generator or None will do") from None
+                raise InputError(
+                    f"{error}; an int, a numpy.random.Generator or None will do", field=error.field
+                ) from None
 
     def draws_of_one(self, dim: int) -> Array:
-        """One decision's draws, where it draws anything."""
+        """Return one decision's draws, where it draws anything."""
         drawn: Array = self.draws(1, dim)[0]
         return drawn
 
     def draws(self, decisions: int, dim: int) -> Array:
-        """An array with one row per decision."""
+        """Return the draws of so many decisions, a row each."""
         if self.draw is Draw.NORMAL:
             return self.generator.standard_normal((decisions, dim))
         if self.draw is Draw.NORMAL_AND_ONE:
@@ -52,7 +54,7 @@ class PolicyRng:
         return np.empty((decisions, 0))
 
     def state(self) -> dict[str, Any]:
-        """The generator's state as plain data."""
+        """Return the generator's state as plain data."""
         return _plain(self.generator.bit_generator.state)  # type: ignore[no-any-return]
 
     def restore(self, state: dict[str, Any]) -> None:

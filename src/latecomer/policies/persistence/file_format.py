@@ -21,14 +21,14 @@ from latecomer.atomic_write import replace_file
 from latecomer.errors import DamagedFileError, InputError, NewerFileError
 
 FORMAT = "latecomer policy"
-VERSION = 1
+VERSION = 2
 _HEADER = "header.json"
 
 
 def pack(
     *, policy: str, parameters: dict[str, Any], generator: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
 ) -> bytes:
-    """The file's contents."""
+    """Return the contents of a file."""
     members = {name: _npy(array) for name, array in arrays.items()}
     header = {
         "format": FORMAT,
@@ -47,7 +47,7 @@ def pack(
 
 
 def write(path: str | PathLike[str], data: bytes) -> None:
-    """All or nothing: the file is complete and on disk before it takes the place of an older one."""
+    """Write a file atomically: it is complete and on disk before it takes the place of an older one."""
     target = Path(os.path.realpath(path))  # a link goes on pointing to the new file
     if not target.parent.is_dir():
         raise InputError(f"path must be in a folder that exists; there is no folder {target.parent}: make it first")
@@ -56,7 +56,7 @@ def write(path: str | PathLike[str], data: bytes) -> None:
 
 
 def unpack(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """The header and the arrays of a saved policy, each array checked against its checksum; `name` is for errors."""
+    """Return the header and the arrays of a file, each array checked against its checksum; errors call it `name`."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             header = json.loads(archive.read(_HEADER))
@@ -67,13 +67,13 @@ def unpack(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArra
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError) as error:
         raise _damaged(name, error) from error
     except (EOFError, NotImplementedError, RuntimeError, OverflowError, MemoryError) as error:
-        raise _damaged(name, error) from error  # what zipfile makes of a damaged directory
+        raise _damaged(name, error) from error  # zipfile raises these for a damaged directory
 
 
 def _check_format(name: str, header: dict[str, Any]) -> None:
     if header["format"] != FORMAT:
         raise ValueError(f"its format is {header['format']!r}, not {FORMAT!r}")
-    if type(header["version"]) is not int or header["version"] < 1:
+    if type(header["version"]) is not int or header["version"] < VERSION:  # 1 was never released
         raise ValueError(f"its version is {header['version']!r}")
     if header["version"] > VERSION:
         raise NewerFileError(f"{name} has format {header['version']}, and this Latecomer reads up to {VERSION}: update")

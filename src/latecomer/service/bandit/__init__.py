@@ -1,1 +1,1 @@
-"""A bandit as a fold over its events; no files, no threads."""
+"""One bandit's state as a function of its events: no files, no threads, no event loop."""

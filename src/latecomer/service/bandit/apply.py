@@ -1,6 +1,6 @@
-"""A bandit moved by what a log says: to the same bits as by the calls that the log has kept.
+"""Apply logged events to a bandit: the state is the same, to the last bit, as after the live calls.
 
-Each kind's events are made arrays of their own first, all at once; what is left for each turn is the policy's work.
+The events of each kind become arrays first; the policy then gets them run by run, in their order.
 """
 
 from typing import Any
@@ -8,132 +8,130 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.ring import UNKNOWN
-from latecomer.policies.base import bulk as recorded
+from latecomer.core.feedback import UNKNOWN
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.bandit.decision_ids import secrets_of
+from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
-from latecomer.service.bandit.feedback import arrival
+from latecomer.service.bandit.feedback import compute_arrivals
 
 
-def apply_payload(bandit: Bandit, payload: bytes, stamp: int) -> None:
-    """Move a bandit by rows of its log; `ValueError` where they do not follow from what it is."""
-    if moved_by(bandit, payload, stamp) != payload:
-        raise ValueError("its reports are judged otherwise when they are replayed")
+def apply_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
+    """Apply events of the bandit's own log; `ValueError` where they do not follow from its state."""
+    payload = apply_foreign_payload(bandit, data, stamp)
+    if payload.to_bytes() != data:
+        raise ValueError("its reports get other verdicts when they are replayed")
+    return payload
 
 
-def moved_by(bandit: Bandit, payload: bytes, stamp: int) -> bytes:
-    """Move a bandit by rows of its log, or of another's: the events as this bandit would have written them.
+def apply_foreign_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
+    """Apply events of this bandit's log or of another's; return them with the verdicts that this bandit gives.
 
     Parameters
     ----------
     bandit
-        The one that moves.
-    payload, stamp
+        The bandit that changes.
+    data, stamp
         The events, and the latest stamp of their rows.
     """
-    told = Payload(payload, bandit.dim)
-    if any(epoch.tobytes().hex() != bandit.descriptor.epoch for epoch in told.records(events.BEGUN)["epoch"]):
+    payload = Payload(data, bandit.dim)
+    if any(uid.tobytes().hex() != bandit.descriptor.uid for uid in payload.records(events.BEGUN)["uid"]):
         raise ValueError("it begins another bandit")
-    _check_secrets(told, bandit.rounds)
-    bandit.ids.add(secrets_of(told))
-    moves: dict[int, _Decisions | _Conversions | _Revocations] = {
-        events.DECISION: _Decisions(bandit, told),
-        events.CONVERSION: _Conversions(bandit, told),
-        events.REVOCATION: _Revocations(bandit, told),
+    _check_secrets(payload, bandit.rounds)
+    bandit.ids.add(read_secrets(payload))
+    appliers: dict[int, _Decisions | _Conversions | _Revocations] = {
+        events.DECISION: _Decisions(bandit, payload),
+        events.CONVERSION: _Conversions(bandit, payload),
+        events.REVOCATION: _Revocations(bandit, payload),
     }
-    families = told.kinds[told.kinds != events.LABEL]
-    families[families == events.DECISION_WITH_REQUEST] = events.DECISION
-    for family, part in events.turns(families):
-        if family in moves:
-            moves[family].move(part)
-    for kind in moves.values():
-        kind.end(told)
-    strangers = told.records(events.UNKNOWN)
-    bandit.counters.conversions[UNKNOWN] += int(strangers["conversions"].sum())
-    bandit.counters.revocations[UNKNOWN] += int(strangers["revocations"].sum())
-    bandit.unsaved += len(families)
+    kinds = payload.kinds[payload.kinds != events.LABEL]
+    kinds[kinds == events.DECISION_WITH_REQUEST] = events.DECISION
+    for kind, part in events.split_runs(kinds):
+        if kind in appliers:
+            appliers[kind].apply(part)
+    for applier in appliers.values():
+        applier.finish(payload)
+    unknown = payload.records(events.UNKNOWN)
+    bandit.counters.conversions[UNKNOWN] += int(unknown["conversions"].sum())
+    bandit.counters.revocations[UNKNOWN] += int(unknown["revocations"].sum())
     bandit.stamp = max(bandit.stamp, stamp)
-    return told.tobytes()
+    return payload
 
 
-def _check_secrets(told: Payload, rounds: int) -> None:
-    """An id secret stands before the decision of the round that it begins with."""
-    begun = told.numbers(events.SECRET)
-    if len(begun):
-        following = rounds + 1 + np.searchsorted(told.numbers(events.DECISION), begun)
-        if not np.array_equal(told.records(events.SECRET, begun)["round"], following):
+def _check_secrets(payload: Payload, rounds: int) -> None:
+    """Check that an id secret stands before the decision of the round that it begins with."""
+    numbers = payload.numbers(events.SECRET)
+    if len(numbers):
+        following = rounds + 1 + np.searchsorted(payload.numbers(events.DECISION), numbers)
+        if not np.array_equal(payload.records(events.SECRET, numbers)["round"], following):
             raise ValueError("it has an id secret that begins with another round than the next")
 
 
 class _Decisions:
-    """Decisions with and without a request id, which the policy does not tell apart."""
+    """Decisions with and without a request id: the policy does not distinguish them."""
 
-    def __init__(self, bandit: Bandit, told: Payload) -> None:
+    def __init__(self, bandit: Bandit, payload: Payload) -> None:
         self._bandit = bandit
-        run = told.records(events.DECISION)
-        if not np.array_equal(run["round"], np.arange(bandit.rounds + 1, bandit.rounds + 1 + len(run))):
+        records = payload.records(events.DECISION)
+        if not np.array_equal(records["round"], np.arange(bandit.rounds + 1, bandit.rounds + 1 + len(records))):
             raise ValueError(f"its decisions do not follow round {bandit.rounds}")
-        self._actions, self._stamps = _plain(run["action"]), _plain(run["stamp"])
-        self._offers = np.ascontiguousarray(run["offer"])
+        self._actions, self._stamps = _copy_column(records["action"]), _copy_column(records["stamp"])
+        self._summaries = np.ascontiguousarray(records["summary"])
 
-    def move(self, part: slice) -> None:
-        recorded.record(self._bandit.policy, self._actions[part], self._offers[part], self._stamps[part])
+    def apply(self, part: slice) -> None:
+        self._bandit.apply_decisions(self._actions[part], self._summaries[part], self._stamps[part])
 
-    def end(self, told: Payload) -> None:
+    def finish(self, _: Payload) -> None:
         self._bandit.rounds += len(self._stamps)
-        asked = told.records(events.DECISION_WITH_REQUEST)
-        self._bandit.requests.update(asked["request"].tolist(), asked["round"].tolist())
 
 
 class _Reports:
-    """Conversions or revocations, and what this bandit says to them."""
+    """Conversions or revocations, and this bandit's verdicts on them."""
 
     kind: int
 
-    def __init__(self, bandit: Bandit, told: Payload) -> None:
-        self._bandit, self._numbers = bandit, told.numbers(self.kind)
-        self._run = told.records(self.kind)
-        self._rounds = _plain(self._run["round"])
-        self._came = arrival(self._run["occurred"], self._run["stamp"])
-        self._verdicts = np.empty(len(self._run), np.int64)
+    def __init__(self, bandit: Bandit, payload: Payload) -> None:
+        self._bandit, self._numbers = bandit, payload.numbers(self.kind)
+        self._records = payload.records(self.kind)
+        self._rounds = _copy_column(self._records["round"])
+        self._arrivals = compute_arrivals(self._records["occurred"], self._records["stamp"])
+        self._verdicts = np.empty(len(self._records), np.int64)
 
-    def end(self, told: Payload) -> None:
-        if np.array_equal(self._run["verdict"], self._verdicts):
+    def finish(self, payload: Payload) -> None:
+        if np.array_equal(self._records["verdict"], self._verdicts):
             return
-        self._run["verdict"] = self._verdicts
-        told.put(self._numbers, self._run)
+        self._records["verdict"] = self._verdicts
+        payload.replace(self._numbers, self._records)
 
 
 class _Conversions(_Reports):
     kind = events.CONVERSION
 
-    def __init__(self, bandit: Bandit, told: Payload) -> None:
-        super().__init__(bandit, told)
-        self._values, self._delays = _plain(self._run["value"]), np.empty(len(self._run), np.int64)
+    def __init__(self, bandit: Bandit, payload: Payload) -> None:
+        super().__init__(bandit, payload)
+        self._values, self._delays = _copy_column(self._records["value"]), np.empty(len(self._records), np.int64)
 
-    def move(self, part: slice) -> None:
-        self._verdicts[part], self._delays[part] = recorded.credit(
-            self._bandit.policy, self._rounds[part], self._values[part], self._came[part]
+    def apply(self, part: slice) -> None:
+        self._verdicts[part], self._delays[part] = self._bandit.apply_conversions(
+            self._rounds[part], self._values[part], self._arrivals[part]
         )
 
-    def end(self, told: Payload) -> None:
-        super().end(told)
+    def finish(self, payload: Payload) -> None:
+        super().finish(payload)
         self._bandit.counters.add_conversions(self._verdicts, self._delays)
 
 
 class _Revocations(_Reports):
     kind = events.REVOCATION
 
-    def move(self, part: slice) -> None:
-        self._verdicts[part] = self._bandit.taken_back(self._rounds[part], self._came[part])
+    def apply(self, part: slice) -> None:
+        self._verdicts[part] = self._bandit.apply_revocations(self._rounds[part], self._arrivals[part])
 
-    def end(self, told: Payload) -> None:
-        super().end(told)
+    def finish(self, payload: Payload) -> None:
+        super().finish(payload)
         self._bandit.counters.add_revocations(self._verdicts)
 
 
-def _plain(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Aligned and in a row, as kernels want them; a copy, for a record's fields are neither."""
+def _copy_column(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy a record's field, which is neither aligned nor contiguous, for the kernels."""
     return np.array(column)

@@ -1,10 +1,10 @@
-"""What has happened to a bandit, in numbers."""
+"""Counts of a bandit's reports by verdict, and a histogram of delays."""
 
 from typing import Any
 
 import numpy as np
 
-from latecomer.core.ring import ACCEPTED
+from latecomer.core.feedback import ACCEPTED
 from latecomer.core.state import Integers
 from latecomer.policies.base.decision import VERDICTS
 
@@ -15,56 +15,56 @@ _IN_TIME = np.array(
 )
 _IN_ROUNDS = np.array([4**power for power in range(12)], float)
 _THOUSAND = 1000
-_SAVED = ("conversions", "revocations", "before_decision", "delays", "waited")
+_SAVED = ("conversions", "revocations", "before_decision", "delays", "delay_total")
 
 
 class Counters:
-    """Verdicts by their numbers, and how long accepted conversions took."""
+    """Counts by verdict, and the delays of accepted conversions."""
 
     def __init__(self, in_rounds: bool) -> None:
         self.conversions = np.zeros(len(VERDICTS), np.int64)
         self.revocations = np.zeros(len(VERDICTS), np.int64)
         self.before_decision = np.zeros(1, np.int64)
-        """Accepted conversions that occurred before their decisions, as they say; they have no delay."""
+        """Accepted conversions with an `occurred_at` before their decision; they have no delay."""
         self.edges = _IN_ROUNDS if in_rounds else _IN_TIME
         self.delays = np.zeros(len(self.edges) + 1, np.int64)
-        self.waited = np.zeros(2, np.int64)
-        """How long they took in all, rounds or microseconds: thousands, of which 64 bits hold enough, and the rest."""
+        self.delay_total = np.zeros(2, np.int64)
+        """The sum of delays in rounds or microseconds, as thousands and the rest: one int64 could overflow."""
         self._unit = 1 if in_rounds else 1_000_000
 
     def add_conversions(self, verdicts: Integers, delays: Integers) -> Integers:
-        """Count them, and the delays of those that were accepted; the places of those before their decisions."""
+        """Count conversions and the delays of accepted ones; return the indices of those before their decisions."""
         self.conversions += np.bincount(verdicts, minlength=len(VERDICTS))
-        taken = delays[(verdicts == ACCEPTED) & (delays >= 0)]
-        self.delays += np.bincount(np.searchsorted(self.edges, taken / self._unit), minlength=len(self.delays))
-        self.waited[:] = divmod(self._total() + int(taken.sum()), _THOUSAND)
+        accepted = delays[(verdicts == ACCEPTED) & (delays >= 0)]
+        self.delays += np.bincount(np.searchsorted(self.edges, accepted / self._unit), minlength=len(self.delays))
+        self.delay_total[:] = divmod(self._total() + int(accepted.sum()), _THOUSAND)
         early = np.flatnonzero(delays < 0)
         self.before_decision += len(early)
         return early
 
     @property
     def delay_sum(self) -> float:
-        """How long accepted conversions took in all, in the unit of the edges."""
+        """The sum of the delays of accepted conversions, in the unit of the edges."""
         return self._total() / self._unit
 
     def _total(self) -> int:
-        thousands, rest = self.waited.tolist()
+        thousands, rest = self.delay_total.tolist()
         return int(thousands * _THOUSAND + rest)
 
     def add_revocations(self, verdicts: Integers) -> None:
-        """Count them."""
+        """Count revocations by verdict."""
         self.revocations += np.bincount(verdicts, minlength=len(VERDICTS))
 
     @staticmethod
-    def by_name(counts: Integers) -> dict[str, int]:
-        """The counts by their verdicts."""
+    def name_verdicts(counts: Integers) -> dict[str, int]:
+        """Return counts keyed by the verdicts' names."""
         return {verdict.value: int(count) for verdict, count in zip(VERDICTS, counts, strict=True)}
 
-    def plain(self) -> dict[str, Any]:
-        """As a snapshot holds them."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counters as plain lists, for a snapshot."""
         return {name: getattr(self, name).tolist() for name in _SAVED}
 
-    def restore(self, plain: dict[str, Any]) -> None:
-        """Become what a snapshot holds."""
-        for name, values in plain.items():
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take the values of a snapshot."""
+        for name, values in saved.items():
             getattr(self, name)[:] = values

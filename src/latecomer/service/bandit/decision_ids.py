@@ -1,9 +1,9 @@
 """Decision ids: the number of a round, and a tag that only this history of the store can have made.
 
 An id is "<number in hexadecimal>-<tag>". The tag is BLAKE2b of the number, 12 bytes, keyed with the secret that was in
-force when the round was decided. The first decision after an opening of the store begins a new secret. So a history
-that was cut, by a restore or by lost rows, gives other ids to the rounds that it plays anew: those of the lost ones are
-unknown. And an id cannot be guessed from another.
+force when the round was decided. The first decision after the store is opened begins a new secret. After a restore from
+a copy, or after lost rows, the rounds that are decided again get other ids, and the ids of lost decisions are unknown.
+An id cannot be guessed from another.
 """
 
 import secrets
@@ -26,8 +26,8 @@ class DecisionIds:
     Parameters
     ----------
     skipped
-        Rounds of the log that the bandit was replayed from which it lacks. A number is a round plus these, so that the
-        ids that were given before the replay stay what they were.
+        Rounds that this bandit lacks of the log that it was replayed from. An id's number is the round plus these, so
+        that ids given before the replay stay valid.
     """
 
     def __init__(self, skipped: int = 0) -> None:
@@ -35,7 +35,7 @@ class DecisionIds:
         self._firsts: list[int] = []
         self._secrets: list[bytes] = []
         self.is_current = False
-        """Tell whether the latest secret is of this opening, so that rounds may go on with it."""
+        """True where the latest secret was begun since the store was opened."""
 
     @property
     def known(self) -> list[tuple[int, bytes]]:
@@ -43,7 +43,7 @@ class DecisionIds:
         return list(zip(self._firsts, self._secrets, strict=True))
 
     def add(self, known: Iterable[tuple[int, bytes]]) -> None:
-        """Take over secrets that a log or a snapshot tells of, in their order; those that are known change nothing."""
+        """Add secrets read from a log or a snapshot, in their order; known ones change nothing."""
         for first, secret in known:
             if not self._firsts or first > self._firsts[-1]:
                 self._firsts.append(first)
@@ -52,7 +52,7 @@ class DecisionIds:
                 self._secrets[-1] = secret  # the one before was in force for no round
 
     def renew(self, first: int) -> bytes:
-        """Begin a secret of this opening, in force from round `first` on; return its event for the log."""
+        """Begin a secret that is in force from round `first` on; return its event for the log."""
         secret = secrets.token_bytes(SECRET_SIZE)
         self.add([(first, secret)])
         self.is_current = True
@@ -64,7 +64,7 @@ class DecisionIds:
         del self._firsts[:gone], self._secrets[:gone]
 
     def id_of(self, round: int) -> str:
-        """The id of a round's decision; empty where its secret is not known."""
+        """Return the id of a round's decision; empty where its secret is not known."""
         place = bisect_right(self._firsts, round)
         if not place:
             return ""
@@ -72,8 +72,8 @@ class DecisionIds:
         tag = blake2b(number.to_bytes(8, "little"), key=self._secrets[place - 1], digest_size=_TAG).hexdigest()
         return f"{number:x}-{tag}"
 
-    def round_of(self, decision_id: str) -> int:
-        """The round of an id; 0 where this history did not make it."""
+    def find_round(self, decision_id: str) -> int:
+        """Return the round of an id; 0 where this history did not give it."""
         digits = decision_id.partition("-")[0]
         if not 0 < len(digits) <= _LONGEST or not decision_id.isascii():
             return 0
@@ -84,7 +84,7 @@ class DecisionIds:
         return round_ if round_ > 0 and compare_digest(self.id_of(round_), decision_id) else 0
 
 
-def secrets_of(told: Payload) -> list[tuple[int, bytes]]:
-    """The secrets that a payload begins, each with its first round."""
-    found = told.records(SECRET)
+def read_secrets(payload: Payload) -> list[tuple[int, bytes]]:
+    """Return the secrets that begin in a payload, each with its first round."""
+    found = payload.records(SECRET)
     return list(zip(found["round"].tolist(), found["secret"].tolist(), strict=True))

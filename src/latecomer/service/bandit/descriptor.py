@@ -1,4 +1,4 @@
-"""A bandit's beginning: its specification made certain, and the record from which it can be made again."""
+"""A bandit's descriptor: its number, name, uid, specification and seed, as the log records its creation."""
 
 import inspect
 import re
@@ -12,48 +12,49 @@ from msgspec import Struct
 
 from latecomer.errors import ConflictError, InputError
 from latecomer.policies import recommended
-from latecomer.policies.base.bulk import credit, offer, record, revoke
+from latecomer.policies.base.bulk import convert, record, revoke, summarise
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.registry import POLICIES, policy_class
-from latecomer.service.bandit.events import CREATED, DECISION, Payload, text_event
-from latecomer.service.durations import window_of
+from latecomer.policies.registry import policy_class, policy_names
+from latecomer.service.bandit.events import CREATED, DECISION, Payload, pack_text
+from latecomer.service.durations import parse_window_text
 from latecomer.service.messages import DEFAULT_POLICY, BanditInfo, BanditSpec
 from latecomer.service.scales import check_scales
 from latecomer.validation import short_repr, suggest
 
-UNFINISHED = "."
+UNFINISHED_PREFIX = "."
+"""Begins the name of a bandit that is still being replayed."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NOT_PARAMETERS = ("dim", "window", "clock")
 
 
 class BanditDescriptor(Struct, frozen=True, kw_only=True):
-    """What the log says of a bandit when it is created.
+    """The log's record of a bandit's creation.
 
-    `epoch` begins its chain of the log; `seed` is what it draws with where its parameters name none; `skipped` counts
+    `uid` is in the first event of its chain; `seed` is the policy's where its parameters give none; `skipped` counts
     the rounds that it lacks of the log that it was replayed from.
     """
 
     number: int
     name: str
-    epoch: str
+    uid: str
     spec: BanditSpec
     seed: int
     stamp: int
     skipped: int = 0
-    asked: BanditSpec | None = None
-    """The specification as it was asked for, where `spec` says what it meant."""
+    requested_spec: BanditSpec | None = None
+    """The specification as the caller gave it; `spec` has "recommended" replaced by what it means."""
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it is still being replayed, under a name that nobody may ask for."""
-        return self.name.startswith(UNFINISHED)
+        """True while it is being replayed, under a name that no caller can use."""
+        return self.name.startswith(UNFINISHED_PREFIX)
 
-    def event(self) -> bytes:
-        """Its creation, or the same number's under another name, as an event."""
-        return text_event(CREATED, self.encoded())
+    def pack_created(self) -> bytes:
+        """Return the event that creates the bandit, or renames it where its number exists."""
+        return pack_text(CREATED, self.encode())
 
-    def encoded(self) -> bytes:
-        """As the log holds it; `InputError` where the log could not tell it again."""
+    def encode(self) -> bytes:
+        """Return the descriptor as JSON; `InputError` where it could not be read back."""
         try:
             data = msgspec.json.encode(self)
             if msgspec.json.decode(data, type=BanditDescriptor) == self:
@@ -62,8 +63,8 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
             raise InputError(f"dim, window and parameters must be plain numbers and texts; {error}") from None
         raise InputError(f"dim, window and parameters must be plain numbers and texts; got {self.spec!r}")
 
-    def info(self, *, quarantined: bool = False) -> BanditInfo:
-        """As the world sees it."""
+    def describe(self, *, quarantined: bool = False) -> BanditInfo:
+        """Return what callers see of the bandit."""
         spec = self.spec
         return BanditInfo(
             name=self.name,
@@ -76,47 +77,48 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
             quarantined=quarantined,
         )
 
-    def new_policy(self) -> LinearPolicy:
-        """The policy, as it was before its first round."""
+    def make_policy(self) -> LinearPolicy:
+        """Return the policy as it was before its first round."""
         return make_policy(self.spec, self.seed)
 
 
 def check_name(name: str) -> str:
-    """A name that is safe in a path, a log and a shell."""
+    """Return the name; `InputError` where it is not safe in a path, a log and a shell."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError(
-            f"name must be 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first; got {short_repr(name)}"
+            f"name must be 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first; got {short_repr(name)}",
+            field="name",
         )
     return name
 
 
-def check_policy(name: str, asked: BanditSpec) -> LinearPolicy:
-    """Make the policy that is asked for; `InputError` where the name or the specification breaks a rule."""
-    spec = resolve_spec(asked)
+def check_policy(name: str, requested: BanditSpec) -> LinearPolicy:
+    """Make the policy of a specification; `InputError` where the name or the specification breaks a rule."""
+    spec = resolve_spec(requested)
     policy = make_policy(spec, seed=0)
     check_scales(spec.features, spec.dim)
-    new_descriptor(0, check_name(name), spec, asked=asked, stamp=0).encoded()
+    new_descriptor(0, check_name(name), spec, requested=requested, stamp=0).encode()
     return policy
 
 
 def new_descriptor(
-    number: int, name: str, spec: BanditSpec, *, asked: BanditSpec, stamp: int, skipped: int = 0
+    number: int, name: str, spec: BanditSpec, *, requested: BanditSpec, stamp: int, skipped: int = 0
 ) -> BanditDescriptor:
-    """The descriptor of a bandit that has just been asked for."""
+    """Return the descriptor of a new bandit, with a uid and a seed of its own."""
     return BanditDescriptor(
         number=number,
         name=name,
-        epoch=secrets.token_hex(8),
+        uid=secrets.token_hex(8),
         spec=spec,
         seed=secrets.randbits(62),
         stamp=stamp,
         skipped=skipped,
-        asked=asked,
+        requested_spec=requested,
     )
 
 
 def resolve_spec(spec: BanditSpec) -> BanditSpec:
-    """The policy and the parameters that "recommended" means today: a log must mean the same tomorrow."""
+    """Replace "recommended" by the policy and the parameters that it means today: a log must not change its meaning."""
     if spec.policy != DEFAULT_POLICY:
         return spec
     return msgspec.structs.replace(
@@ -124,31 +126,35 @@ def resolve_spec(spec: BanditSpec) -> BanditSpec:
     )
 
 
-def refuse_another(descriptor: BanditDescriptor, asked: BanditSpec) -> None:
-    """A bandit is what it was created from, in those words or in full: 168h is 7d either way."""
+def check_same_spec(descriptor: BanditDescriptor, requested: BanditSpec) -> None:
+    """Raise `ConflictError` where a bandit was created from another specification; 168h and 7d are the same."""
     differences = min(
-        (_differences(spec, asked) for spec in (descriptor.asked or descriptor.spec, descriptor.spec)), key=len
+        (
+            _list_differences(spec, requested)
+            for spec in (descriptor.requested_spec or descriptor.spec, descriptor.spec)
+        ),
+        key=len,
     )
     if differences:
         raise ConflictError(
             f"bandit {descriptor.name!r} exists with another specification: {', '.join(differences)}; "
-            "ask for the same, delete it, or choose another name"
+            "give the same, delete it, or choose another name"
         )
 
 
-def _differences(spec: BanditSpec, asked: BanditSpec) -> list[str]:
-    """Name each field that differs, with the bandit's value and the one that was asked for."""
-    ours, theirs = _values(spec), _values(asked)
+def _list_differences(spec: BanditSpec, requested: BanditSpec) -> list[str]:
+    """Name each field that differs, with the bandit's value and the requested one."""
+    ours, theirs = _flatten(spec), _flatten(requested)
     fields = [
         name for name in {**ours, **theirs} if not (name in ours and name in theirs and ours[name] == theirs[name])
     ]
-    if _is_same_window(spec.window, asked.window):
+    if _is_same_window(spec.window, requested.window):
         fields = [name for name in fields if name != "window"]
-    return [f"{name} is {_shown(ours, name)}, not {_shown(theirs, name)}" for name in fields]
+    return [f"{name} is {_show(ours, name)}, not {_show(theirs, name)}" for name in fields]
 
 
-def _values(spec: BanditSpec) -> dict[str, object]:
-    """Give the fields of a specification, with those of its parameters and features one by one."""
+def _flatten(spec: BanditSpec) -> dict[str, object]:
+    """Return the fields of a specification, with each parameter and each feature as a field of its own."""
     return {
         "dim": spec.dim,
         "window": spec.window,
@@ -159,20 +165,21 @@ def _values(spec: BanditSpec) -> dict[str, object]:
 
 
 def _is_same_window(one: int | str, other: int | str) -> bool:
-    """Tell whether two windows are as long: 168h is 7d, and 7 rounds are no time."""
-    return isinstance(one, int) == isinstance(other, int) and window_of(one) == window_of(other)
+    """Tell whether two windows are the same: 168h is 7d, and 7 rounds are never a time."""
+    return isinstance(one, int) == isinstance(other, int) and parse_window_text(one) == parse_window_text(other)
 
 
-def _shown(values: dict[str, object], name: str) -> str:
+def _show(values: dict[str, object], name: str) -> str:
     return short_repr(values[name]) if name in values else "unset"
 
 
 def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
-    """The policy that a resolved specification describes; `InputError` where it describes none."""
-    if spec.policy not in POLICIES:
-        choices = (DEFAULT_POLICY, *POLICIES)
+    """Return the policy of a resolved specification; `InputError` where there is none such."""
+    if spec.policy not in policy_names():
+        choices = (DEFAULT_POLICY, *policy_names())
         raise InputError(
-            f"policy must be one of {', '.join(choices)}; got {short_repr(spec.policy)}{suggest(spec.policy, choices)}"
+            f"policy must be one of {', '.join(choices)}; got {short_repr(spec.policy)}{suggest(spec.policy, choices)}",
+            field="policy",
         )
     made: Any = policy_class(spec.policy)
     known = [name for name in inspect.signature(made).parameters if name not in NOT_PARAMETERS]
@@ -180,34 +187,36 @@ def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
     if unknown:
         raise InputError(
             f"parameters of {spec.policy} must be among {', '.join(known)}; got {short_repr(unknown[0])}"
-            f"{suggest(unknown[0], known)}"
+            f"{suggest(unknown[0], known)}",
+            field="parameters",
         )
     for name, value in spec.parameters.items():
         if isinstance(value, bool):
-            raise InputError(f"parameters: {name} must be a number or a text; got {value!r}")
+            raise InputError(f"parameters: {name} must be a number or a text; got {value!r}", field="parameters")
     parameters = {"seed": seed, **spec.parameters} if "seed" in known else spec.parameters
     if type(seed_ := parameters.get("seed", 0)) is not int or seed_ < 0:
         raise InputError(
-            f"parameters: seed must be a whole number of at least 0; got {short_repr(seed_)}: or leave it out"
+            f"parameters: seed must be a whole number of at least 0; got {short_repr(seed_)}: or leave it out",
+            field="parameters",
         )
     try:
-        policy: LinearPolicy = made(spec.dim, window_of(spec.window), **parameters)
+        policy: LinearPolicy = made(spec.dim, parse_window_text(spec.window), **parameters)
     except InputError as error:
-        if str(error).partition(" ")[0] in parameters:
-            raise InputError(f"parameters: {error}") from None
+        if error.field in parameters:
+            raise InputError(f"parameters: {error}", field="parameters") from None
         raise
     return policy
 
 
 def warm_up(policy: LinearPolicy) -> None:
-    """Have the machine code found or compiled before the first request waits for it."""
+    """Load or compile the machine code, so that the first request does not wait for it."""
     twin = policy.fresh(seed=0)
     unit = np.zeros((2, policy.dim))
     unit[:, 0] = 1.0
     now = np.zeros(2, np.int64)
     twin.decide(unit) if isinstance(twin.window, int) else twin.decide(unit, at=0.0)
-    record(twin, unit, np.stack([offer(twin, unit)] * 2), now)
-    credit(twin, np.ones(2, np.int64), np.ones(2), now)
+    record(twin, unit, np.stack([summarise(twin, unit)] * 2), now)
+    convert(twin, np.ones(2, np.int64), np.ones(2), now)
     revoke(twin, 1, 0)
     Payload(b"", twin.dim).records(DECISION)
-    twin.theta_hat, twin.width, twin.pending_width  # noqa: B018 - asked for, so that they are compiled
+    twin.theta_hat, twin.width, twin.pending_width  # noqa: B018 - read, so that they are compiled

@@ -1,21 +1,21 @@
-"""Events as bytes: what a row of the log holds, little-endian, one after the other, each begun by its kind.
+"""Events as bytes: the payload of a log row is events one after the other, little-endian, each led by its kind.
 
-| kind | what | bytes |
+| kind | event | bytes |
 | --- | --- | --- |
-| 1 | decision: index u32, round i64, stamp i64, score f64, chosen action d × f64, offer (d + 2) × i16 | 33 + 10d |
+| 1 | decision: index u32, round i64, stamp i64, score f64, action d × f64, action summary (d + 2) × i16 | 33 + 10d |
 | 2 | decision with a request id: the same, the request's digest (16), its body's digest (8) | 57 + 10d |
 | 3 | the chosen action's id, after its decision: length u16, UTF-8 | 3 + length |
 | 4 | conversion: verdict u8, round i64, stamp i64, occurred i64, value f64 | 34 |
 | 5 | revocation: verdict u8, round i64, stamp i64, occurred i64 | 26 |
 | 6 | reports of unknown decisions: conversions u32, revocations u32 | 9 |
-| 7 | the beginning of a bandit's chain: its epoch (8) | 9 |
+| 7 | the beginning of a bandit's chain: its uid (8) | 9 |
 | 8 | a bandit is created: length u32, JSON | 5 + length |
 | 9 | a bandit is deleted: its number u32 | 5 |
 | 10 | an id secret: the first round that it is in force for i64, the secret (16) | 25 |
 
-The offer is `core.offers.summarise`: the mean of the actions on offer, and how they vary. Stamps are the store's
-microseconds since 1970; `occurred` is `NOT_SAID` where the report does not say. Verdicts are the kernels' numbers: 0
-accepted, 1 duplicate, 2 late, 3 unknown.
+The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
+store's microseconds since 1970; `occurred` is `NOT_SAID` where the report does not say. Verdicts are the kernels'
+numbers: 0 accepted, 1 duplicate, 2 late, 3 unknown.
 """
 
 import struct
@@ -51,108 +51,108 @@ Records = npt.NDArray[Any]
 
 
 @cache
-def layout(dim: int) -> dict[int, np.dtype[np.void]]:
-    """The records of fixed size, by kind."""
-    played = [*_DECISION, ("action", "<f8", (dim,)), ("offer", "<i2", (dim + 2,))]
+def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
+    """Return the dtypes of events of fixed size, by kind."""
+    decision = [*_DECISION, ("action", "<f8", (dim,)), ("summary", "<i2", (dim + 2,))]
     return {
-        DECISION: np.dtype(played),
-        DECISION_WITH_REQUEST: np.dtype([*played, ("request", f"V{DIGEST}"), ("body", f"V{BODY}")]),
+        DECISION: np.dtype(decision),
+        DECISION_WITH_REQUEST: np.dtype([*decision, ("request", f"V{DIGEST}"), ("body", f"V{BODY}")]),
         CONVERSION: CONVERSIONS,
         REVOCATION: REVOCATIONS,
         UNKNOWN: np.dtype([("kind", "u1"), ("conversions", "<u4"), ("revocations", "<u4")]),
-        BEGUN: np.dtype([("kind", "u1"), ("epoch", "V8")]),
+        BEGUN: np.dtype([("kind", "u1"), ("uid", "V8")]),
         DELETED: np.dtype([("kind", "u1"), ("number", "<u4")]),
         SECRET: np.dtype([("kind", "u1"), ("round", "<i8"), ("secret", f"V{SECRET_SIZE}")]),
     }
 
 
-def text_event(kind: int, text: bytes) -> bytes:
-    """An event of variable size, as it stands in a payload."""
+def pack_text(kind: int, text: bytes) -> bytes:
+    """Return an event that consists of a length and a text: a label or a creation."""
     return (pack_label if kind == LABEL else pack_created)(kind, len(text)) + text
 
 
 class Payload:
-    """A payload taken apart; its events have numbers, 0, 1, … in their order.
+    """A parsed payload; its events are numbered 0, 1, … in their order.
 
     Parameters
     ----------
     payload
-        The events of a row, or of rows that follow each other. `ValueError` where it ends amid an event or begins one
-        of no kind.
+        The events of a row, or of consecutive rows. `ValueError` where it ends inside an event, or has an event of no
+        known kind.
     dim
         d; 0 for the store's own chain.
     """
 
     def __init__(self, payload: bytes, dim: int) -> None:
         self._data = np.frombuffer(payload, np.uint8)
-        self._layout = layout(dim)
-        self.kinds, self._starts = _apart(self._data, _sizes(dim))
+        self._layout = get_layout(dim)
+        self.kinds, self._starts = _find_events(self._data, _get_sizes(dim))
         if self._starts[-1] != len(payload):
             raise ValueError(f"it holds no whole event at byte {self._starts[-1]}")
 
-    def tobytes(self) -> bytes:
-        """The payload, with what has been put into it."""
+    def to_bytes(self) -> bytes:
+        """Return the payload, with the replacements that were made."""
         return self._data.tobytes()
 
     def numbers(self, kind: int) -> Integers:
-        """The numbers of all events of a kind; those with a request id are `DECISION`s too."""
+        """Return the numbers of all events of a kind; `DECISION` includes those with a request id."""
         return np.flatnonzero((self.kinds == kind) | ((self.kinds == DECISION_WITH_REQUEST) & (kind == DECISION)))
 
     def records(self, kind: int, numbers: Integers | None = None) -> Records:
-        """All events of a kind, or some, as an array of their own."""
+        """Return all events of a kind, or those with the given numbers, as an array of records."""
         starts = self._starts[self.numbers(kind) if numbers is None else numbers]
         found = np.empty((len(starts), self._layout[kind].itemsize), np.uint8)
-        _gather(self._data, starts, found)
+        _gather_records(self._data, starts, found)
         return found.view(self._layout[kind])[:, 0]
 
-    def put(self, numbers: Integers, records: Records) -> None:
-        """Replace the beginnings of as many events, or all of them."""
+    def replace(self, numbers: Integers, records: Records) -> None:
+        """Overwrite the events with the given numbers by these records."""
         if not self._data.flags.writeable:
             self._data = self._data.copy()
         whole = records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
-        _scatter(whole, self._starts[numbers], self._data)
+        _scatter_records(whole, self._starts[numbers], self._data)
 
     def text(self, number: int) -> bytes:
-        """The text of an event that has one."""
-        begin = self._starts[number] + 1 - _sizes(0)[self.kinds[number]]
+        """Return the text of a label or a creation."""
+        begin = self._starts[number] + 1 - _get_sizes(0)[self.kinds[number]]
         return self._data[begin : self._starts[number + 1]].tobytes()
 
     def without(self, numbers: Integers) -> bytes:
-        """The payload without some of its events."""
+        """Return the payload without the events of the given numbers."""
         if not len(numbers):
-            return self.tobytes()
+            return self.to_bytes()
         kept = np.setdiff1d(np.arange(len(self.kinds)), numbers)
         return b"".join(self._data[self._starts[i] : self._starts[i + 1]].tobytes() for i in kept)
 
 
-def turns(families: npt.NDArray[np.uint8]) -> Iterator[tuple[int, slice]]:
-    """Whose turn it is, in their order: the family, and which of its own members.
+def split_runs(kinds: npt.NDArray[np.uint8]) -> Iterator[tuple[int, slice]]:
+    """Split events into runs of one kind; yield the kind, and the run as a slice of that kind's own events.
 
-    >>> [(family, part.start, part.stop) for family, part in turns(np.array([1, 1, 4, 1], np.uint8))]
+    >>> [(kind, part.start, part.stop) for kind, part in split_runs(np.array([1, 1, 4, 1], np.uint8))]
     [(1, 0, 2), (4, 0, 1), (1, 2, 3)]
     """
-    ends = [*(np.flatnonzero(np.diff(families)) + 1).tolist(), len(families)]
-    begin, had = 0, dict.fromkeys(families.tolist(), 0)
-    for family, end in zip(families[[0, *ends[:-1]]].tolist() if len(families) else (), ends, strict=False):
-        first = had[family]
-        had[family] = first + end - begin
-        yield family, slice(first, had[family])
+    ends = [*(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
+    begin, seen = 0, dict.fromkeys(kinds.tolist(), 0)
+    for kind, end in zip(kinds[[0, *ends[:-1]]].tolist() if len(kinds) else (), ends, strict=False):
+        first = seen[kind]
+        seen[kind] = first + end - begin
+        yield kind, slice(first, seen[kind])
         begin = end
 
 
 @cache
-def _sizes(dim: int) -> Integers:
-    """The bytes of an event by its kind; 0 where there is none such, and minus those of its length where it has one."""
+def _get_sizes(dim: int) -> Integers:
+    """Return the bytes of an event by kind: 0 for no such kind, and minus the bytes of the length field of a text."""
     sizes = np.zeros(256, np.int64)
-    for kind, dtype in layout(dim).items():
+    for kind, dtype in get_layout(dim).items():
         sizes[kind] = dtype.itemsize
     sizes[LABEL], sizes[CREATED] = -2, -4
     return sizes
 
 
 @kernel_noinline
-def _apart(data: npt.NDArray[np.uint8], sizes: Integers) -> tuple[npt.NDArray[np.uint8], Integers]:
-    """The kinds of the events, where each begins, and, last, where the last whole one ends."""
+def _find_events(data: npt.NDArray[np.uint8], sizes: Integers) -> tuple[npt.NDArray[np.uint8], Integers]:
+    """Return the kinds of the events, and where each begins; the last offset is where the last whole event ends."""
     most = len(data) // 3  # an event has at least 3 bytes
     kinds, starts = np.empty(most, np.uint8), np.empty(most + 1, np.int64)
     at = count = 0
@@ -173,14 +173,14 @@ def _apart(data: npt.NDArray[np.uint8], sizes: Integers) -> tuple[npt.NDArray[np
 
 
 @kernel_noinline
-def _gather(data: npt.NDArray[np.uint8], starts: Integers, found: npt.NDArray[np.uint8]) -> None:
+def _gather_records(data: npt.NDArray[np.uint8], starts: Integers, found: npt.NDArray[np.uint8]) -> None:
     for i in range(len(found)):
         for j in range(found.shape[1]):
             found[i, j] = data[starts[i] + j]
 
 
 @kernel_noinline
-def _scatter(found: npt.NDArray[np.uint8], starts: Integers, data: npt.NDArray[np.uint8]) -> None:
+def _scatter_records(found: npt.NDArray[np.uint8], starts: Integers, data: npt.NDArray[np.uint8]) -> None:
     for i in range(len(found)):
         for j in range(found.shape[1]):
             data[starts[i] + j] = found[i, j]

@@ -1,4 +1,4 @@
-"""Reports of conversions as arrays, and as the log has them."""
+"""Reports of conversions and revocations as arrays, and as the log's records."""
 
 from collections.abc import Sequence
 
@@ -14,51 +14,64 @@ from latecomer.validation import check_conversion_value
 _DAY = 86_400_000_000
 
 
-def arrival(occurred: Integers, now: int | Integers) -> Integers:
-    """When a conversion counts as having come: when it happened, where that is said and not in the future."""
+def compute_arrivals(occurred: Integers, now: int | Integers) -> Integers:
+    """Return when each report counts as arrived: when it occurred, if that is given and not in the future."""
     return np.where(occurred == events.NOT_SAID, now, np.minimum(occurred, now))
 
 
-def value_of(value: object, position: int) -> float:
-    """A value, made certain."""
+def check_value(value: object, position: int) -> float:
+    """Return a conversion's value; `InputError` names its position where it is no number in [0, 1]."""
     if type(value) is float and 0.0 <= value <= 1.0:
         return value
-    return check_conversion_value(f"value of conversion {position}", value)
+    try:
+        return check_conversion_value(f"value of conversion {position}", value)
+    except InputError as error:
+        error.field = f"[{position}].value"
+        raise
 
 
-def occurred_of(reports: Sequence[Conversion | Revocation], now: int) -> Integers:
-    """When each happened, `NOT_SAID` where it does not say; more than a day after `now` is refused."""
+def parse_occurrences(reports: Sequence[Conversion | Revocation], *, now: int, shift: int) -> Integers:
+    """Return when each report occurred, in the store's time; `NOT_SAID` where it does not say.
+
+    Parameters
+    ----------
+    reports
+        Conversions or revocations; `InputError` where `occurred_at` lies more than a day in the future.
+    now
+        The store's time.
+    shift
+        Microseconds by which the store's time is ahead of the calendar, in which `occurred_at` is given.
+    """
     moments = [report.occurred_at for report in reports]
-    said = (events.NOT_SAID if moment is None else _occurred(moment, i, now) for i, moment in enumerate(moments))
-    return np.fromiter(said, np.int64, len(moments))
+    calendar = now - shift
+    stamps = (
+        events.NOT_SAID if moment is None else _parse_occurrence(moment, i, calendar) + shift
+        for i, moment in enumerate(moments)
+    )
+    return np.fromiter(stamps, np.int64, len(moments))
 
 
-def _occurred(moment: Moment, position: int, now: int) -> int:
+def _parse_occurrence(moment: Moment, position: int, now: int) -> int:
     name = f"occurred_at of report {position}"
-    stamp = parse_timestamp(moment, name=name)
+    try:
+        stamp = parse_timestamp(moment, name=name)
+    except InputError as error:
+        error.field = f"[{position}].occurred_at"
+        raise
     if stamp > now + _DAY:
         raise InputError(
             f"{name} must not lie more than a day ahead of the store's clock, {to_datetime(now):%Y-%m-%dT%H:%M:%SZ}; "
-            f"got {to_datetime(stamp).isoformat()}: check its zone, its unit and its clock"
+            f"got {to_datetime(stamp).isoformat()}: check its zone, its unit and its clock",
+            field=f"[{position}].occurred_at",
         )
     return stamp
 
 
-def in_store_time(occurred: Integers, shift: int) -> Integers:
-    """Calendar times as stamps of a store whose time is `shift` microseconds ahead of the calendar."""
-    return np.where(occurred == events.NOT_SAID, occurred, occurred + shift) if shift else occurred
-
-
-def reports_of(
+def pack_reports(
     dtype: np.dtype[np.void], kind: int, verdicts: Integers, rounds: Integers, occurred: Integers, now: int
 ) -> events.Records:
-    """What the log says of them."""
-    told = np.empty(len(rounds), dtype)
-    told["kind"], told["verdict"], told["round"], told["stamp"], told["occurred"] = (
-        kind,
-        verdicts,
-        rounds,
-        now,
-        occurred,
-    )
-    return told
+    """Return the log's records of reports; a conversion's value is left to the caller."""
+    records = np.empty(len(rounds), dtype)
+    records["kind"], records["verdict"], records["round"] = kind, verdicts, rounds
+    records["stamp"], records["occurred"] = now, occurred
+    return records

@@ -16,15 +16,15 @@ import numpy.typing as npt
 from msgspec import Struct
 
 DIGEST = 16
-BUFFERED = 16_384
-"""Requests in the buffer, from which on it is to become a segment."""
+BUFFER_SIZE = 16_384
+"""Requests in the buffer, after which it becomes a segment."""
 FAN_IN = 8
-"""Segments of a level that are merged."""
+"""Segments of one level that are merged into one."""
 LEVELS = 3
-"""Levels that are merged: a segment of more than `BUFFERED` · 8³ requests, eight million, is not."""
+"""Levels that are merged: a segment of more than `BUFFER_SIZE` · 8³ requests, eight million, is not."""
 BUCKET = 160
 """Requests in a bucket, about: 4 kB."""
-FILTER_LIMIT = 64 << 20
+FILTER_BYTES = 64 << 20
 """Bytes of filters that a bandit keeps in memory; segments without one are read for every request."""
 _PER_WORD = 4
 
@@ -35,21 +35,13 @@ ReadBucket = Callable[["Segment", int], Entries]
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """A segment: its requests, its buckets, the words of its filter, and the last round that it may have."""
+    """A segment: the number of its requests, buckets and filter words, and the last round that it may have."""
 
     id: int
     count: int
     buckets: int
     words: int
     last_round: int
-
-    @property
-    def level(self) -> int:
-        """The power of `FAN_IN` that its size is, in full buffers."""
-        level = 0
-        while level < LEVELS and self.count > BUFFERED * FAN_IN**level:
-            level += 1
-        return level
 
 
 class RequestIndex:
@@ -59,9 +51,16 @@ class RequestIndex:
     ----------
     is_whole
         False where the segments lack requests, which must then be read from the log again.
+    buffer_size
+        Requests in the buffer, after which it becomes a segment.
+    filter_bytes
+        Bytes of filters that are kept in memory; segments without one are read for every request.
     """
 
-    def __init__(self, *, is_whole: bool = True) -> None:
+    def __init__(
+        self, *, is_whole: bool = True, buffer_size: int = BUFFER_SIZE, filter_bytes: int = FILTER_BYTES
+    ) -> None:
+        self._buffer_size, self._filter_bytes = buffer_size, filter_bytes
         self._buffer: dict[bytes, int] = {}
         self._flushing: list[dict[bytes, int]] = []
         self._segments: list[tuple[Segment, memoryview | None]] = []
@@ -69,36 +68,36 @@ class RequestIndex:
 
     @property
     def indexed(self) -> int:
-        """The last round whose request is in a segment: all before it are, too."""
+        """The last round whose request is in a segment; so are all before it."""
         return max((segment.last_round for segment, _ in self._segments), default=0)
 
     @property
     def is_full(self) -> bool:
         """True where the buffer should become a segment, and none is being written."""
-        return len(self._buffer) >= BUFFERED and not self._flushing
+        return len(self._buffer) >= self._buffer_size and not self._flushing
 
     @property
     def segments(self) -> list[Segment]:
-        """Those on disk, oldest first."""
+        """The segments on disk, oldest first."""
         return [segment for segment, _ in self._segments]
 
     @property
     def buffered(self) -> int:
-        """Requests that are in no segment yet."""
+        """The number of requests that are in no segment yet."""
         return len(self._buffer) + sum(map(len, self._flushing))
 
     def add(self, digest: bytes, round: int) -> None:
-        """Remember a request."""
+        """Add a request and the round that answered it."""
         self._buffer[digest] = round
 
     def update(self, digests: list[bytes], rounds: list[int]) -> None:
-        """Remember requests read from the log, but for those that a segment has."""
+        """Add requests read from the log, except those that a segment has."""
         indexed = self.indexed
         pairs = zip(digests, rounds, strict=True)
         self._buffer.update((digest, round_) for digest, round_ in pairs if round_ > indexed)
 
     def find(self, digest: bytes, read_bucket: ReadBucket) -> int | None:
-        """The latest round that answered a request, or None."""
+        """Return the latest round that answered a request, or None."""
         found = self._buffer.get(digest)
         for waiting in self._flushing if found is None else ():
             found = waiting.get(digest, found)
@@ -128,43 +127,50 @@ class RequestIndex:
     def cancel_flush(self, taken: dict[bytes, int]) -> None:
         """Give what was taken to the next segment: a segment must not have later requests before it has these."""
         self._flushing = [waiting for waiting in self._flushing if waiting is not taken]
-        heir = self._flushing[0] if self._flushing else self._buffer
-        heir.update({digest: round_ for digest, round_ in taken.items() if digest not in heir})
+        target = self._flushing[0] if self._flushing else self._buffer
+        target.update({digest: round_ for digest, round_ in taken.items() if digest not in target})
 
     def replace(self, old: Iterable[Segment], new: Segment | None = None, words: memoryview | None = None) -> None:
-        """Use a segment instead of those that were merged into it; or forget segments that nobody needs."""
+        """Replace merged segments by the new one; without a new one, drop them."""
         kept = [pair for pair in self._segments if pair[0] not in old]
         self._keep(kept if new is None else [*kept, (new, words)])
 
     def _keep(self, segments: list[tuple[Segment, memoryview | None]]) -> None:
         """Keep filters in memory, of the latest segments first, as far as they may be."""
-        room, kept = FILTER_LIMIT, []
+        room, kept = self._filter_bytes, []
         for segment, words in sorted(segments, key=lambda pair: -pair[0].last_round):
             room -= segment.words * 8
             kept.append((segment, words if room >= 0 else None))
         self._segments = kept[::-1]
 
-    def due_merge(self) -> list[Segment]:
-        """Segments of one level that should be merged; none where there are few."""
+    def find_due_merge(self) -> list[Segment]:
+        """Return the segments of one level that should be merged; none where there are few."""
         for level in range(LEVELS):
-            same = [segment for segment in self.segments if segment.level == level]
+            same = [segment for segment in self.segments if self.find_level(segment) == level]
             if len(same) >= FAN_IN:
                 return same
         return []
 
+    def find_level(self, segment: Segment) -> int:
+        """Return the power of `FAN_IN` that a segment's size is, in full buffers."""
+        level = 0
+        while level < LEVELS and segment.count > self._buffer_size * FAN_IN**level:
+            level += 1
+        return level
 
-def filter_words(count: int) -> int:
-    """The words of a filter for so many requests."""
+
+def count_filter_words(count: int) -> int:
+    """Return the number of 64-bit words in the filter of so many requests."""
     return count // _PER_WORD + 1
 
 
-def bucket_count(count: int) -> int:
-    """The buckets of a segment with so many requests."""
+def count_buckets(count: int) -> int:
+    """Return the number of buckets in a segment of so many requests."""
     return count // BUCKET + 1
 
 
 def sort_entries(entries: Entries) -> Entries:
-    """Entries by digest; of two with the same digest the later round is kept."""
+    """Sort entries by digest; of two with the same digest the later round is kept."""
     high, low = _halves(entries)
     order = np.lexsort((entries["round"], low, high))
     high, low = high[order], low[order]
@@ -173,8 +179,8 @@ def sort_entries(entries: Entries) -> Entries:
     return entries[order][is_last]
 
 
-def places_of(entries: Entries, parts: int) -> npt.NDArray[np.int64]:
-    """In which of so many equal parts of all digests each entry lies."""
+def compute_places(entries: Entries, parts: int) -> npt.NDArray[np.int64]:
+    """Return which of `parts` equal parts of the digest range each entry lies in."""
     high, _ = _halves(entries)
     return ((high >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)).astype(np.int64)
 
@@ -183,7 +189,7 @@ def fill_filter(words: npt.NDArray[np.uint64], entries: Entries) -> None:
     """Set the bits of entries, sorted by digest, in a filter."""
     if not len(entries):
         return
-    places = places_of(entries, len(words))
+    places = compute_places(entries, len(words))
     bits = np.ascontiguousarray(entries["digest"]).view(np.uint8).reshape(-1, DIGEST)[:, 8:12] & 63
     masks = np.bitwise_or.reduce(np.uint64(1) << bits.astype(np.uint64), axis=1)
     starts = np.flatnonzero(np.diff(places, prepend=-1))
@@ -191,7 +197,7 @@ def fill_filter(words: npt.NDArray[np.uint64], entries: Entries) -> None:
 
 
 def _halves(entries: Entries) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Digests as two numbers, the more significant first: their order is that of the bytes."""
+    """Split digests into two numbers, the more significant first; they sort as the bytes do."""
     halves = np.ascontiguousarray(entries["digest"]).view(">u8").reshape(-1, 2).astype(np.uint64)
     return halves[:, 0], halves[:, 1]
 
@@ -201,7 +207,7 @@ def _mask(digest: bytes) -> int:
 
 
 def _search(entries: Entries, digest: bytes) -> int:
-    """The round of a digest in a bucket, or 0."""
+    """Return the round of a digest in a bucket, or 0."""
     digests = entries["digest"].tobytes()
     at = digests.find(digest)
     while at >= 0 and at % DIGEST:

@@ -1,4 +1,4 @@
-"""Verdicts on reports, and warnings about reports that were taken and look wrong."""
+"""Verdicts on reports, and warnings about reports that were accepted and look wrong."""
 
 import warnings
 from collections import Counter
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from latecomer.errors import OccurredBeforeDecisionWarning
-from latecomer.policies.base.verdict import Verdict
+from latecomer.policies.base.decision import Verdict
 
 OCCURRED_BEFORE_DECISION = "occurred_before_decision"
 _MESSAGE = "occurred_at lies before the decision: accepted, but left out of the delay curve; check its zone and unit"
 
 
 class ReportWarning(Struct, frozen=True):
-    """A report that was taken and looks wrong: its place among the reports, a code for programs, and a sentence."""
+    """A report that was accepted and looks wrong: its index among the reports, a code for programs, and a sentence."""
 
     index: int
     code: str
@@ -22,31 +22,31 @@ class ReportWarning(Struct, frozen=True):
 
 
 class Verdicts(list[Verdict]):
-    """A verdict for each report, in their order; `warnings` is about some of those that were accepted."""
+    """A list of verdicts, one for each report in their order; `warnings` is about some accepted ones."""
 
     def __init__(self, verdicts: Iterable[Verdict] = (), warnings: Iterable[ReportWarning] = ()) -> None:
         super().__init__(verdicts)
         self.warnings = list(warnings)
 
     def append_portion(self, verdicts: list[Verdict], warnings: list[ReportWarning]) -> None:
-        """Add the verdicts on the reports that follow, with the places of their warnings moved up."""
+        """Append the verdicts on the next reports; the indices of their warnings move up by the length so far."""
         start = len(self)
         self.extend(verdicts)
         self.warnings += [ReportWarning(start + found.index, found.code, found.message) for found in warnings]
 
     def warn(self) -> "Verdicts":
-        """Show the warnings to the caller's caller, as Python's warnings."""
+        """Raise the warnings as Python warnings, at the line of the caller's caller."""
         warn_of(Counter(found.code for found in self.warnings), stacklevel=4)
         return self
 
 
-def warnings_of_early(places: Iterable[int]) -> list[ReportWarning]:
-    """Make the warnings about conversions that occurred before their decisions."""
-    return [ReportWarning(place, OCCURRED_BEFORE_DECISION, _MESSAGE) for place in places]
+def make_early_warnings(indices: Iterable[int]) -> list[ReportWarning]:
+    """Return a warning for each conversion that occurred before its decision, by index."""
+    return [ReportWarning(index, OCCURRED_BEFORE_DECISION, _MESSAGE) for index in indices]
 
 
 def warn_of(codes: Counter[str], *, stacklevel: int) -> None:
-    """Warn in Python of reports that were taken and look wrong, by code."""
+    """Issue Python warnings for reports that were accepted and look wrong, counted by code."""
     if count := codes[OCCURRED_BEFORE_DECISION]:
         many = "" if count == 1 else f"{count:,} conversions: "
         warnings.warn(f"{many}{_MESSAGE}", OccurredBeforeDecisionWarning, stacklevel=stacklevel)

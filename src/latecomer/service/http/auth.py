@@ -1,4 +1,4 @@
-"""Who may come in: a key in the Authorization header, unless the server is for this machine alone and has no keys."""
+"""Authorisation: a key in the Authorization header, unless the server is for this machine alone and has no keys."""
 
 import asyncio
 import math
@@ -7,34 +7,36 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from latecomer.errors import FileError, StoreError
 from latecomer.service.http.errors import HTTPError
-from latecomer.service.http.keys import EVERY_BANDIT, KEY, Key, KeyFile, Scope
+from latecomer.service.http.keys import EVERY_BANDIT, KEY_PATTERN, Key, KeyFile
 from latecomer.service.http.logging_setup import Log
+from latecomer.service.http.operations import Operation
+from latecomer.service.http.request import Request
 
 if TYPE_CHECKING:
     from latecomer.service.store import Store
 
 _BEARER = "bearer "
-_NOW_AND_THEN = 0.5
-"""Seconds between two looks at the file of keys of a server that nobody asks."""
-_HERE = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
-"""What a client on this machine calls this machine."""
+_CHECK_INTERVAL = 0.5
+"""Seconds between two checks of the key file where no request comes."""
+_LOCAL_HOST = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+"""The Host header of a client on this machine."""
 
 
 class Authenticator:
-    """Lets a request in, or refuses it before anything else is looked at.
+    """Accepts the key of a request, or refuses the request before its body is read.
 
     Parameters
     ----------
     keys
-        The file of keys. Once there was one, it is needed: where it is missing, every request is refused.
+        The key file. Once there was one, keys are needed: where the file is missing, every request is refused.
     always
-        Whether there was one before, or has to be.
+        Keys are needed from the beginning: there was a key file before, or there has to be one.
     remember
-        Called once there is one, twice a second, until it says that the store remembers it.
+        Called twice a second once there is a key file, until it returns True: the store has noted it.
     on_change
         Called with the reason when keys cannot be checked any more, and with None when they can again.
     """
@@ -47,15 +49,15 @@ class Authenticator:
         remember: Callable[[], bool] = lambda: True,
         on_change: Callable[[str | None], object] = lambda _: None,
     ) -> None:
-        self._keys, self._expected = keys, always
+        self._keys, self._needed = keys, always
         self._remember, self._on_change = remember, on_change
-        self._remembered, self._asked = False, -math.inf
+        self._remembered, self._remember_tried_at = False, -math.inf
         self._fault: str | None = None
 
     def check(self) -> bool:
-        """Tell whether keys are needed; a refusal where they are and cannot be checked."""
+        """Tell whether keys are needed; raise 503 where they are and cannot be checked."""
         try:
-            needed = self._look()
+            needed = self._check_file()
             fault = None
         except FileError as error:
             fault = str(error)
@@ -63,102 +65,109 @@ class Authenticator:
             self._fault = fault
             self._on_change(fault)
         if fault is not None:
-            raise _unchecked()
+            raise _uncheckable()
         return needed
 
     async def watch(self) -> None:
-        """Look now and then, also where nobody asks: keys that come and go between two requests were there."""
+        """Check twice a second, so that a key file which comes and goes between two requests is noticed."""
         while True:
             with suppress(HTTPError):
                 self.check()
-            await asyncio.sleep(_NOW_AND_THEN)
+            await asyncio.sleep(_CHECK_INTERVAL)
 
-    def _look(self) -> bool:
+    def _check_file(self) -> bool:
         if self._keys.recent() is None:
-            if self._expected:
+            if self._needed:
                 raise FileError(
                     f"{self._keys.path} is missing, and keys are needed: put it back, or make a key with `latecomer "
                     f"keys add`; to go back to no keys, start the server once with --no-require-keys"
                 )
             return False
-        self._expected = True
-        if not self._remembered and monotonic() - self._asked > _NOW_AND_THEN:
-            self._asked = monotonic()
-            with suppress(StoreError):  # the store cannot remember it now, and is asked again
+        self._needed = True
+        if not self._remembered and monotonic() - self._remember_tried_at > _CHECK_INTERVAL:
+            self._remember_tried_at = monotonic()
+            with suppress(StoreError):  # the store cannot be written now; the next check tries again
                 self._remembered = self._remember()
         return True
 
-    def admit(self, scope: Any, wanted: Scope, bandit: str | None = EVERY_BANDIT) -> Key | None:
-        """The key that was shown, or none where none is needed. `bandit` None: any key of that scope will do."""
+    def authorise(self, request: Request, operation: Operation) -> Key | None:
+        """Return the request's key, or None where no key is needed; raise 401 or 403 where it may not do that."""
         if not self.check():
-            _refuse_strangers(scope)
+            _check_local(request)
             return None
         try:
-            shown = _shown(scope)
-            key = self._keys.find(shown)
-        except FileError:  # it was changed this very moment; the next look says why
-            raise _unchecked() from None
+            sent = _find_key(request)
+            key = self._keys.find(sent)
+        except FileError:  # the file was changed this very moment; the next check says why
+            raise _uncheckable() from None
         if key is None:
-            claimed = KEY.match(shown)
+            claimed = KEY_PATTERN.match(sent)
             raise HTTPError(
                 401,
                 "a valid key is needed: send it as `Authorization: Bearer KEY`",
                 key=claimed["id"] if claimed else None,
             )
-        if not key.allows(wanted, key.bandits[0] if bandit is None else bandit):
-            message = f"this key may not do that: it takes the scope {wanted!r} for this bandit"
+        bandit = request.bandit or (key.bandits[0] if operation.for_any_bandit else EVERY_BANDIT)
+        if not key.allows(operation.scope, bandit):
+            message = f"this key may not do that: it takes the scope {operation.scope!r} for this bandit"
             raise HTTPError(403, message, key=key.id)
         return key
 
 
-def _shown(scope: Any) -> str:
-    """The key of the Authorization header, or nothing."""
-    for name, value in scope["headers"]:
+def _find_key(request: Request) -> str:
+    """Return the key of the Authorization header, or an empty text."""
+    for name, value in request.headers:
         if name == b"authorization":
-            text: str = value.decode("latin-1")
+            text = value.decode("latin-1")
             return text[len(_BEARER) :].strip() if text[:7].lower() == _BEARER else ""
     return ""
 
 
-def _unchecked() -> HTTPError:
-    """Return the refusal that does not say what is wrong: that is for the owner of the file."""
+def _check_local(request: Request) -> None:
+    """Refuse a Host header that is not this machine's.
+
+    Without keys, a page in a browser on this machine could otherwise act as a client, under a name that leads here.
+    """
+    for name, value in request.headers:
+        if name == b"host" and _LOCAL_HOST.fullmatch(value) is None:
+            raise HTTPError(
+                403, "without keys, requests must be addressed to localhost: make a key to use another name"
+            )
+
+
+def _uncheckable() -> HTTPError:
+    """Make an error that leaves the reason out: that is for the owner of the file."""
     return HTTPError(503, "keys cannot be checked: the server's log says why")
 
 
 def open_authenticator(keys: KeyFile, store: "Store", log: Log, *, required: bool, forget: bool) -> Authenticator:
-    """Check keys for a store: once it has been served with keys it is not served without, unless told to forget it."""
-    expected = store.recall_keys()
+    """Make the authenticator of a store.
+
+    A store that has been served with keys is not served without, unless `forget` is given and there is no key file.
+    """
+    expected = store.settings.expects_keys()
     if expected and forget and keys.keys() is None:
-        store.remember_keys(False)
+        store.settings.set_expects_keys(False)
         expected = False
         log.warning("keys are not needed any more: there is no file of keys, and require_keys is false")
     return Authenticator(
         keys,
         always=expected or required,
         remember=(lambda: True) if expected else partial(_remember_keys, store),
-        on_change=partial(_say, log),
+        on_change=partial(_log_fault, log),
     )
 
 
 def _remember_keys(store: "Store") -> bool:
-    """Have the store remember that there are keys; True once it does."""
-    if store.recall_keys():
+    """Have the store note that it is served with keys; return True once it has."""
+    if store.settings.expects_keys():
         return True
-    store.remember_keys(True)
+    store.settings.set_expects_keys(True)
     return False
 
 
-def _say(log: Log, fault: str | None) -> None:
+def _log_fault(log: Log, fault: str | None) -> None:
     if fault is None:
         log.info("keys can be checked again")
     else:
         log.error("keys cannot be checked: every request is refused", why=fault)
-
-
-def _refuse_strangers(scope: Any) -> None:
-    """Without keys, a page in this machine's browser could pose as a client, under a name that leads here."""
-    for name, value in scope["headers"]:
-        if name == b"host" and _HERE.fullmatch(value) is None:
-            raise HTTPError(
-                403, "without keys, requests must be addressed to localhost: make a key to use another name"
-            )

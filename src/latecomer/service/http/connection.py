@@ -1,25 +1,26 @@
-"""A connection: bytes to requests by llhttp, one answer after the other, and an end to whoever does not read it."""
+"""One client's connection: bytes become requests by llhttp, which are answered one after the other."""
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from latecomer.service.http.errors import HTTPError, encoded
-from latecomer.service.http.exchange import Exchange
+from latecomer.service.http.errors import HTTPError, encode_error
 from latecomer.service.http.heads import Headers, decline_offers, write_head
+from latecomer.service.http.request import Request
+from latecomer.service.http.response import Response
 
 if TYPE_CHECKING:
     from latecomer.service.http.listener import Listener
 
-App = Callable[[Any, Any, Any], Awaitable[None]]
+Answering = Coroutine[Any, Any, Response]
+App = Callable[[Request], Answering]
 
 _LONGEST_HEAD = 1 << 16
 _PIECE = 1 << 13
 """Bytes that are parsed at once. Requests that were sent without waiting for answers are parsed so much ahead."""
-_JSON: Headers = [(b"content-type", b"application/json")]
 
 
 class Connection(asyncio.Protocol):
@@ -27,15 +28,16 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, listener: "Listener", app: App, client: tuple[str, int]) -> None:
         self._listener, self._app = listener, app
-        self.client, self.here = client, listener.address
+        self.client = client
         self._loop = asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
-        self._exchange: Exchange | None = None
-        """The one that is being answered."""
-        self._parsed: Exchange | None = None
-        """The one whose body is arriving."""
-        self._ahead: deque[Exchange] = deque()
+        self._request: Request | None = None
+        """The request that is being answered."""
+        self._parsed: Request | None = None
+        """The request whose body is arriving."""
+        self._ahead: deque[Request] = deque()
+        """Requests that wait for the answers of earlier ones."""
         self._unparsed = b""
         self._target, self._headers = b"", Headers()
         self._unsettled = 0
@@ -63,18 +65,18 @@ class Connection(asyncio.Protocol):
         self._transport = None
         del self._parser  # which holds this connection
         self._listener.remove(self)
-        for exchange in (self._exchange, self._parsed):
-            if exchange is not None:
-                exchange.broken = True
-                exchange.wake()
+        for request in (self._request, self._parsed):
+            if request is not None:
+                request.is_broken = True
+                request.wake()
 
     def eof_received(self) -> bool:
         """Answer what has arrived whole, though nothing else will come."""
         self._eof = True
         if self._parsed is not None:
-            self._parsed.broken = True
+            self._parsed.is_broken = True
             self._parsed.wake()
-        return not self._ended and (self._exchange is not None or bool(self._ahead) or bool(self._unparsed))
+        return not self._ended and (self._request is not None or bool(self._ahead) or bool(self._unparsed))
 
     def pause_writing(self) -> None:
         """The client does not read: what could not be sent waits, though not for long."""
@@ -86,7 +88,7 @@ class Connection(asyncio.Protocol):
         self._writable = True
         if not self._ended:
             self._listener.forgive(self)
-            if self._exchange is None:
+            if self._request is None:
                 self._go_on()
 
     def data_received(self, data: bytes) -> None:
@@ -104,7 +106,7 @@ class Connection(asyncio.Protocol):
     @property
     def _is_ahead(self) -> bool:
         """Tell whether an earlier request is yet to be answered or sent: the next one's turn has not come."""
-        return self._parsed is None if self._exchange is not None else not self._writable
+        return self._parsed is None if self._request is not None else not self._writable
 
     def _feed(self, data: bytes) -> None:
         for start in range(0, len(data), _PIECE):
@@ -143,9 +145,9 @@ class Connection(asyncio.Protocol):
         """Answer what came before, then this; nothing else is read."""
         self._deaf, self._refusal = True, refusal
         if self._parsed is not None:
-            self._parsed.broken = True
+            self._parsed.is_broken = True
             self._parsed.wake()
-        elif self._exchange is None:
+        elif self._request is None:
             self._go_on()
 
     # ---- the parser ----
@@ -171,7 +173,7 @@ class Connection(asyncio.Protocol):
         if self._parser.should_upgrade() and method != "CONNECT":
             return
         self._unsettled = 0
-        self._parsed = exchange = Exchange(
+        self._parsed = request = Request(
             self,
             method=method,
             version=version,
@@ -179,10 +181,10 @@ class Connection(asyncio.Protocol):
             headers=self._headers,
             keep_alive=version == "1.1" and self._parser.should_keep_alive() and not self._parser.should_upgrade(),
         )
-        if self._exchange is None and self._writable:
-            self._begin(exchange)
+        if self._request is None and self._writable:
+            self._begin(request)
         else:
-            self._ahead.append(exchange)
+            self._ahead.append(request)
 
     def _head_size(self) -> int:
         return len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers)
@@ -197,32 +199,39 @@ class Connection(asyncio.Protocol):
         """It is whole."""
         if self._parsed is not None:
             self._unsettled = 0
-            self._parsed.whole = True
+            self._parsed.is_whole = True
             self._parsed.wake()
             self._parsed = None
 
     # ---- answers ----
 
-    def _begin(self, exchange: Exchange) -> None:
+    def _begin(self, request: Request) -> None:
         self._listener.set_busy(self)
-        self._exchange = exchange
-        answering = self._app(exchange.scope, exchange.receive, exchange.send)
-        self._task = self._loop.create_task(self._run(exchange, answering))
+        self._request = request
+        self._task = self._loop.create_task(self._run(request, self._app(request)))
 
-    async def _run(self, exchange: Exchange, answering: Awaitable[None]) -> None:
+    async def _run(self, request: Request, answering: Answering) -> None:
         try:
-            await answering
+            response = await answering
         except Exception as error:  # noqa: BLE001 - the application answers its errors: this is a fault
             self._listener.report_fault(error)
-        if not exchange.answered:
-            exchange.answer(500, _JSON, encoded(HTTPError(500, "this should not have happened; the log says more")))
+            fault = HTTPError(500, "this should not have happened; the log says more")
+            response = Response(500, encode_error(fault))
+        self._respond(request, response)
 
-    def end(self, exchange: Exchange) -> None:
-        """The answer is written: close, or go on to the next request."""
-        if self._exchange is exchange:
-            self._exchange = None
-        if not exchange.keep_alive:
-            self.close(unread=not (exchange.whole or self._eof or self._listener.is_closing))
+    def _respond(self, request: Request, response: Response) -> None:
+        """Write the answer; then close, or go on to the next request."""
+        request.is_answered = True
+        keep_alive = request.keep_alive and request.is_whole and not self.is_closing
+        self.write(
+            response.to_bytes(
+                date_line=self._listener.date_line, keep_alive=keep_alive, head_only=request.method == "HEAD"
+            )
+        )
+        if self._request is request:
+            self._request = None
+        if not keep_alive:
+            self.close(unread=not (request.is_whole or self._eof or self._listener.is_closing))
         elif self._writable:
             self._go_on()
 
@@ -233,14 +242,14 @@ class Connection(asyncio.Protocol):
         if self._ahead:
             self._begin(self._ahead.popleft())
         elif self._refusal is not None:
-            last = Exchange(self, method="", version="1.1", target=b"", headers=[], keep_alive=False)
-            last.answer(self._refusal.status, _JSON, encoded(self._refusal))
+            unparsed = Request(self, method="", version="1.1", target=b"", headers=[], keep_alive=False)
+            self._respond(unparsed, Response(self._refusal.status, encode_error(self._refusal)))
         elif self._unparsed:
             data, self._unparsed = self._unparsed, b""
             self._feed(data)
             if not self._is_ahead:
                 self.resume_reading()
-            if self._exchange is None:
+            if self._request is None:
                 self._wait()
         else:
             self._wait()
@@ -259,11 +268,6 @@ class Connection(asyncio.Protocol):
     def is_closing(self) -> bool:
         """The next answer is the last."""
         return self._ended or self._listener.is_closing
-
-    @property
-    def date_line(self) -> bytes:
-        """The header that says when."""
-        return self._listener.date_line
 
     def write(self, data: bytes) -> None:
         """Send, or keep until it can be sent."""

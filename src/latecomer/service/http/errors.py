@@ -1,11 +1,10 @@
-"""One shape for everything that goes wrong: {"error": {"code", "message", "field"?}}."""
+"""The one shape of every error: {"error": {"code", "message", "field"?}}."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
-
-from latecomer.errors import InputError
 
 CODES = {
     400: "invalid",
@@ -21,13 +20,17 @@ CODES = {
     500: "internal",
     503: "unavailable",
 }
-"""A status and its code go together: a client may look at either."""
+"""Every status of an error, with its code: a client may look at either."""
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""The errors that decoding a hostile body may raise."""
 
+_MAX_MESSAGE = 1000
 _PLACE = re.compile(r"^(?P<rule>.*) - at `(?P<place>[^`]*)`$", re.DOTALL)
+"""msgspec's message: the rule, and the place in the body, which it has nowhere else."""
 
 
 class Problem(Struct, frozen=True):
-    """What went wrong: a code for programs, a sentence for people, and the field where there is one."""
+    """An error: a code for programs, a sentence for people, and the field where there is one."""
 
     code: str
     message: str
@@ -41,25 +44,33 @@ class ErrorBody(Struct, frozen=True):
 
 
 class HTTPError(Exception):
-    """A request that is answered with an error. `key` is the id of the key that was shown, for the log alone."""
+    """An error with its status. `key` is the id of the key that was sent, for the log alone."""
 
-    def __init__(self, status: int, message: str, *, field: str | None = None, key: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        field: str | None = None,
+        key: str | None = None,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
         super().__init__(message)
-        self.status, self.message, self.field, self.key = status, message, field, key
+        self.status, self.message, self.field, self.key, self.headers = status, message, field, key, headers
 
 
 def invalid(message: str, field: str | None = None) -> HTTPError:
-    """The request breaks a rule that another request would keep."""
+    """Make the error of a request that breaks a rule."""
     return HTTPError(400, message, field=field)
 
 
 def malformed(error: Exception) -> HTTPError:
-    """What a decoder said, in our words: the place it names becomes the field."""
+    """Make the error of a body that cannot be decoded; the place that the decoder names becomes the field."""
     if isinstance(error, RecursionError):
         return invalid("the body must not be nested so deeply")
     if isinstance(error, UnicodeDecodeError):
         return invalid("the body must be UTF-8")
-    if str(error) == "Input data was truncated":  # msgspec's word for both
+    if str(error) == "Input data was truncated":  # msgspec says this in both cases
         return invalid("the body must be whole JSON: it ends early, or a \\u escape lacks its other half")
     found = _PLACE.match(str(error))
     if found is None:
@@ -67,37 +78,7 @@ def malformed(error: Exception) -> HTTPError:
     return invalid(found["rule"], found["place"].removeprefix("$.").removeprefix("$") or None)
 
 
-_LONGEST = 1000
-_NAMED = re.compile(
-    r"(actions|context|dim|features|ids|occurred_at|parameters|policy|request_id|value|window|decision_id)\b"
-)
-_ACTION = re.compile(r"action (\d+)\b")
-_REPORT = re.compile(r"(value|occurred_at) of (?:conversion|report) (\d+)\b")
-
-
-def field_of(message: str) -> str | None:
-    """The field that a message of the engine's is about: it is the first thing that such a message names.
-
-    >>> field_of("window must be at most 36500d; got '40000d'")
-    'window'
-    """
-    action, named = _ACTION.match(message), _NAMED.match(message)
-    if action is not None:
-        return f"actions[{action[1]}]"
-    return None if named is None else named[1]
-
-
-def place_in_list(error: InputError) -> HTTPError:
-    """A broken rule of one report among many, by its place."""
-    found = _REPORT.match(str(error))
-    return invalid(str(error), field_of(str(error)) if found is None else f"[{found[2]}].{found[1]}")
-
-
-MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding a hostile body may raise."""
-
-
-def encoded(refusal: HTTPError) -> bytes:
-    """The refusal as a body."""
-    message = refusal.message if len(refusal.message) <= _LONGEST else f"{refusal.message[:_LONGEST]}..."
-    return msgspec.json.encode(ErrorBody(Problem(CODES[refusal.status], message, refusal.field or UNSET)))
+def encode_error(error: HTTPError) -> bytes:
+    """Return the body of an error."""
+    message = error.message if len(error.message) <= _MAX_MESSAGE else f"{error.message[:_MAX_MESSAGE]}..."
+    return msgspec.json.encode(ErrorBody(Problem(CODES[error.status], message, error.field or UNSET)))

@@ -1,7 +1,7 @@
-"""The request that nearly all are, read in one go: {"actions": [[…], …], "ids": […]?, "request_id"?}.
+"""Reads the usual decision request quickly: {"actions": [[…], …], "ids": […]?, "request_id"?}.
 
-simdjson makes an array of the numbers without a Python object for each. It takes only what is beyond doubt; the careful
-decoder has the rest, and the errors.
+simdjson makes an array of the numbers without a Python object for each. Whatever is not exactly of this form is left to
+msgspec's decoder, which also words the errors.
 """
 
 from typing import Any
@@ -10,46 +10,46 @@ import numpy as np
 import numpy.typing as npt
 import simdjson
 
-Read = tuple[npt.NDArray[np.float64], list[str] | None, str | None]
+Parts = tuple[npt.NDArray[np.float64], list[str] | None, str | None]
 
 _KEYS = {"actions", "ids", "request_id"}
-_DOUBT = (ValueError, TypeError, KeyError, AttributeError, RuntimeError)
+_UNEXPECTED = (ValueError, TypeError, KeyError, AttributeError, RuntimeError)
 
 
 class FastJson:
-    """For one thread: it works in room of its own.
+    """A parser for one thread: it reuses its memory.
 
     Parameters
     ----------
-    most
-        Actions in a request.
-    longest
-        Characters of an id.
+    max_actions
+        Actions in a request, at most.
+    max_label
+        Characters of an id, at most.
     """
 
-    def __init__(self, *, most: int, longest: int) -> None:
+    def __init__(self, *, max_actions: int, max_label: int) -> None:
         self._parser = simdjson.Parser()
-        self._most, self._longest = most, longest
+        self._max_actions, self._max_label = max_actions, max_label
 
-    def read(self, body: bytes, dim: int) -> Read | None:
-        """Rows, ids and the request's id; None where there is any doubt."""
+    def read(self, body: bytes, dim: int) -> Parts | None:
+        """Return the rows, the ids and the request's id, or None where the body is not exactly of this form."""
         if body[:1] != b"{":  # simdjson would pass over a byte order mark
             return None
         try:
             return self._read(self._parser.parse(body), body, dim)
-        except _DOUBT:
-            self._parser = simdjson.Parser()  # the other may still be held by what went wrong
+        except _UNEXPECTED:
+            self._parser = simdjson.Parser()  # the error may still hold the old one
             return None
 
-    def _read(self, asked: Any, body: bytes, dim: int) -> Read | None:
-        keys = list(asked)
-        rows = asked["actions"]
-        ids = asked["ids"].as_list() if "ids" in keys else None
-        request_id = asked["request_id"] if "request_id" in keys else None
+    def _read(self, request: Any, body: bytes, dim: int) -> Parts | None:
+        keys = list(request)
+        rows = request["actions"]
+        ids = request["ids"].as_list() if "ids" in keys else None
+        request_id = request["request_id"] if "request_id" in keys else None
         if (
-            len(keys) != len(_KEYS.intersection(keys))  # others, or one twice
-            or body.count(b"[") != 1 + len(rows) + (ids is not None)  # rows in rows, which would be one row
-            or not 0 < len(rows) <= self._most
+            len(keys) != len(_KEYS.intersection(keys))  # other keys, or one twice
+            or body.count(b"[") != 1 + len(rows) + (ids is not None)  # rows in rows, which would become one row
+            or not 0 < len(rows) <= self._max_actions
             or not all(map(self._is_label, ids or ()))
             or not (request_id is None or self._is_label(request_id))
         ):
@@ -60,4 +60,4 @@ class FastJson:
         return np.frombuffer(rows.as_buffer(of_type="d"), np.float64).reshape(-1, dim), ids, request_id
 
     def _is_label(self, text: object) -> bool:
-        return isinstance(text, str) and 0 < len(text) <= self._longest
+        return isinstance(text, str) and 0 < len(text) <= self._max_label

@@ -1,4 +1,4 @@
-"""API keys: made here, shown once, kept as hashes in one small file that a running server notices.
+"""API keys, kept as hashes in one small file that a running server reads again when it changes.
 
 A key reads `lc_ID_SECRET`. The secret has 256 random bits, so SHA-256 hides it as well as a slow hash would.
 """
@@ -26,14 +26,14 @@ from latecomer.errors import DamagedFileError, FileError, InputError
 Scope = Literal["decide", "convert", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("decide", "convert", "read", "admin")
 EVERY_BANDIT = "*"
-KEY = re.compile(r"lc_(?P<id>[0-9a-f]{12})_")
-"""The beginning of what looks like a key of ours."""
+KEY_PATTERN = re.compile(r"lc_(?P<id>[0-9a-f]{12})_")
+"""The beginning of a key."""
 FRESH = 0.01
-"""Seconds for which a look at the file holds."""
+"""Seconds until the file is looked at again."""
 
 
 class Key(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is kept of a key: never the key itself."""
+    """A key's record: its hash, never the key itself."""
 
     id: str
     hash: str
@@ -42,44 +42,44 @@ class Key(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     note: str = ""
     created: datetime
 
-    def allows(self, scope: Scope, bandit: str | None) -> bool:
-        """Whether it may do that, there; what concerns no single bandit needs a key for every bandit."""
+    def allows(self, scope: str, bandit: str) -> bool:
+        """Tell whether the key has the scope for a bandit; EVERY_BANDIT takes a key for every bandit."""
         return scope in self.scopes and (EVERY_BANDIT in self.bandits or bandit in self.bandits)
 
 
 class KeyFile:
-    """The keys of a server. Whatever is done to the file is noticed within a hundredth of a second."""
+    """The keys of a server. A change of the file is noticed within a hundredth of a second."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: tuple[int, int, int] | None = None
+        self._version: tuple[int, int, int] | None = None
         self._keys: dict[str, Key] | None = None
-        self._looked = -math.inf
+        self._read_at = -math.inf
 
     def recent(self) -> dict[str, Key] | None:
-        """What `keys` said, a hundredth of a second ago at most: a busy server does not look at every request."""
+        """Return `keys()` as of a hundredth of a second ago at most, so that a busy server seldom stats the file."""
         now = monotonic()
-        if now - self._looked > FRESH:
+        if now - self._read_at > FRESH:
             self._keys = self.keys()
-            self._looked = now
+            self._read_at = now
         return self._keys
 
     def keys(self) -> dict[str, Key] | None:
-        """By id; none where there is no file. It is read again when it has changed: asking is a look at its dates."""
+        """Return the keys by id, or None where there is no file. It is read again when it has changed."""
         try:
-            status = os.stat(self.path)  # noqa: PTH116 - asked at every request
+            status = os.stat(self.path)  # noqa: PTH116 - called at every request
         except FileNotFoundError:
             return None
         except OSError as error:
             raise FileError(f"the keys in {self.path} cannot be read: {error.strerror}") from None
-        seen = (status.st_mtime_ns, status.st_ino, status.st_size)
-        if self._keys is None or seen != self._seen:
+        version = (status.st_mtime_ns, status.st_ino, status.st_size)
+        if self._keys is None or version != self._version:
             self._keys = {key.id: key for key in self._read()}
-            self._seen = seen
+            self._version = version
         return self._keys
 
     def find(self, presented: str) -> Key | None:
-        """The key that was presented, if it is one of ours."""
+        """Return the record of a presented key, or None where it is not one of these."""
         mark, _, rest = presented.partition("_")
         id_, _, _ = rest.partition("_")
         key = (self.recent() or {}).get(id_) if mark == "lc" else None
@@ -90,11 +90,11 @@ class KeyFile:
     def add(
         self, *, scopes: Iterable[str], bandits: Iterable[str] = (EVERY_BANDIT,), note: str = ""
     ) -> tuple[str, Key]:
-        """Make a key; the first of the two is the key itself, which is not kept."""
-        asked = set(scopes)
-        for scope in sorted(asked - set(SCOPES)):
+        """Make a key; return the key itself, which is not kept, and its record."""
+        wanted = set(scopes)
+        for scope in sorted(wanted - set(SCOPES)):
             raise InputError(f"a scope must be one of {', '.join(SCOPES)}; got {scope!r}")
-        chosen = tuple(scope for scope in SCOPES if scope in asked)
+        chosen = tuple(scope for scope in SCOPES if scope in wanted)
         if not chosen:
             raise InputError(f"a key must have a scope; got none of {', '.join(SCOPES)}")
         id_ = secrets.token_hex(6)
@@ -107,23 +107,23 @@ class KeyFile:
             note=note,
             created=datetime.now(UTC).replace(microsecond=0),
         )
-        with self._alone():
+        with self._lock_folder():
             self._write([*(self.keys() or {}).values(), key])
         return presented, key
 
     def revoke(self, id_: str) -> Key:
-        """Forget a key, from now on."""
-        with self._alone():
+        """Remove a key; return its record."""
+        with self._lock_folder():
             keys = dict(self.keys() or {})
             if id_ not in keys:
                 raise InputError(f"no key has the id {id_!r} in {self.path}: `latecomer keys list` shows the ids")
-            gone = keys.pop(id_)
+            removed = keys.pop(id_)
             self._write(list(keys.values()))
-        return gone
+        return removed
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Two commands that change the file at once take turns; they lock the folder, so nothing is left over."""
+    def _lock_folder(self) -> Iterator[None]:
+        """Let commands that change the file at once take turns. Locking the folder leaves no lock file behind."""
         try:
             folder = os.open(self.path.parent, os.O_RDONLY)
         except OSError as error:
@@ -143,7 +143,7 @@ class KeyFile:
             raise DamagedFileError(f"{self.path} is not a file of keys: {error}; restore it from a backup") from None
 
     def _write(self, keys: list[Key]) -> None:
-        """Atomically, and for the owner's eyes alone."""
+        """Write the file atomically, readable by its owner alone."""
         try:
             with replace_file(self.path, private=True) as part:
                 part.write_bytes(msgspec.json.format(msgspec.json.encode(keys), indent=1) + b"\n")

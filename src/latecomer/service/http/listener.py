@@ -10,8 +10,9 @@ from typing import Any
 
 from latecomer.errors import InputError
 from latecomer.service.http.connection import App, Connection
-from latecomer.service.http.errors import HTTPError, encoded
+from latecomer.service.http.errors import HTTPError, encode_error
 from latecomer.service.http.logging_setup import Log
+from latecomer.service.http.response import Response
 from latecomer.service.http.settings import Settings
 
 _BACKLOG = 1024
@@ -55,9 +56,9 @@ class Listener:
     """
 
     def __init__(
-        self, bound: socket.socket, settings: Settings, app: App, log: Log, *, refused: Callable[[str], None]
+        self, bound: socket.socket, settings: Settings, app: App, log: Log, *, count_error: Callable[[str], None]
     ) -> None:
-        self._socket, self._settings, self._app, self._log, self._refused = bound, settings, app, log, refused
+        self._socket, self._settings, self._app, self._log, self._count_error = bound, settings, app, log, count_error
         self._loop = asyncio.get_running_loop()
         self.address: tuple[str, int] = bound.getsockname()[:2]
         self.is_closing = False
@@ -164,11 +165,11 @@ class Listener:
             self._leave(address)
 
     def _turn_away(self, accepted: socket.socket) -> None:
-        self._refused("unavailable")
-        body = encoded(HTTPError(503, "there are too many connections: try again, or keep one open for many requests"))
-        head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n"
+        self._count_error("unavailable")
+        error = HTTPError(503, "there are too many connections: try again, or keep one open for many requests")
+        response = Response(503, encode_error(error), headers=[(b"retry-after", b"1")])
         try:
-            accepted.send(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
+            accepted.send(response.to_bytes(date_line=self.date_line, keep_alive=False, head_only=False))
             accepted.shutdown(socket.SHUT_WR)
         except OSError:
             accepted.close()

@@ -1,4 +1,4 @@
-"""What Prometheus reads: latencies as they happen, and everything else from the store at the moment it asks."""
+"""Metrics for Prometheus: latencies as they happen; the rest is read from the store when Prometheus asks."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from latecomer.service.store import Store
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-_METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS"})
+_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"})
 _EVENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 
 
 class Metrics:
-    """The numbers of one server."""
+    """The metrics of one server."""
 
     def __init__(self, store: "Store") -> None:
         self._registry = CollectorRegistry()
         self.in_flight = 0
-        """Requests that are being answered."""
+        """Requests that are being handled."""
         self.waiting = 0
-        """Those of them that wait for a commit."""
+        """Requests in flight that wait for a commit."""
         self._seconds = Histogram(
             "latecomer_request_seconds",
             "Time from a request's headers to its answer.",
@@ -35,7 +35,7 @@ class Metrics:
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self._refused = Counter(
+        self._errors = Counter(
             "latecomer_refused_requests", "Answers that were errors.", ["code"], registry=self._registry
         )
         Gauge("latecomer_requests_in_flight", "Requests being answered.", registry=self._registry).set_function(
@@ -52,65 +52,66 @@ class Metrics:
         )
         self._commit_bytes = Counter("latecomer_commit_bytes", "Bytes committed.", registry=self._registry)
         self._routes: dict[tuple[str, str, int], Histogram] = {}
-        self._registry.register(_StoreNumbers(store))
+        self._registry.register(_StoreCollector(store))
 
-    def committed(self, events: int, size: int, seconds: float) -> None:
-        """The writer's thread has made a group of events durable."""
+    def observe_commit(self, events: int, size: int, seconds: float) -> None:
+        """Count a commit; called by the writer's thread."""
         self._commit_seconds.observe(seconds)
         self._commit_events.observe(events)
         self._commit_bytes.inc(size)
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request has been answered. Methods and routes that are made up share one name: they may be endless."""
+    def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count an answer. Unknown methods and routes share one label: a client could make up any number of them."""
         found = self._routes.get((method, route, status))
         if found is None:
             if route and method in _METHODS:
-                found = self._routes[method, route, status] = self._seconds.labels(method, route, status)
+                shown = "GET" if method == "HEAD" else method
+                found = self._routes[method, route, status] = self._seconds.labels(shown, route, status)
             else:
                 found = self._seconds.labels("other", "other", status)
         found.observe(seconds)
 
-    def refused(self, code: str) -> None:
-        """An answer was an error."""
-        self._refused.labels(code).inc()
+    def count_error(self, code: str) -> None:
+        """Count an answer that is an error."""
+        self._errors.labels(code).inc()
 
     def page(self) -> bytes:
-        """What /metrics answers."""
+        """Return the page of /metrics."""
         return generate_latest(self._registry)
 
 
-class _StoreNumbers(Collector):
-    """The store's own counts, read when they are asked for."""
+class _StoreCollector(Collector):
+    """Reads the store's own counts whenever the page is written."""
 
     def __init__(self, store: "Store") -> None:
         self._store = store
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: names are known once there are bandits."""
+        """Return nothing: the names are known only once there are bandits."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Every number, now."""
+        """Yield every metric of the store."""
         health = self._store.health
         yield GaugeMetricFamily("latecomer_store_failing", "1 while commits fail.", float(health.failure is not None))
         yield GaugeMetricFamily(
             "latecomer_snapshots_failing",
-            "1 where the latest snapshot, binding or pruning failed.",
+            "1 where the latest snapshot, compaction or pruning failed.",
             float(health.snapshot_failure is not None),
         )
         yield GaugeMetricFamily(
-            "latecomer_clock_ahead_seconds", "The store's time minus the wall's.", health.clock_offset
+            "latecomer_clock_ahead_seconds", "The store's time minus the machine's.", health.clock_offset
         )
         quarantined = GaugeMetricFamily(
             "latecomer_bandit_quarantined", "1 where rows of a bandit are damaged: it is not served.", labels=["bandit"]
         )
-        for info in self._store.bandits():
+        for info in self._store.list_bandits():
             quarantined.add_metric([info.name], float(info.quarantined))
         yield quarantined
         yield CounterMetricFamily(
             "latecomer_log_lines_lost", "Log lines that could not be written.", count_lost_lines()
         )
-        yield from _per_bandit(self._store.counts())
+        yield from _per_bandit(self._store.count_all())
 
 
 def _per_bandit(every: "list[BanditCounts]") -> Iterable[Metric]:
@@ -142,7 +143,7 @@ def _per_bandit(every: "list[BanditCounts]") -> Iterable[Metric]:
 
 
 def _cumulative(stats: "BanditCounts") -> list[tuple[str, float]]:
-    """Prometheus wants the count of all delays up to each edge."""
+    """Return the count of all delays up to each edge, as Prometheus wants them."""
     edges = [*(f"{edge:g}" for edge in stats.delay_edges), "+Inf"]
     total, buckets = 0, []
     for edge, count in zip(edges, stats.delay_counts, strict=True):

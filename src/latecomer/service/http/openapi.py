@@ -7,7 +7,7 @@ import msgspec
 
 from latecomer.service.http.errors import CODES, ErrorBody
 from latecomer.service.http.openapi_rules import constrain
-from latecomer.service.http.operations import NAME, OPERATIONS, Operation
+from latecomer.service.http.operations import BANDIT_NAME, NAME, OPERATIONS, PUBLIC, Operation
 from latecomer.service.http.settings import Settings
 
 _REF = "#/components/schemas/{name}"
@@ -36,9 +36,9 @@ def document(settings: Settings) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
         described = _operation(operation, found)
-        paths.setdefault(operation.path, {})[operation.method] = described
+        paths.setdefault(operation.path, {})[operation.method.lower()] = described
     for path, item in paths.items():
-        if "{name}" in path:
+        if BANDIT_NAME in path:
             item["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": NAME}]
     return {
         "openapi": "3.1.0",
@@ -72,7 +72,7 @@ def _operation(operation: Operation, found: dict[int, Any]) -> dict[str, Any]:
         if operation.takes_arrays:
             content["application/x-npy"] = {"schema": {"type": "string", "format": "binary"}}
         described["requestBody"] = {"required": True, "content": content}
-    if operation.scope is not None:  # a server for its own machine alone may have no keys
+    if operation.scope != PUBLIC:  # a server for its own machine alone may have no keys
         described["security"] = [{"key": []}, {}]
         described["description"] = f"Where keys are needed, one with the scope `{operation.scope}`."
     return described

@@ -5,7 +5,7 @@ from typing import Any
 
 from latecomer.policies.base.kernels import NORM_LIMIT
 from latecomer.policies.recommended import POLICY
-from latecomer.policies.registry import POLICIES, policy_class
+from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.descriptor import NOT_PARAMETERS
 from latecomer.service.http.settings import Settings
 from latecomer.service.messages import DEFAULT_POLICY
@@ -23,12 +23,13 @@ PARAMETERS: dict[str, Schema] = {
     "optimism": _FACTOR,
     "prior": _FACTOR,
     "shrinkage": {"type": "number", "minimum": 1, "maximum": 1e9},
-    "thrift": {"type": "number", "minimum": 0, "maximum": 1},
+    "context_discount": {"type": "number", "minimum": 0, "maximum": 1},
     "seed": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62},
     "width": {"type": "string", "enum": ["exact", "buffered", "tight"]},
     "beta": {"type": "string", "enum": ["heuristic", "conservative", "confidence"]},
 }
-"""Every parameter of every policy."""
+"""Every parameter of every policy of the package."""
+_ANY_PARAMETER: Schema = {"type": ["number", "string"]}
 _LONGEST_WINDOW = {"s": 3_153_600_000, "m": 52_560_000, "h": 876_000, "d": 36_500, "w": 5_214}
 DECISION_ID = "^[0-9a-f]+-[0-9a-f]+$"
 
@@ -49,11 +50,13 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
     fields["dim"] |= {"minimum": 1, "maximum": largest}
     rounds = {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62}
     fields["window"] = {"anyOf": [rounds, {"type": "string", "pattern": window_pattern(), "maxLength": 13}]}
-    fields["policy"]["enum"] = [DEFAULT_POLICY, *POLICIES]
-    fields["parameters"] |= {"properties": PARAMETERS, "additionalProperties": False}
+    policies = [DEFAULT_POLICY, *policy_names()]
+    fields["policy"]["enum"] = policies
+    parameters = dict.fromkeys(set().union(*map(_parameters_of, policies)), _ANY_PARAMETER) | PARAMETERS
+    fields["parameters"] |= {"properties": parameters, "additionalProperties": False}
     takers: dict[str, list[str]] = {}
-    for policy in (DEFAULT_POLICY, *POLICIES):
-        for absent in sorted(PARAMETERS.keys() - _parameters_of(policy)):
+    for policy in policies:
+        for absent in sorted(parameters.keys() - _parameters_of(policy)):
             takers.setdefault(absent, []).append(policy)
     spec["allOf"] = [
         {

@@ -1,137 +1,188 @@
-"""The table of operations that the OpenAPI document is written from; a test holds it against the routes."""
+"""The table of operations: from it requests are routed and authorised, and the OpenAPI document is written."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from latecomer.service.http.keys import Scope
-from latecomer.service.http.routes.bandits import Bandits
-from latecomer.service.http.routes.conversions import Conversions, Revocations, Verdicts
-from latecomer.service.http.routes.decisions import DecisionRequest
+from latecomer.service.http.bodies import (
+    Bandits,
+    Conversions,
+    DecisionRequest,
+    Readiness,
+    Revocations,
+    State,
+    Verdicts,
+)
+from latecomer.service.http.keys import SCOPES, Scope
 from latecomer.service.messages import BanditInfo, BanditSpec, BanditStats, DecisionAnswer
 
 NAME = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}
-_BANDIT = "/v1/bandits/{name}"
-
-
-class State(Struct, frozen=True):
-    """How the server is."""
-
-    status: str
-
-
-class Readiness(Struct, frozen=True, omit_defaults=True):
-    """Readiness: changes can be made durable. Bandits that are not served are named, with their damage."""
-
-    status: str
-    quarantined: dict[str, str] = {}
+BANDIT_NAME = "{name}"
+"""The part of a path that is the bandit's name."""
+PUBLIC: Literal["public"] = "public"
+"""The scope of an operation that needs no key."""
+_BANDIT = f"/v1/bandits/{BANDIT_NAME}"
+_REQUEST_ID = {"type": "string", "minLength": 1, "maxLength": 200}
 
 
 class Operation(Struct, frozen=True, kw_only=True):
-    """One method of one path: what it takes, what it gives, and what it may answer."""
+    """One method of one path: the key that it needs, its bodies, and the statuses of its answers.
+
+    `scope` has no default: an operation that needs no key has the scope PUBLIC. Where the path names a bandit, the key
+    must be for that bandit. Elsewhere it must be for every bandit, unless `for_any_bandit`: then the handler shows only
+    what the key may read.
+    """
 
     name: str
     method: str
     path: str
     summary: str
+    scope: Scope | Literal["public"]
     gives: Any
+    for_any_bandit: bool = False
     statuses: tuple[int, ...] = (200,)
     takes: Any = None
     takes_arrays: bool = False
     media: str = "application/json"
-    scope: Scope | None = None
     query: dict[str, tuple[bool, dict[str, Any], str]] = {}
 
+    def __post_init__(self) -> None:
+        if self.scope not in (*SCOPES, PUBLIC):
+            raise ValueError(f"scope of {self.name} must be {PUBLIC} or one of {', '.join(SCOPES)}; got {self.scope!r}")
+
     def errors(self) -> list[int]:
-        """The errors that it may answer with."""
+        """List the statuses of the errors that it may answer with."""
         found = {400, 405, 500}
-        if self.scope is not None:
+        if self.scope != PUBLIC:
             found |= {401, 403, 503}
-        if "{name}" in self.path:
+        if BANDIT_NAME in self.path:
             found |= {404}
         if self.takes is not None:
             found |= {408, 409, 413, 415}
-        if self.path == "/readyz":
+        if self is READYZ:
             found |= {503}
         return sorted(found)
 
 
-_REQUEST_ID = {"type": "string", "minLength": 1, "maxLength": 200}
+CREATE_BANDIT = Operation(
+    name="createBandit",
+    method="PUT",
+    path=_BANDIT,
+    summary="Create a bandit; the same again changes nothing.",
+    scope="admin",
+    takes=BanditSpec,
+    gives=BanditInfo,
+    statuses=(200, 201),
+)
+LIST_BANDITS = Operation(
+    name="listBandits",
+    method="GET",
+    path="/v1/bandits",
+    summary="Every bandit.",
+    scope="read",
+    for_any_bandit=True,
+    gives=Bandits,
+)
+GET_BANDIT = Operation(
+    name="getBandit",
+    method="GET",
+    path=_BANDIT,
+    summary="What a bandit is.",
+    scope="read",
+    gives=BanditInfo,
+)
+DELETE_BANDIT = Operation(
+    name="deleteBandit",
+    method="DELETE",
+    path=_BANDIT,
+    summary="Delete a bandit and all that it has learnt.",
+    scope="admin",
+    gives=BanditInfo,
+    query={"confirm": (True, NAME, "The bandit's name, once more.")},
+)
+GET_STATS = Operation(
+    name="getStats",
+    method="GET",
+    path=f"{_BANDIT}/stats",
+    summary="What a bandit has learnt, and what happened to it.",
+    scope="read",
+    gives=BanditStats,
+)
+DECIDE = Operation(
+    name="decide",
+    method="POST",
+    path=f"{_BANDIT}/decisions",
+    summary="Choose one of the actions, durably.",
+    scope="decide",
+    takes=DecisionRequest,
+    takes_arrays=True,
+    gives=DecisionAnswer,
+    statuses=(201,),
+    query={"request_id": (False, _REQUEST_ID, "For application/x-npy, which has no room for it.")},
+)
+CONVERT = Operation(
+    name="convert",
+    method="POST",
+    path=f"{_BANDIT}/conversions",
+    summary="Report conversions; a verdict for each.",
+    scope="convert",
+    takes=Conversions,
+    gives=Verdicts,
+)
+REVOKE = Operation(
+    name="revoke",
+    method="POST",
+    path=f"{_BANDIT}/revocations",
+    summary="Take conversions back; a verdict for each.",
+    scope="convert",
+    takes=Revocations,
+    gives=Verdicts,
+)
+HEALTHZ = Operation(
+    name="healthz",
+    method="GET",
+    path="/healthz",
+    summary="The process is alive.",
+    scope=PUBLIC,
+    gives=State,
+)
+READYZ = Operation(
+    name="readyz",
+    method="GET",
+    path="/readyz",
+    summary="Changes can be made durable.",
+    scope=PUBLIC,
+    gives=Readiness,
+)
+METRICS = Operation(
+    name="metrics",
+    method="GET",
+    path="/metrics",
+    summary="Numbers for Prometheus.",
+    scope="read",
+    gives=None,
+    media="text/plain",
+)
+SCHEMA = Operation(
+    name="schema",
+    method="GET",
+    path="/schema",
+    summary="This document.",
+    scope=PUBLIC,
+    gives=dict[str, Any],
+)
 
 OPERATIONS = (
-    Operation(
-        name="createBandit",
-        method="put",
-        path=_BANDIT,
-        summary="Create a bandit; the same again changes nothing.",
-        takes=BanditSpec,
-        gives=BanditInfo,
-        statuses=(200, 201),
-        scope="admin",
-    ),
-    Operation(
-        name="listBandits", method="get", path="/v1/bandits", summary="Every bandit.", gives=Bandits, scope="read"
-    ),
-    Operation(
-        name="getBandit", method="get", path=_BANDIT, summary="What a bandit is.", gives=BanditInfo, scope="read"
-    ),
-    Operation(
-        name="deleteBandit",
-        method="delete",
-        path=_BANDIT,
-        summary="Delete a bandit and all that it has learnt.",
-        gives=BanditInfo,
-        scope="admin",
-        query={"confirm": (True, NAME, "The bandit's name, once more.")},
-    ),
-    Operation(
-        name="getStats",
-        method="get",
-        path=f"{_BANDIT}/stats",
-        summary="What a bandit has learnt, and what happened to it.",
-        gives=BanditStats,
-        scope="read",
-    ),
-    Operation(
-        name="decide",
-        method="post",
-        path=f"{_BANDIT}/decisions",
-        summary="Choose one of the actions, durably.",
-        takes=DecisionRequest,
-        takes_arrays=True,
-        gives=DecisionAnswer,
-        statuses=(201,),
-        scope="decide",
-        query={"request_id": (False, _REQUEST_ID, "For application/x-npy, which has no room for it.")},
-    ),
-    Operation(
-        name="convert",
-        method="post",
-        path=f"{_BANDIT}/conversions",
-        summary="Report conversions; a verdict for each.",
-        takes=Conversions,
-        gives=Verdicts,
-        scope="convert",
-    ),
-    Operation(
-        name="revoke",
-        method="post",
-        path=f"{_BANDIT}/revocations",
-        summary="Take conversions back; a verdict for each.",
-        takes=Revocations,
-        gives=Verdicts,
-        scope="convert",
-    ),
-    Operation(name="healthz", method="get", path="/healthz", summary="The process is alive.", gives=State),
-    Operation(name="readyz", method="get", path="/readyz", summary="Changes can be made durable.", gives=Readiness),
-    Operation(
-        name="metrics",
-        method="get",
-        path="/metrics",
-        summary="Numbers for Prometheus.",
-        gives=None,
-        media="text/plain",
-        scope="read",
-    ),
-    Operation(name="schema", method="get", path="/schema", summary="This document.", gives=dict[str, Any]),
+    CREATE_BANDIT,
+    LIST_BANDITS,
+    GET_BANDIT,
+    DELETE_BANDIT,
+    GET_STATS,
+    DECIDE,
+    CONVERT,
+    REVOKE,
+    HEALTHZ,
+    READYZ,
+    METRICS,
+    SCHEMA,
 )

@@ -1,24 +1,24 @@
-"""What stands behind the question mark of an address."""
+"""Reads the query of a request's URL."""
 
-from typing import Any
 from urllib.parse import parse_qs
 
 from latecomer.service.http.errors import invalid
+from latecomer.service.http.request import Request
 
-_MOST = 10
+_MAX_PARAMS = 10
 
 
-def query_param(scope: Any, field: str) -> str | None:
-    """The value of a field, or None where it is not there; refused where it is there twice, or is no text."""
-    text: str = scope["query_string"].decode("latin-1")
-    if not text:
+def query_param(request: Request, name: str) -> str | None:
+    """Return a parameter's value, or None where it is not there; refuse one that is there twice, or is not UTF-8."""
+    if not request.query:
         return None
+    text = request.query.decode("latin-1")
     try:
-        values = parse_qs(text, keep_blank_values=True, max_num_fields=_MOST, errors="strict").get(field, [])
+        values = parse_qs(text, keep_blank_values=True, max_num_fields=_MAX_PARAMS, errors="strict").get(name, [])
     except UnicodeDecodeError:
         raise invalid("the query must be UTF-8, percent-encoded") from None
     except ValueError:
-        raise invalid(f"the query must have at most {_MOST} fields") from None
+        raise invalid(f"the query must have at most {_MAX_PARAMS} fields") from None
     if len(values) > 1:
-        raise invalid(f"{field} must be there once; got {len(values)} of it", field)
+        raise invalid(f"{name} must be there once; got {len(values)} of it", name)
     return values[0] if values else None

@@ -1,56 +1,87 @@
-"""The short way of events: POST /v1/bandits/{name}/{what}, answered without the framework.
+"""Finds the route of a request, by its path and its method, in the table of operations."""
 
-A framework's routing and its objects for a request and an answer take longer than a decision. What the framework is
-good for, odd spellings of a path and methods that a path does not take, is still left to it.
-"""
+from collections.abc import Awaitable, Callable, Iterable
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from msgspec import Struct
 
-from litestar import Request, post
-from litestar.handlers import HTTPRouteHandler
-from litestar.response.base import ASGIResponse
+from latecomer.service.http.errors import HTTPError
+from latecomer.service.http.operations import BANDIT_NAME, Operation
+from latecomer.service.http.request import Request
+from latecomer.service.http.response import Response
 
-Respond = Callable[[Any, Any, str], Awaitable[tuple[int, bytes]]]
-"""respond(scope, receive, bandit's name): the status, and a body in JSON."""
-
-_BANDITS = "/v1/bandits/"
+Handler = Callable[[Request], Awaitable[Response]]
+"""Answers an authorised request: `request.bandit` and `request.key` are set."""
 
 
-class Shortcuts:
-    """Responders by the last part of their path."""
+class Route(Struct, frozen=True):
+    """A handler, bound to the operation that says which requests it gets and which key they need."""
 
-    def __init__(self, responders: Mapping[str, Respond]) -> None:
-        self._responders = responders
-
-    def find(self, scope: Any) -> tuple[str, str, Respond] | None:
-        """The path's template, the bandit's name and the responder, where there is one."""
-        path: str = scope["path"]
-        if scope["method"] != "POST" or not path.startswith(_BANDITS):
-            return None
-        name, _, what = path[len(_BANDITS) :].partition("/")
-        respond = self._responders.get(what)
-        return (f"{_BANDITS}{{name}}/{what}", name, respond) if respond and name else None
-
-    def framed(self) -> list[HTTPRouteHandler]:
-        """The same as routes of the framework's."""
-        return [_framed(what, respond) for what, respond in self._responders.items()]
+    operation: Operation
+    handler: Handler
 
 
-def _framed(what: str, respond: Respond) -> HTTPRouteHandler:
-    @post(f"{_BANDITS}{{name:str}}/{what}")
-    async def handler(request: Request[Any, Any, Any]) -> ASGIResponse:
-        name = request.path_params["name"]
-        status, body = await respond(request.scope, request.receive, name)
-        return ASGIResponse(body=body, status_code=status, media_type="application/json")
+class _Path(Struct, frozen=True):
+    """The routes of one path, by method."""
 
-    return handler
+    template: str
+    routes: dict[str, Route] = {}
+
+    @property
+    def allow(self) -> list[tuple[bytes, bytes]]:
+        """Return the header that lists the methods."""
+        methods = {*self.routes, "OPTIONS", *(("HEAD",) if "GET" in self.routes else ())}
+        return [(b"allow", ", ".join(sorted(methods)).encode())]
 
 
-async def send_answer(send: Any, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-    """An answer in JSON, whole."""
-    fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    if headers:
-        fields += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": fields})
-    await send({"type": "http.response.body", "body": body})
+class Router:
+    """Every route of a server. A path may end with a slash more than its template."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._paths: dict[str, _Path] = {}
+        """Paths without a bandit's name."""
+        self._bandit_paths: dict[tuple[str, str], _Path] = {}
+        """By the text before the bandit's name, and the text after it."""
+        for route in routes:
+            self._add(route)
+        self._prefixes = {prefix for prefix, _ in self._bandit_paths}
+
+    def _add(self, route: Route) -> None:
+        template, method = route.operation.path, route.operation.method
+        prefix, name, suffix = template.partition(BANDIT_NAME)
+        if name:
+            path = self._bandit_paths.setdefault((prefix, suffix), _Path(template, {}))
+        else:
+            path = self._paths.setdefault(template, _Path(template, {}))
+        if method in path.routes:
+            raise ValueError(f"{method} {template} must have one route; got two")
+        path.routes[method] = route
+
+    def find(self, request: Request) -> Route | Response:
+        """Return the request's route, or the answer to OPTIONS; raise 404 and 405.
+
+        The path's template and the bandit's name are noted in the request. HEAD has the route of GET: the connection
+        leaves the body out.
+        """
+        path = self._find_path(request)
+        if path is None:
+            raise HTTPError(404, "there is nothing at this address")
+        request.route = path.template
+        route = path.routes.get("GET" if request.method == "HEAD" else request.method)
+        if route is not None:
+            return route
+        if request.method == "OPTIONS":
+            return Response(204, headers=path.allow)
+        raise HTTPError(405, "this address does not take this method", headers=path.allow)
+
+    def _find_path(self, request: Request) -> _Path | None:
+        text = request.path
+        if len(text) > 1 and text[-1] == "/":
+            text = text[:-1]
+        for prefix in self._prefixes:
+            if text.startswith(prefix):
+                name, slash, rest = text[len(prefix) :].partition("/")
+                path = self._bandit_paths.get((prefix, slash + rest))
+                if name and path is not None:
+                    request.bandit = name
+                    return path
+        return self._paths.get(text)

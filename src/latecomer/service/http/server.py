@@ -4,41 +4,38 @@ import asyncio
 import ipaddress
 import resource
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from latecomer.errors import InputError, StoreError
 from latecomer.service.http.app import App
 from latecomer.service.http.auth import open_authenticator
-from latecomer.service.http.bodies import BodyReader
+from latecomer.service.http.body_reader import BodyReader
 from latecomer.service.http.context import AppContext
 from latecomer.service.http.keys import KeyFile
 from latecomer.service.http.listener import Listener, bind_listener
 from latecomer.service.http.logging_setup import Log
 from latecomer.service.http.metrics import Metrics
-from latecomer.service.http.router import Respond
+from latecomer.service.http.router import Route
 from latecomer.service.http.settings import Settings
 from latecomer.service.storage.private_files import is_open_to_others
 from latecomer.service.store import Store
 
-_FAREWELL = 1.0
-"""Seconds for the answers of those who are cut off."""
+_CANCEL_SECONDS = 1.0
+"""Seconds for the answers of requests that were cancelled."""
 _CLOCK_TOLERANCE = 60.0
 """Seconds that the store's time may differ from the machine's without a word."""
 _OTHER_FILES = 64
 """Files beside the connections: the store, its copies, the loop's own."""
-Extra = Callable[[AppContext], Mapping[str, Respond]]
-"""Responders that only a benchmark adds."""
+ExtraRoutes = Callable[[AppContext], Sequence[Route]]
 
 
-def no_extra(reception: AppContext) -> Mapping[str, Respond]:
-    """What a server has beyond its own."""
-    return {}
+async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: ()) -> None:
+    """Open the store, answer until SIGTERM, SIGINT or SIGHUP, finish the requests in flight, and close the store.
 
-
-async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> None:
-    """Open the store, answer until SIGTERM, SIGINT or SIGHUP, answer what is under way, and close the store."""
+    `extra` makes routes beyond those of the API, for benchmarks and tests.
+    """
     keys = KeyFile(settings.keys_file)
     alone = is_loopback(settings.host)
     required = settings.require_keys or not alone
@@ -58,51 +55,53 @@ async def serve(settings: Settings, log: Log, *, extra: Extra = no_extra) -> Non
             create=settings.create,
         ) as store,
     ):
-        metrics, told = Metrics(store), asyncio.Event()
-        end = partial(asyncio.get_running_loop().call_soon_threadsafe, told.set)
-        store.listen(on_commit=metrics.committed, on_trouble=partial(_say_trouble, log), on_death=end)
-        _say_state(store, settings, log)
-        reception = AppContext(
+        metrics, stop = Metrics(store), asyncio.Event()
+        end = partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set)
+        store.listen(on_commit=metrics.observe_commit, on_trouble=partial(_log_failure, log), on_death=end)
+        _log_state(store, settings, log)
+        context = AppContext(
             store=store,
             settings=settings,
-            door=open_authenticator(keys, store, log, required=required, forget=settings.require_keys is False),
-            intake=BodyReader(limit=settings.max_body, seconds=settings.body_timeout),
+            authenticator=open_authenticator(
+                keys, store, log, required=required, forget=settings.require_keys is False
+            ),
+            body_reader=BodyReader(limit=settings.max_body, seconds=settings.body_timeout),
             metrics=metrics,
             log=log,
         )
         for path in filter(is_open_to_others, (Path(settings.store), settings.keys_file)):
             log.warning("a file can be read by others than its owner: chmod 600", path=str(path))
-        gate = App(reception, more=extra(reception))
+        app = App(context, extra=extra(context))
         _raise_file_limit(settings.max_connections + _OTHER_FILES)
-        listener = Listener(bound, settings, gate, log, refused=metrics.refused)
+        listener = Listener(bound, settings, app, log, count_error=metrics.count_error)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` means it
-                asyncio.get_running_loop().add_signal_handler(number, told.set)
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
         listener.start()
         log.info(
             "serving",
             host=settings.host,
             port=listener.address[1],
             store=settings.store,
-            retention=store.retention,
+            retention=store.settings.retention,
             keys=keys.keys() is not None,
         )
-        watching = asyncio.create_task(reception.door.watch())
-        await told.wait()
+        watching = asyncio.create_task(context.authenticator.watch())
+        await stop.wait()
         log.info("draining")
-        await _drain(listener, gate, log, settings.drain_timeout)
+        await _drain(listener, app, log, settings.drain_timeout)
         watching.cancel()
-        gate.close()
+        app.close()
         fault = store.fault
     log.info("stopped")
     if fault:
         raise StoreError(f"the server ends, and should be started again: {fault}")
 
 
-def _say_state(store: Store, settings: Settings, log: Log) -> None:
+def _log_state(store: Store, settings: Settings, log: Log) -> None:
     """Log what is wrong with the store from the beginning."""
     if failure := store.health.failure:
-        _say_trouble(log, failure)
+        _log_failure(log, failure)
     if abs(ahead := store.health.clock_offset) > _CLOCK_TOLERANCE:
         remedy = f"where the machine's clock is right: stop the server, latecomer log adjust-clock {settings.store}"
         log.warning("the store's time is not the machine's", ahead_seconds=round(ahead), remedy=remedy)
@@ -111,21 +110,21 @@ def _say_state(store: Store, settings: Settings, log: Log) -> None:
         log.error("bandit quarantined, the others are served", bandit=name, why=why, remedy=remedy)
 
 
-def _say_trouble(log: Log, failure: str | None) -> None:
+def _log_failure(log: Log, failure: str | None) -> None:
     if failure is None:
         log.info("the store can be written again")
     else:
         log.error("the store cannot be written", why=failure)
 
 
-async def _drain(listener: Listener, gate: App, log: Log, patience: float) -> None:
-    """Take nothing new, and wait for the answers under way, but not for ever."""
+async def _drain(listener: Listener, app: App, log: Log, seconds: float) -> None:
+    """Accept nothing new, and wait so many seconds for the requests in flight; then answer them with 503."""
     closing = asyncio.create_task(listener.close())
-    _, unanswered = await asyncio.wait({closing}, timeout=patience)
+    _, unanswered = await asyncio.wait({closing}, timeout=seconds)
     if unanswered:
-        log.warning("some requests did not end in time", seconds=patience)
-        gate.cut_off()
-        _, unsent = await asyncio.wait({closing}, timeout=_FAREWELL)
+        log.warning("some requests did not end in time", seconds=seconds)
+        app.cancel_requests()
+        _, unsent = await asyncio.wait({closing}, timeout=_CANCEL_SECONDS)
         if unsent:
             listener.abort()
             await closing

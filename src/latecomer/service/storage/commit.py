@@ -1,10 +1,14 @@
-"""A batch: what one commit writes, and who waits for it."""
+"""One commit: the events that it writes, and the callers that wait for it."""
 
 import asyncio
+from contextlib import suppress
+from typing import Any
+
+from latecomer.errors import StoreError
 
 
 class Segment:
-    """One bandit's part of a batch."""
+    """One bandit's events in a commit."""
 
     __slots__ = ("count", "parts", "rounds", "stamp")
 
@@ -14,21 +18,34 @@ class Segment:
 
 
 class Commit:
-    """The events of one commit, and those who wait for it. To others it is a ticket."""
+    """The events of one transaction, and the callers that wait for it. Callers get it as their ticket."""
 
-    __slots__ = ("asked", "done", "segments", "threads", "waiters")
+    __slots__ = ("done", "has_waiting_threads", "pending_requests", "segments", "waiters")
 
-    def __init__(self) -> None:
+    def __init__(self, *, done: bool = False) -> None:
         self.segments: dict[int, Segment] = {}
         self.waiters: list[asyncio.Future[None]] = []
-        self.threads = False
-        self.done = False
-        self.asked: list[tuple[dict[bytes, object], bytes]] = []
-        """Answers kept in memory until they can be read from the log: a table, and the key in it."""
+        self.has_waiting_threads = False
+        self.done = done
+        self.pending_requests: list[tuple[dict[bytes, Any], bytes]] = []
+        """Requests that are found in memory until their row can be read: a dictionary, and the key in it."""
 
 
-def committed() -> Commit:
-    """A ticket for what is there already."""
-    ticket = Commit()
-    ticket.done = True
-    return ticket
+def wake_waiters(waiters: list[asyncio.Future[None]], failure: str | None) -> None:
+    """Resolve futures from another thread, with one call to each event loop; a failure becomes a `StoreError`."""
+    loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for waiter in waiters:
+        loops.setdefault(waiter.get_loop(), []).append(waiter)
+    for loop, futures in loops.items():
+        with suppress(RuntimeError):  # the loop has been closed, and nobody waits
+            loop.call_soon_threadsafe(_resolve, futures, failure)
+
+
+def _resolve(futures: list[asyncio.Future[None]], failure: str | None) -> None:
+    for future in futures:
+        if future.done():
+            continue
+        if failure is None:
+            future.set_result(None)
+        else:
+            future.set_exception(StoreError(failure))

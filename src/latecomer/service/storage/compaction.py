@@ -1,8 +1,8 @@
-"""Small rows bound into larger ones, so that a log is read as fast where each decision was a commit of its own.
+"""Compaction: consecutive small rows become one, so that a log of single decisions is read as fast as any other.
 
-To read a row and check it takes ten microseconds, however little it holds. A bound row has the events of rows that
-followed each other, in their order; it takes their place in one transaction. It never reaches across the end of a row
-on which a snapshot stands. Rows that are damaged are left as they are, for whoever reads them to see.
+Reading and checking a row takes ten microseconds, however little it holds. A compacted row has the events of
+consecutive rows, in their order; it replaces them in one transaction. It never extends past a row that a snapshot was
+taken at. Damaged rows are left as they are, for readers to find.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -11,101 +11,103 @@ from typing import NamedTuple
 import apsw
 
 from latecomer.errors import DamagedFileError
-from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.storage.rows import Row, append, key_of, make_row, rows, seq_of
-from latecomer.service.storage.snapshots import keys
+from latecomer.service.storage.background import Steps
+from latecomer.service.storage.chain import Chain
+from latecomer.service.storage.rows import Row, insert_row, key_of, make_row, read_rows, seq_of
+from latecomer.service.storage.snapshots import list_snapshots
 
-FULL = 16_000
-"""Bytes of events in a bound row, at most: about a page."""
-FEW = 8
-"""Rows that are worth it."""
-_ROWS = 512
-"""Rows in a bound row, at most."""
+MAX_BYTES = 16_000
+"""Bytes of events in a compacted row, at most: about a page."""
+MIN_ROWS = 8
+"""Rows that are worth compacting."""
+MAX_ROWS = 512
+"""Rows in a compacted row, at most."""
 
 
-class Place(NamedTuple):
-    """Where a row is: the first and the last commit that it stands for, and how large it is."""
+class RowExtent(NamedTuple):
+    """The first and the last commit that a row stands for, and the bytes of its payload."""
 
     first: int
     last: int
     size: int
 
 
-def plan_compaction(connection: apsw.Connection, bandit: Bandit, *, until: int) -> Iterator[None]:
-    """Bind what is small of the rows that have not been looked at, up to number `until`, a bound row at a time.
+def compact(connection: apsw.Connection, chain: Chain, *, until: int) -> Steps:
+    """Compact the small rows since the last compaction, up to number `until`, one compacted row a step.
 
-    Where the last ones do not fill a row yet, they are left for the next time. `bandit.bound` says how far it has come.
+    The last rows, where they do not fill a row yet, are left for the next time. `chain.compacted_up_to` advances.
     """
     try:
-        stops = {seq_of(key) for key in keys(connection, bandit.number)}
-        while groups := _groups(connection, bandit, until, stops):
+        boundaries = {seq_of(key) for key in list_snapshots(connection, chain.number)}
+        while groups := _plan(connection, chain, until, boundaries):
             for group in groups:
-                bandit.bound = group[-1].last
-                if len(group) >= FEW:
-                    _bind(connection, bandit, group[0].first, group[-1].last)
-                    break  # the others may be pruned before their turn comes
+                chain.compacted_up_to = group[-1].last
+                if len(group) >= MIN_ROWS:
+                    _replace_rows(connection, chain, group[0].first, group[-1].last)
+                    break  # the other groups may be pruned before the next step
             yield
     finally:
-        bandit.binding = False
-    if bandit.damage:
-        raise DamagedFileError(bandit.damage)
+        chain.is_compacting = False
+    if chain.damage:
+        raise DamagedFileError(chain.damage)
 
 
-def _groups(connection: apsw.Connection, bandit: Bandit, until: int, stops: Collection[int]) -> list[list[Place]]:
-    """The next rows that have not been looked at, as they are to be bound; those that may grow are not among them."""
-    query = "SELECT key - span + 1, key, length(payload) FROM log WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"
-    span = (key_of(bandit.number, bandit.bound), key_of(bandit.number, until))
-    places = connection.execute(query, (*span, _ROWS))
-    found = [Place(seq_of(first), seq_of(last), size) for first, last, size in places]
-    groups = list(neighbours(found, stops))
-    is_full = len(groups) == 1 and len(found) == _ROWS
-    if groups and groups[-1][-1].last not in stops and not is_full:
+def _plan(connection: apsw.Connection, chain: Chain, until: int, boundaries: Collection[int]) -> list[list[RowExtent]]:
+    """Return the next groups of rows to compact; a last group that may still grow is left out."""
+    query = "SELECT key - commits + 1, key, length(payload) FROM log WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"
+    keys = (key_of(chain.number, chain.compacted_up_to), key_of(chain.number, until))
+    found = connection.execute(query, (*keys, MAX_ROWS))
+    extents = [RowExtent(seq_of(first), seq_of(last), size) for first, last, size in found]
+    groups = list(group_rows(extents, boundaries))
+    is_full = len(groups) == 1 and len(extents) == MAX_ROWS
+    if groups and groups[-1][-1].last not in boundaries and not is_full:
         groups.pop()
     return groups
 
 
-def neighbours(found: Sequence[Place], stops: Collection[int] = ()) -> Iterator[list[Place]]:
-    """Rows that follow each other and together are not too large; none after one where it must stop.
+def group_rows(extents: Sequence[RowExtent], boundaries: Collection[int] = ()) -> Iterator[list[RowExtent]]:
+    """Group consecutive rows that together have at most `MAX_BYTES`; a group ends at every boundary.
 
-    >>> places = [Place(1, 1, 9_000), Place(2, 5, 5_000), Place(6, 6, 5_000), Place(7, 7, 5_000), Place(8, 8, 99_000)]
-    >>> [[place.last for place in group] for group in neighbours(places, stops=[6])]
+    >>> sizes = [(1, 1, 9_000), (2, 5, 5_000), (6, 6, 5_000), (7, 7, 5_000), (8, 8, 99_000)]
+    >>> groups = group_rows([RowExtent(*size) for size in sizes], boundaries=[6])
+    >>> [[extent.last for extent in group] for group in groups]
     [[1, 5], [6], [7], [8]]
     """
-    group: list[Place] = []
+    group: list[RowExtent] = []
     total = 0
-    for place in found:
-        if group and (total + place.size > FULL or group[-1].last in stops):
+    for extent in extents:
+        if group and (total + extent.size > MAX_BYTES or group[-1].last in boundaries):
             yield group
             group, total = [], 0
-        group.append(place)
-        total += place.size
+        group.append(extent)
+        total += extent.size
     if group:
         yield group
 
 
-def _bind(connection: apsw.Connection, bandit: Bandit, first: int, last: int) -> None:
+def _replace_rows(connection: apsw.Connection, chain: Chain, first: int, last: int) -> None:
     try:
-        some = list(rows(connection, bandit.number, after=first - 1, before=None, until=last))
+        rows = list(read_rows(connection, chain.number, after=first - 1, parent=None, until=last))
     except DamagedFileError as error:
-        bandit.damage = str(error)
+        chain.damage = str(error)
         return
     with connection:
-        ends = (key_of(bandit.number, first), key_of(bandit.number, last))
-        connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ?", ends)
-        append(connection, bound(some))
+        keys = (key_of(chain.number, first), key_of(chain.number, last))
+        connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ?", keys)
+        insert_row(connection, join_rows(rows))
 
 
-def bound(some: Sequence[Row]) -> Row:
-    """One row for rows that follow each other."""
-    first, last = some[0], some[-1]
+def join_rows(rows: Sequence[Row]) -> Row:
+    """Return one row that stands for consecutive rows."""
+    first, last = rows[0], rows[-1]
     return make_row(
         last.bandit,
         last.seq,
-        span=sum(row.span for row in some),
-        count=sum(row.count for row in some),
+        commits=sum(row.commits for row in rows),
+        count=sum(row.count for row in rows),
         rounds=last.rounds,
         stamp=last.stamp,
-        before=first.before,
-        after=last.link,
-        payload=b"".join(row.payload for row in some),
+        parent=first.parent,
+        last_checksum=last.link,
+        payload=b"".join(row.payload for row in rows),
     )

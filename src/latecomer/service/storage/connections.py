@@ -1,4 +1,4 @@
-"""The connections of a store's owner: one to write with, one to read with, and the files that they have opened."""
+"""The connections of a store's owner: one that writes, one that reads, and the identity of their files."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,56 +10,53 @@ from latecomer.service.storage.clock import StoreClock
 from latecomer.service.storage.lock import StoreLock
 from latecomer.service.storage.opened_files import OpenedFiles
 from latecomer.service.storage.private_files import WAL
-from latecomer.service.storage.rows import connect, connect_unchanging
-from latecomer.service.storage.settings_table import remember_clock
+from latecomer.service.storage.schema import connect, connect_immutable
+from latecomer.service.storage.settings_table import save_clock
 
 
 class Connections:
-    """Two connections; on a full disk one and the same, which cannot write.
+    """Two connections; on a full disk they are one, which cannot write, and `failure` says why."""
 
-    `failure` says why nothing can be written yet, where that is so.
-    """
-
-    def __init__(self, path: Path, owner: StoreLock) -> None:
-        self._path, self._owner = path, owner
+    def __init__(self, path: Path, store_lock: StoreLock) -> None:
+        self._path, self._store_lock = path, store_lock
         self.failure: Exception | None = None
         try:
             self.writing, self.reading = connect(path, write=True), connect(path, write=False)
         except NoRoomError as error:
-            self.writing = self.reading = connect_unchanging(path)
+            self.writing = self.reading = connect_immutable(path)
             self.failure = error
-        self._opened = self._look()
+        self._opened = self._list_files()
 
-    def _look(self) -> OpenedFiles:
-        """Return the files whose loss must not go unnoticed: the store, its lock, and what is written ahead of it."""
+    def _list_files(self) -> OpenedFiles:
+        """Return the files whose loss must be noticed: the store, its lock file, and the write-ahead log."""
         ahead = [] if self.writing is self.reading else [self._path.with_name(self._path.name + WAL)]
-        return OpenedFiles(self._path, self._owner.path, *ahead)
+        return OpenedFiles(self._path, self._store_lock.path, *ahead)
 
     def check(self) -> None:
         """Raise `FileError` where the paths do not lead to the files that were opened."""
         self._opened.check()
 
-    def keep_clock(self, clock: StoreClock) -> None:
-        """Remember the time before anything is stamped with it; on a full disk that is a failure, to be mended."""
+    def save_clock_or_fail(self, clock: StoreClock) -> None:
+        """Save the clock before anything is stamped with it; on a full disk set `failure` instead."""
         if self.failure is None:
             try:
-                remember_clock(self.writing, clock)
+                save_clock(self.writing, clock)
             except (apsw.FullError, apsw.IOError) as error:
                 self.failure = error
 
     def reconnect(self, clock: StoreClock, lock: AbstractContextManager[object]) -> apsw.Connection:
-        """Connect as an owner should, once there is room for it; in the writer's thread."""
+        """Connect for writing once there is room on the disk; called in the writer's thread."""
         if self.writing is self.reading:
             writing, reading = connect(self._path, write=True), connect(self._path, write=False)
             with lock:
                 self.reading.close()
                 self.writing, self.reading = writing, reading
-                self._opened = self._look()
-        remember_clock(self.writing, clock)
+                self._opened = self._list_files()
+        save_clock(self.writing, clock)
         return self.writing
 
     def close(self) -> None:
-        """Close both, and let the next owner have the files."""
+        """Close the connections and release the store's lock."""
         self.reading.close()
         self.writing.close()
-        self._owner.release()
+        self._store_lock.release()

@@ -1,4 +1,4 @@
-"""One owner at a time: a lock on a file beside the log, which the system itself releases when its holder ends."""
+"""The lock of a store: a file beside it, locked by the one process that may write, until that process ends."""
 
 import errno
 import fcntl
@@ -9,14 +9,14 @@ from pathlib import Path
 from latecomer.errors import FileError, StoreLockedError
 from latecomer.service.storage.private_files import create_private
 
-_PID = 32
-_MADE = b"\nthe log was made\n"
+_PID_SIZE = 32
+_CREATED = b"\nthe log was made\n"
 
 
 class StoreLock:
-    """The right to write to a log, from its making until `release`.
+    """The exclusive right to write to a store, until `release`.
 
-    Raises `StoreLockedError`, which names the owner's process, where somebody else has it.
+    Raises `StoreLockedError`, which names the owner's process, where another process has it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -25,31 +25,31 @@ class StoreLock:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = os.pread(self._file, _PID, 0).decode(errors="replace").strip() or "unknown"
+            pid = os.pread(self._file, _PID_SIZE, 0).decode(errors="replace").strip() or "unknown"
             os.close(self._file)
             raise StoreLockedError(
-                f"{path} is owned by process {pid}: a log has one owner at a time; stop that one, or ask it over HTTP"
+                f"{path} is owned by process {pid}: a log has one owner at a time; stop that one, or use it over HTTP"
             ) from None
-        self._note(f"{os.getpid()}".encode().ljust(_PID), 0)
+        self._write(f"{os.getpid()}".encode().ljust(_PID_SIZE), 0)
 
-    def note_made(self) -> None:
-        """Remember that there is a log: should it be missing once, no empty one takes its place unasked."""
-        if not _says_made(self._file):
-            self._note(_MADE, _PID)
+    def mark_created(self) -> None:
+        """Note that the store was created: should it be lost, no empty one is created in its place by itself."""
+        if not _has_mark(self._file):
+            self._write(_CREATED, _PID_SIZE)
             os.fsync(self._file)
 
     @staticmethod
     def path_of(store: Path) -> Path:
-        """Return where the lock of a store is."""
+        """Return the path of a store's lock file."""
         return store.with_name(f"{store.name}.owner")
 
     def release(self) -> None:
-        """Let the next one have it. The file stays: removing it could part two owners."""
-        self._note(b" " * _PID, 0)
+        """Release the lock. The file stays: with two files, two processes could both hold a lock."""
+        self._write(b" " * _PID_SIZE, 0)
         os.close(self._file)
 
-    def _note(self, text: bytes, at: int) -> None:
-        """Write it down; on a full disk it is left, for the lock alone says who owns the log."""
+    def _write(self, text: bytes, at: int) -> None:
+        """Write into the lock file; a full disk is ignored, since the lock itself needs no contents."""
         try:
             os.pwrite(self._file, text, at)
         except OSError as error:
@@ -57,26 +57,26 @@ class StoreLock:
                 raise
 
 
-def was_made(store: Path) -> bool:
-    """Tell whether there was a log at this path before."""
+def was_created(store: Path) -> bool:
+    """Tell whether a store was created at this path before."""
     try:
         file = os.open(StoreLock.path_of(store), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False
     try:
-        return _says_made(file)
-    except OSError:  # no regular file: the next one to own it will say so
+        return _has_mark(file)
+    except OSError:  # no regular file: whoever takes the lock gets the error
         return False
     finally:
         os.close(file)
 
 
-def _says_made(file: int) -> bool:
-    return os.pread(file, len(_MADE), _PID) == _MADE
+def _has_mark(file: int) -> bool:
+    return os.pread(file, len(_CREATED), _PID_SIZE) == _CREATED
 
 
 def _open(path: Path) -> int:
-    """Open the file, made if need be; a link is refused, for it would be written through."""
+    """Open the lock file, created if need be; a symbolic link is refused, since its target would be written to."""
     try:
         try:
             return create_private(path)

@@ -1,94 +1,124 @@
-"""When a snapshot of a bandit is due, and what goes with it: nothing is pruned but behind one. And what is bound."""
+"""Maintenance of the log: when snapshots, compactions, pruning and index segments are due, as background jobs."""
 
 from collections.abc import Callable
-from itertools import chain
+from itertools import chain as join
 
 import apsw
 
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.storage.background import Chore, Job
-from latecomer.service.storage.compaction import plan_compaction
-from latecomer.service.storage.request_writer import flush, merge
-from latecomer.service.storage.retention import pruning
-from latecomer.service.storage.snapshots import copy_for_snapshot, writing
+from latecomer.service.storage.background import Job, Steps
+from latecomer.service.storage.chain import Chain
+from latecomer.service.storage.compaction import compact
+from latecomer.service.storage.limits import Limits
+from latecomer.service.storage.request_segments import remove_index
+from latecomer.service.storage.request_writer import flush_requests, merge_segments
+from latecomer.service.storage.retention import prune_rows, remove_chain
+from latecomer.service.storage.snapshots import copy_for_snapshot, write_snapshot
 from latecomer.service.storage.writer import Writer
 
 DAY = 86_400_000_000
-LOOSE = 8192
-"""Rows, all bandits' together, that may be small before they are bound: a start reads them in a tenth of a second."""
 
 
 class Maintenance:
-    """Takes snapshots and binds small rows, through the writer.
+    """Schedules background jobs for chains; called with the store's lock held.
 
     Parameters
     ----------
     writer
-        What does it, between commits.
-    every
-        Events of a bandit after which one is due; where very many rounds are open, a quarter of them.
+        The writer, which runs the jobs between commits.
+    snapshot_every
+        Events of a bandit after which a snapshot is due; where very many rounds are open, a quarter of them.
     retention
         Microseconds that rows stay after their window; None for ever.
+    limits
+        Sizes at which compaction sets in.
     """
 
-    def __init__(self, writer: Writer, *, every: int, retention: int | None) -> None:
-        self.every = every
-        self._writer = writer
+    def __init__(self, writer: Writer, *, snapshot_every: int, retention: int | None, limits: Limits) -> None:
+        self._writer, self._snapshot_every, self._limits = writer, snapshot_every, limits
         self.retention = retention
 
-    def save(self, bandit: Bandit, now: int, *, last: bool = False) -> None:
-        """Freeze the bandit between two rows and have it written behind them; `last` where the store is closing."""
-        if not last and (bandit.saving or bandit.unsaved < bandit.policy.pending // 4):
+    def run_due(self, bandit: Bandit, chain: Chain, *, now: int, chains: int) -> None:
+        """Schedule what is due after events were appended to one of so many chains."""
+        small_rows = chain.small_rows
+        if small_rows >= self._limits.compacted_rows and small_rows * chains >= self._limits.small_rows:
+            self.compact(chain)
+        if chain.unsaved_events >= self._snapshot_every or now - chain.saved_at > DAY:
+            self.save(bandit, chain, now)
+        if chain.requests.is_full:
+            self.index_requests(bandit, chain)
+
+    def save(self, bandit: Bandit, chain: Chain, now: int, *, last: bool = False) -> None:
+        """Copy the bandit, and have the copy written once its events are; `last` where the store is closing.
+
+        Rows are pruned only behind a snapshot.
+        """
+        if not last and (chain.is_saving or chain.unsaved_events < bandit.policy.pending // 4):
             return
-        bandit.ids.forget(bandit.forgotten)
-        flush_requests, frozen = self._take_requests(bandit), copy_for_snapshot(bandit)
-        bandit.unsaved, bandit.saved_at, bandit.saving = 0, now, True
+        bandit.ids.forget(chain.pruned_rounds)
+        flush, copy = self._take_requests(bandit, chain), copy_for_snapshot(bandit, chain)
+        chain.unsaved_events, chain.saved_at, chain.is_saving = 0, now, True
 
-        def begin(connection: apsw.Connection) -> Chore:
-            seq, anchor = self._writer.heads[bandit.number]
-            steps: Chore = chain(flush_requests(connection), writing(connection, frozen, seq=seq, anchor=anchor))
+        def begin(connection: apsw.Connection) -> Steps:
+            seq, row_checksum = self._writer.heads[bandit.number]
+            steps: Steps = join(flush(connection), write_snapshot(connection, copy, seq=seq, row_checksum=row_checksum))
             if self.retention is not None:
-                steps = chain(steps, pruning(connection, bandit, now=now, retention=self.retention))
-            return _until_saved(bandit, steps)
+                steps = join(steps, prune_rows(connection, bandit, chain, now=now, retention=self.retention))
+            return _clear_saving(chain, steps)
 
-        self._writer.cut(Job(begin, ("snapshot", bandit.number)))
-        self._merge_requests(bandit)
+        self._writer.run_after_pending(Job(begin, ("snapshot", bandit.number)))
+        self._merge_requests(chain)
 
-    def index_requests(self, bandit: Bandit) -> None:
-        """Have the latest request ids moved from memory into the file's index."""
-        self._writer.cut(Job(self._take_requests(bandit), ("request index", bandit.number)))
-        self._merge_requests(bandit)
+    def index_requests(self, bandit: Bandit, chain: Chain) -> None:
+        """Have the latest request ids written from memory to a segment of the index."""
+        self._writer.run_after_pending(Job(self._take_requests(bandit, chain), ("request index", chain.number)))
+        self._merge_requests(chain)
 
-    def _take_requests(self, bandit: Bandit) -> Callable[[apsw.Connection], Chore]:
-        taken, last_round = bandit.requests.begin_flush(), bandit.rounds
+    def drop_index(self, number: int) -> None:
+        """Have a damaged index removed: the next opening rebuilds it from the log."""
+        job = Job(lambda connection: remove_index(connection, number), ("request index", number))
+        self._writer.run_after_pending(job)
 
-        def begin(connection: apsw.Connection) -> Chore:
+    def compact(self, chain: Chain) -> None:
+        """Have small rows compacted that are in the log by now, once there is nothing else to do."""
+        if chain.is_compacting:
+            return
+        chain.small_rows, chain.is_compacting = 0, True
+
+        def begin(connection: apsw.Connection) -> Steps:
+            return compact(connection, chain, until=self._writer.heads[chain.number][0])
+
+        self._writer.run_after_pending(Job(begin, ("compaction", chain.number), deferrable=True))
+
+    def remove_chain(self, number: int) -> None:
+        """Have everything of a deleted bandit removed."""
+
+        def begin(connection: apsw.Connection) -> Steps:
+            yield from remove_chain(connection, number)
+            self._writer.jobs.forget_failures(number)
+
+        self._writer.run_after_pending(Job(begin, ("removal", number)))
+
+    def _take_requests(self, bandit: Bandit, chain: Chain) -> Callable[[apsw.Connection], Steps]:
+        taken, last_round = chain.requests.begin_flush(), bandit.rounds
+
+        def begin(connection: apsw.Connection) -> Steps:
             lock = self._writer.lock
-            return flush(connection, bandit.number, bandit.requests, taken, last_round=last_round, lock=lock)
+            return flush_requests(connection, chain.number, chain.requests, taken, last_round=last_round, lock=lock)
 
         return begin
 
-    def _merge_requests(self, bandit: Bandit) -> None:
-        def begin(connection: apsw.Connection) -> Chore:
-            return merge(connection, bandit.number, bandit.requests, gone=bandit.forgotten, lock=self._writer.lock)
+    def _merge_requests(self, chain: Chain) -> None:
+        def begin(connection: apsw.Connection) -> Steps:
+            pruned, lock = chain.pruned_rounds, self._writer.lock
+            return merge_segments(connection, chain.number, chain.requests, pruned_rounds=pruned, lock=lock)
 
-        self._writer.cut(Job(begin, ("request merge", bandit.number), can_stop=True))
-
-    def bind(self, bandit: Bandit) -> None:
-        """Have small rows bound that are in the log by now, once there is nothing else to do."""
-        if bandit.binding:
-            return
-        bandit.loose, bandit.binding = 0, True
-
-        def begin(connection: apsw.Connection) -> Chore:
-            return plan_compaction(connection, bandit, until=self._writer.heads[bandit.number][0])
-
-        self._writer.cut(Job(begin, ("binding", bandit.number), can_wait=True))
+        self._writer.run_after_pending(Job(begin, ("request merge", chain.number), abortable=True))
 
 
-def _until_saved(bandit: Bandit, steps: Chore) -> Chore:
-    """However it ends, another may be taken afterwards."""
+def _clear_saving(chain: Chain, steps: Steps) -> Steps:
+    """Run the steps; however they end, another snapshot may be taken afterwards."""
     try:
         yield from steps
     finally:
-        bandit.saving = False
+        chain.is_saving = False

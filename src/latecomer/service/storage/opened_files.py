@@ -1,8 +1,8 @@
-"""The identity of the store's files: whether the paths still lead to what was opened.
+"""The identity of the store's files: device and inode of each, as they were when the store was opened.
 
 A process goes on writing into a file that has been removed, moved or replaced, and all of it is lost when the process
-ends. So device and inode of each path are compared with those that were found at opening. A number is not used again
-while its file is open.
+ends. So device and inode of each path are compared with those at opening. An inode is not used again while its file is
+open.
 """
 
 import os

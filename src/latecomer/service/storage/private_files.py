@@ -1,4 +1,4 @@
-"""Files for their owner's eyes alone: mode 0600 whatever the umask, and never written through a symbolic link."""
+"""Private files: mode 0600 whatever the umask, and never written through a symbolic link."""
 
 from pathlib import Path
 

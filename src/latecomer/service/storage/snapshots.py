@@ -1,13 +1,12 @@
-"""Snapshots: a bandit as it was after some row of its chain, so that a restart need not fold the whole log.
+"""Snapshots: a bandit's state after some row of its chain, so that a start need not apply the whole log.
 
-The actions of open rounds are not in it: they are in the log, whose rows are never pruned before their window closes. A
-snapshot's parts are written between commits, a part a transaction, and its entry last: a snapshot without an entry does
-not exist. Each bandit keeps two, so that a damaged one costs time and nothing else.
+The actions of open rounds are not in it: they are in the log, whose rows are kept until their window closes. The parts
+of a snapshot are written between commits, a part a transaction, and its entry last: without the entry it does not
+exist. Each bandit keeps two, so that a damaged one costs time and nothing else.
 """
 
 import hashlib
 import struct
-from collections.abc import Iterator
 
 import apsw
 import msgspec
@@ -17,29 +16,31 @@ from latecomer.errors import DamagedFileError
 from latecomer.policies.persistence.snapshot import PolicySnapshot
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.request_index import RequestIndex
-from latecomer.service.storage.rows import LAST, key_of, seq_of
+from latecomer.service.storage.background import Steps
+from latecomer.service.storage.chain import Chain
+from latecomer.service.storage.rows import MAX_SEQ, key_of, seq_of
 
 KEPT = 2
-_PART = 1 << 20
+_PART_SIZE = 1 << 20
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """Everything that the next event needs and the log's open rounds do not tell.
+    """Everything that the next event needs and that the log's open rounds do not have.
 
-    The policy without its open actions, the secrets of decision ids, counters, the stamp of the latest event, up to
-    which row small ones have been bound, and the last round of the index of request ids: it has all requests before.
+    The policy without its open actions; the last round of the index of request ids, which has all requests before it;
+    the secrets of decision ids; counters; the stamp of the latest event; the last row that compaction has looked at.
     """
 
     policy: bytes
-    indexed: int
+    indexed_rounds: int
     secrets: list[tuple[int, bytes]]
     counters: dict[str, list[int]]
     stamp: int
-    bound: int
+    compacted_up_to: int
 
 
 class SnapshotCopy(Struct, frozen=True, kw_only=True):
-    """A bandit at one moment, to be encoded at leisure."""
+    """A copy of a bandit between two rows, to be encoded later by the writer's thread."""
 
     number: int
     policy: PolicySnapshot
@@ -47,91 +48,91 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
     secrets: list[tuple[int, bytes]]
     counters: dict[str, list[int]]
     stamp: int
-    bound: int
+    compacted_up_to: int
 
-    def encoded(self) -> bytes:
-        """The snapshot, once all requests before it are in the index."""
+    def encode(self) -> bytes:
+        """Return the snapshot as bytes; call it once all requests before it are in the index."""
         snapshot = Snapshot(
             policy=self.policy.to_bytes(),
-            indexed=self.requests.indexed,
+            indexed_rounds=self.requests.indexed,
             secrets=self.secrets,
             counters=self.counters,
             stamp=self.stamp,
-            bound=self.bound,
+            compacted_up_to=self.compacted_up_to,
         )
         return msgspec.msgpack.encode(snapshot)
 
 
-def copy_for_snapshot(bandit: Bandit) -> SnapshotCopy:
-    """A copy of what moves."""
+def copy_for_snapshot(bandit: Bandit, chain: Chain) -> SnapshotCopy:
+    """Copy everything of a bandit that the next event may change."""
     return SnapshotCopy(
         number=bandit.number,
         policy=PolicySnapshot.capture(bandit.policy),
-        requests=bandit.requests,
+        requests=chain.requests,
         secrets=bandit.ids.known,
-        counters=bandit.counters.plain(),
+        counters=bandit.counters.to_dict(),
         stamp=bandit.stamp,
-        bound=bandit.bound,
+        compacted_up_to=chain.compacted_up_to,
     )
 
 
-def writing(connection: apsw.Connection, frozen: SnapshotCopy, *, seq: int, anchor: bytes) -> Iterator[None]:
-    """Write a snapshot as of row `seq`, whose checksum is `anchor`, a part at a time."""
-    key, data = key_of(frozen.number, seq), memoryview(frozen.encoded())
-    others = [other for other in keys(connection, frozen.number) if other != key]
-    yield from discarding(connection, frozen.number, [*others[: 1 - KEPT], key])  # first, for their room is needed
-    for part, at in enumerate(range(0, len(data), _PART)):
-        connection.execute("INSERT INTO part VALUES (?, ?, ?)", (key, part, bytes(data[at : at + _PART])))
+def write_snapshot(connection: apsw.Connection, copy: SnapshotCopy, *, seq: int, row_checksum: bytes) -> Steps:
+    """Write a snapshot taken after row `seq`, whose checksum is `row_checksum`, a part a step."""
+    key, data = key_of(copy.number, seq), memoryview(copy.encode())
+    others = [other for other in list_snapshots(connection, copy.number) if other != key]
+    yield from discard_snapshots(connection, copy.number, [*others[: 1 - KEPT], key])  # first, to make room
+    for part, at in enumerate(range(0, len(data), _PART_SIZE)):
+        values = (key, part, bytes(data[at : at + _PART_SIZE]))
+        connection.execute("INSERT INTO snapshot_part VALUES (?, ?, ?)", values)
         yield
-    entry = (key, frozen.policy.oldest, anchor, _checksum(key, anchor, data))
+    entry = (key, copy.policy.oldest, row_checksum, _compute_checksum(key, row_checksum, data))
     connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", entry)
     yield
 
 
-def keys(connection: apsw.Connection, bandit: int) -> list[int]:
-    """The snapshots of a bandit, oldest first."""
+def list_snapshots(connection: apsw.Connection, bandit: int) -> list[int]:
+    """Return the keys of a bandit's snapshots, oldest first."""
     query = "SELECT key FROM snapshot WHERE key BETWEEN ? AND ? ORDER BY key"
-    return [int(key) for (key,) in connection.execute(query, (key_of(bandit, 0), key_of(bandit, LAST)))]
+    return [int(key) for (key,) in connection.execute(query, (key_of(bandit, 0), key_of(bandit, MAX_SEQ)))]
 
 
-def discarding(connection: apsw.Connection, bandit: int, unwanted: list[int]) -> Iterator[None]:
-    """Remove snapshots, and parts that belong to none."""
+def discard_snapshots(connection: apsw.Connection, bandit: int, unwanted: list[int]) -> Steps:
+    """Remove snapshots by their keys, and parts that belong to none."""
     for key in unwanted:
         connection.execute("DELETE FROM snapshot WHERE key = ?", (key,))
         yield
-    span = (key_of(bandit, 0), key_of(bandit, LAST))
-    orphans = "SELECT key, part FROM part WHERE key BETWEEN ? AND ? AND key NOT IN (SELECT key FROM snapshot)"
-    for orphan in list(connection.execute(orphans, span)):
-        connection.execute("DELETE FROM part WHERE key = ? AND part = ?", orphan)
+    list_snapshots = (key_of(bandit, 0), key_of(bandit, MAX_SEQ))
+    query = "SELECT key, part FROM snapshot_part WHERE key BETWEEN ? AND ? AND key NOT IN (SELECT key FROM snapshot)"
+    for orphan in list(connection.execute(query, list_snapshots)):
+        connection.execute("DELETE FROM snapshot_part WHERE key = ? AND part = ?", orphan)
         yield
 
 
-def read(connection: apsw.Connection, key: int) -> tuple[bytes, Snapshot]:
-    """A snapshot, and the checksum of the row that it stands on; `DamagedFileError` where it is not whole."""
-    name = f"the snapshot at row {seq_of(key)}"
-    query = "SELECT anchor, checksum FROM snapshot WHERE key = ?"
+def read_snapshot(connection: apsw.Connection, key: int) -> tuple[bytes, Snapshot]:
+    """Return a snapshot and the checksum of the row that it was taken at; `DamagedFileError` where it is not whole."""
+    query = "SELECT row_checksum, checksum FROM snapshot WHERE key = ?"
     try:
-        ((anchor, checksum),) = connection.execute(query, (key,))
-        stored = connection.execute("SELECT data FROM part WHERE key = ? ORDER BY part", (key,))
+        ((row_checksum, checksum),) = connection.execute(query, (key,))
+        stored = connection.execute("SELECT data FROM snapshot_part WHERE key = ? ORDER BY part", (key,))
         data = b"".join(part for (part,) in stored)
-        if _checksum(key, anchor, data) != checksum:
+        if _compute_checksum(key, row_checksum, data) != checksum:
             raise ValueError("its checksum does not match")
-        return anchor, msgspec.msgpack.decode(data, type=Snapshot)
+        return row_checksum, msgspec.msgpack.decode(data, type=Snapshot)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise DamagedFileError(f"{name} is damaged: {error}") from error
+        raise DamagedFileError(f"the snapshot at row {seq_of(key)} is damaged: {error}") from error
 
 
-def newest_secrets(connection: apsw.Connection, bandit: int) -> list[tuple[int, bytes]]:
-    """The secrets of decision ids as of the newest snapshot that is whole; the rows of the log tell of later ones."""
-    for key in reversed(keys(connection, bandit)):
+def read_newest_secrets(connection: apsw.Connection, bandit: int) -> list[tuple[int, bytes]]:
+    """Return the secrets of decision ids as of the newest whole snapshot; later ones are in the rows after it."""
+    for key in reversed(list_snapshots(connection, bandit)):
         try:
-            return read(connection, key)[1].secrets
+            return read_snapshot(connection, key)[1].secrets
         except DamagedFileError:
             continue
     return []
 
 
-def _checksum(key: int, anchor: bytes, data: bytes | memoryview) -> bytes:
-    digest = hashlib.blake2b(struct.pack("<q", key) + anchor, digest_size=16)
+def _compute_checksum(key: int, row_checksum: bytes, data: bytes | memoryview) -> bytes:
+    digest = hashlib.blake2b(struct.pack("<q", key) + row_checksum, digest_size=16)
     digest.update(data)
     return digest.digest()

@@ -1,8 +1,8 @@
-"""The writer: one thread that owns the writing connection. What gathers while it commits is the next commit.
+"""The writer: one thread that owns the writing connection and commits in groups.
 
-A batch is all that was decided and reported since the last one was taken: one row for each bandit, one transaction, one
-wait for the disk. Where a commit fails, nothing is taken back: those who wait are told, changes are refused, and the
-same batch is tried again until it is in the log.
+Events that are appended while a commit is under way make up the next commit: one row for each bandit, one transaction,
+one wait for the disk. Where a commit fails, nothing is taken back: waiting callers get an error, changes are refused,
+and the same commit is tried again until it is in the log.
 """
 
 import asyncio
@@ -17,44 +17,44 @@ import apsw
 
 from latecomer.errors import FileError, StoreError
 from latecomer.service.storage.background import BackgroundJobs, Job, roll_back
-from latecomer.service.storage.commit import Commit, Segment
+from latecomer.service.storage.commit import Commit, Segment, wake_waiters
 from latecomer.service.storage.listeners import Listeners
-from latecomer.service.storage.rows import GENESIS, Row, append, make_row
-from latecomer.service.storage.waking import tell
+from latecomer.service.storage.rows import GENESIS, Row, insert_row, make_row
 
 Heads = dict[int, tuple[int, bytes]]
-"""The latest row of each chain: its number and its checksum."""
-Prepare = Callable[[], apsw.Connection]
+"""The last row of each chain: its number and its checksum."""
+Reconnect = Callable[[], apsw.Connection]
 Check = Callable[[], None]
 """Raises `FileError` where the store's files are not those that were opened."""
-_FEW = 4
-"""Events in a batch of a store that is not busy."""
-_IDLE, _FRESH = 0.5, 0.01
-"""Seconds for which a look at the store's files holds: where there is nothing to write, and where there is."""
+_FEW_EVENTS = 4
+"""Events in a commit of a store that is not busy."""
+_CHECK_IDLE, _CHECK_BUSY = 0.5, 0.01
+"""Seconds between two checks of the store's files: where there is nothing to write, and where there is."""
 _log = logging.getLogger(__name__)
 
 
 class Writer:
-    """Commits batches in order, and does chores between them.
+    """Commits in order, and runs background jobs between commits.
 
     Parameters
     ----------
     connection
-        The one that writes; from now on this thread's alone.
+        The connection that writes; from now on only this thread uses it.
     lock
-        What guards the open batch: the store's own.
+        The store's lock, which guards the open commit.
     heads
-        The latest row of each chain.
+        The last row of each chain.
     retry
         Seconds between two attempts at a commit that fails.
-    prepare, failure
-        What has to succeed first, and why it could not yet, on a full disk; it gives the connection to write with.
-    gather
-        Seconds that a busy store's batch is left to grow: every commit costs a hand-over of Python's lock. Where the
-        last batch had but a few events, nobody waits.
+    reconnect, failure
+        On a full disk: a function that returns a connection that can write, called until it succeeds; and why it has
+        not yet.
+    group_delay
+        Seconds that a busy store's commit waits for more events, since every commit costs a hand-over of Python's lock.
+        Where the last commit had only a few events, nobody waits.
     check
-        What is asked after a commit, before it is acknowledged, a hundred times a second at most; and now and then
-        where there are none.
+        Called after a commit, before it is acknowledged, at most a hundred times a second; and twice a second where
+        there are no commits.
     """
 
     def __init__(
@@ -64,62 +64,62 @@ class Writer:
         heads: Heads,
         *,
         retry: float = 0.5,
-        gather: float = 0.002,
-        prepare: Prepare | None = None,
+        group_delay: float = 0.002,
+        reconnect: Reconnect | None = None,
         failure: Exception | None = None,
         check: Check = lambda: None,
     ) -> None:
         self.heads = heads
-        self.failure: str | None = None if failure is None else _unwritable(failure)
-        self._prepare = prepare
+        self.failure: str | None = None if failure is None else _describe_failure(failure)
+        self._reconnect = reconnect
         self.death = ""
-        """Why the thread has ended by itself, where it has."""
+        """Why the thread has ended by itself; empty where it has not."""
         self.commits, self.events, self.bytes, self.seconds = 0, 0, 0, 0.0
         self.listeners = Listeners()
-        self._check, self._looked = check, -math.inf
+        self._check, self._checked_at = check, -math.inf
         self._connection = connection
         self._lock = self.lock = lock
         self._changed = Condition(lock)
-        self._retry, self._gather, self._latest = retry, gather, 0
+        self._retry, self._group_delay, self._last_count = retry, group_delay, 0
         self._open = Commit()
         self._uncommitted: list[Commit] = []
         self._queue: SimpleQueue[Commit | Job | None] = SimpleQueue()
-        self.chores = BackgroundJobs(connection)
-        """For this thread; others may ask what failed."""
+        self.jobs = BackgroundJobs(connection)
+        """Only this thread uses it; others may read `failure`."""
         self._stopping = False
-        self._hurried = Event()
-        self.hurry = self._hurried.set
-        """Commit now: nobody else can come. For callers that know how many they are."""
+        self._flush = Event()
+        self.flush_now = self._flush.set
+        """End the group delay: the caller knows that no more events can come."""
         self._thread = Thread(target=self._run, name="latecomer-writer", daemon=True)
         self._thread.start()
 
     # ---- for the store, with its lock held ----
 
     def append(self, bandit: int, data: bytes, *, count: int, rounds: int, stamp: int) -> Commit:
-        """Add events to the open batch; the ticket says when they are on disk."""
-        batch = self._open
-        segment = batch.segments.get(bandit)
+        """Add events to the open commit, and return it as the ticket."""
+        commit = self._open
+        segment = commit.segments.get(bandit)
         if segment is None:
-            segment = batch.segments[bandit] = Segment()
-            if len(batch.segments) == 1:
-                self._uncommitted.append(batch)
-                self._queue.put(batch)
+            segment = commit.segments[bandit] = Segment()
+            if len(commit.segments) == 1:
+                self._uncommitted.append(commit)
+                self._queue.put(commit)
         segment.parts.append(data)
         segment.count += count
         segment.rounds = rounds
         segment.stamp = stamp
-        return batch
+        return commit
 
-    def cut(self, work: Job) -> None:
-        """Begin a batch, and have a chore begun when all that came before is on disk and nothing that comes after."""
+    def run_after_pending(self, job: Job) -> None:
+        """Begin a job once everything appended so far is on disk, and nothing that is appended later."""
         if self._open.segments:
             self._open = Commit()
-        self._queue.put(work)
+        self._queue.put(job)
 
     # ---- waiting ----
 
-    async def durable(self, ticket: Commit) -> None:
-        """Return once the ticket is on disk; `StoreError` where that fails."""
+    async def wait_async(self, ticket: Commit) -> None:
+        """Wait on an event loop until the ticket is on disk; `StoreError` where that fails."""
         if ticket.done:
             return
         with self._lock:
@@ -132,168 +132,168 @@ class Writer:
         await future
 
     def wait(self, ticket: Commit, timeout: float | None = None) -> None:
-        """The same for threads."""
+        """Wait in a thread until the ticket is on disk; `StoreError` where that fails."""
         if ticket.done:
             return
         with self._changed:
-            ticket.threads = True
+            ticket.has_waiting_threads = True
             if not self._changed.wait_for(lambda: ticket.done or self.failure, timeout):
                 raise StoreError(f"the log was not written within {timeout} s: try again, with the same request id")
             if not ticket.done and self.failure:
                 raise StoreError(self.failure)
 
     def stop(self) -> None:
-        """Write what is left, do the chores that are left, and end; a commit that fails is not tried again."""
+        """Commit what is left, finish the jobs, and end the thread; a commit that fails is not tried again."""
         self._stopping = True
-        self.hurry()
+        self.flush_now()
         self._queue.put(None)
         self._thread.join()
 
     def find_fault(self) -> str | None:
-        """Return why nothing more can be written until the store is opened again, as far as can be told now."""
+        """Return why nothing can be written until the store is opened again; None where something can."""
         if self.death or self._stopping:
             return self.death or None
         try:
             self._check()
         except FileError as error:
-            return _unwritable(error)
+            return _describe_failure(error)
         return None
 
     # ---- the thread ----
 
     def _run(self) -> None:
         try:
-            if self._is_prepared():
+            if self._connect():
                 self._work()
-        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it was
+        except BaseException as error:  # noqa: BLE001 - waiting callers must get an error, whatever it was
             _log.critical("the writer has died", exc_info=error)
             self.death = f"the writer has died ({error!r}): open the store again"
             self._fail(self.death)
-            self.listeners.death()
+            self.listeners.report_death()
 
-    def _is_prepared(self) -> bool:
-        """Prepare, however many attempts it takes; False where the store is closed before that."""
-        while self._prepare is not None:
+    def _connect(self) -> bool:
+        """Reconnect where that is needed, however many attempts it takes; False where the store closes before."""
+        while self._reconnect is not None:
             try:
-                self._connection, self._prepare = self._prepare(), None
+                self._connection, self._reconnect = self._reconnect(), None
             except (apsw.Error, OSError, FileError) as error:
-                self._fail(_unwritable(error))
+                self._fail(_describe_failure(error))
                 if self._stopping:
                     return False
                 time.sleep(self._retry)
                 continue
-            self.chores, self.failure = BackgroundJobs(self._connection), None
-            self.listeners.trouble(None)
+            self.jobs, self.failure = BackgroundJobs(self._connection), None
+            self.listeners.report_trouble(None)
         return True
 
     def _work(self) -> None:
         while True:
-            pause = self.chores.pause()
+            pause = self.jobs.compute_pause()
             try:
-                work = self._queue.get(timeout=_IDLE if pause is None else min(pause, _IDLE))
+                work = self._queue.get(timeout=_CHECK_IDLE if pause is None else min(pause, _CHECK_IDLE))
             except Empty:
-                self.chores.advance_any()
-                self._look_idly()
+                self.jobs.advance_any()
+                self._check_idle()
                 continue
             if work is None:
                 break
             if isinstance(work, Job):
-                self.chores.add(work)
+                self.jobs.add(work)
             elif not self._commit(work):
                 return
-            self.chores.advance()
-        self.chores.finish()
+            self.jobs.advance()
+        self.jobs.finish()
 
-    def _commit(self, batch: Commit) -> bool:
-        """Commit, however many attempts it takes; False where the store is being closed and it cannot be done."""
-        if self._latest > _FEW:
-            self._hurried.wait(self._gather)
-            self._hurried.clear()
+    def _commit(self, commit: Commit) -> bool:
+        """Commit, however many attempts it takes; False where it fails and the store is closing."""
+        if self._last_count > _FEW_EVENTS:
+            self._flush.wait(self._group_delay)
+            self._flush.clear()
         with self._lock:
-            if batch is self._open:
+            if commit is self._open:
                 self._open = Commit()
         began = time.perf_counter()
         rows = [
             make_row(
-                bandit, seq + 1, count=part.count, rounds=part.rounds, stamp=part.stamp, before=before, payload=data
+                bandit, seq + 1, count=part.count, rounds=part.rounds, stamp=part.stamp, parent=parent, payload=data
             )
-            for bandit, part in batch.segments.items()
-            for seq, before in (self.heads.get(bandit, (0, GENESIS)),)
+            for bandit, part in commit.segments.items()
+            for seq, parent in (self.heads.get(bandit, (0, GENESIS)),)
             for data in (b"".join(part.parts),)
         ]
         while True:
             try:
                 self._write(rows)
-                if time.perf_counter() - self._looked > _FRESH:
-                    self._look()
+                if time.perf_counter() - self._checked_at > _CHECK_BUSY:
+                    self._check_files()
                 break
             except (apsw.Error, FileError, OSError) as error:
                 roll_back(self._connection)
-                self._fail(_unwritable(error))
+                self._fail(_describe_failure(error))
                 if self._stopping:
                     return False
                 time.sleep(self._retry)
         for row in rows:
             self.heads[row.bandit] = (row.seq, row.link)
         events, size = sum(row.count for row in rows), sum(len(row.payload) for row in rows)
-        self._latest = events
-        self._finish(batch, events, size, time.perf_counter() - began)
+        self._last_count = events
+        self._finish(commit, events, size, time.perf_counter() - began)
         return True
 
     def _write(self, rows: list[Row]) -> None:
-        """One row is a transaction by itself; each statement more would give Python's lock away once more."""
+        """Write rows in one transaction; one row needs no BEGIN, and each statement would release Python's lock."""
         if len(rows) == 1:
-            append(self._connection, rows[0])
+            insert_row(self._connection, rows[0])
             return
         with self._connection:
             for row in rows:
-                append(self._connection, row)
+                insert_row(self._connection, row)
 
-    def _finish(self, batch: Commit, events: int, size: int, seconds: float) -> None:
+    def _finish(self, commit: Commit, events: int, size: int, seconds: float) -> None:
         with self._lock:
-            batch.done = True
+            commit.done = True
             recovered, self.failure = self.failure is not None, None
-            self._uncommitted.remove(batch)
-            waiters = batch.waiters
-            for table, key in batch.asked:
+            self._uncommitted.remove(commit)
+            waiters = commit.waiters
+            for table, key in commit.pending_requests:
                 table.pop(key, None)
-            if batch.threads:
+            if commit.has_waiting_threads:
                 self._changed.notify_all()
             self.commits, self.events, self.bytes = self.commits + 1, self.events + events, self.bytes + size
             self.seconds += seconds
-        tell(waiters, None)
+        wake_waiters(waiters, None)
         if recovered:
-            self.listeners.trouble(None)
-        self.listeners.commit(events, size, seconds)
+            self.listeners.report_trouble(None)
+        self.listeners.report_commit(events, size, seconds)
 
-    def _look(self) -> None:
-        """Compare the files with what was opened."""
+    def _check_files(self) -> None:
+        """Check that the store's files are those that were opened."""
         self._check()
-        self._looked = time.perf_counter()
+        self._checked_at = time.perf_counter()
 
-    def _look_idly(self) -> None:
-        """Look where there is nothing to commit: changes are refused from now on, or taken again."""
+    def _check_idle(self) -> None:
+        """Check the files where there is nothing to commit; from now on changes are refused, or accepted again."""
         try:
-            self._look()
+            self._check_files()
         except FileError as error:
-            self._fail(_unwritable(error))
+            self._fail(_describe_failure(error))
             return
-        if self.failure is not None:  # of an earlier look: a commit that fails is tried until it does not
+        if self.failure is not None:  # from an earlier check: a commit that fails is tried until it succeeds
             self.failure = None
-            self.listeners.trouble(None)
+            self.listeners.report_trouble(None)
 
     def _fail(self, failure: str) -> None:
         with self._lock:
-            is_news = self.failure is None
+            is_new = self.failure is None
             self.failure = failure
-            waiters = [waiter for batch in self._uncommitted for waiter in batch.waiters]
-            for batch in self._uncommitted:
-                batch.waiters = []
+            waiters = [waiter for commit in self._uncommitted for waiter in commit.waiters]
+            for commit in self._uncommitted:
+                commit.waiters = []
             self._changed.notify_all()
-        tell(waiters, failure)
-        if is_news:
-            self.listeners.trouble(failure)
+        wake_waiters(waiters, failure)
+        if is_new:
+            self.listeners.report_trouble(failure)
 
 
-def _unwritable(error: Exception) -> str:
+def _describe_failure(error: Exception) -> str:
     return f"the log cannot be written: {error}; nothing new is decided or credited until it can"

@@ -1,4 +1,4 @@
-"""A copy of a log while its owner goes on: one moment of the file, whole, checked before it gets its name."""
+"""Back a store up while its owner goes on: a copy of one moment of the file, verified before it gets its name."""
 
 import os
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ import apsw
 from latecomer.atomic_write import replace_file
 from latecomer.errors import FileError, InputError
 from latecomer.service.storage.private_files import SHARED, WAL
-from latecomer.service.storage.rows import connect, unreadable
+from latecomer.service.storage.schema import connect, make_read_error
 from latecomer.service.tools.verify import verify
 
 
 def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
-    """Copy the log at `path` to `target`, which must not exist; what `verify` says of the copy."""
+    """Copy the store at `path` to `target`, which must not exist; return the lines of `verify` for the copy."""
     destination = Path(target)
     if os.path.lexists(destination):  # a link that leads nowhere is there too
         raise InputError(f"the copy needs a path of its own; {destination} is there already: choose another")
@@ -28,7 +28,7 @@ def backup(path: str | PathLike[str], target: str | PathLike[str]) -> list[str]:
     except apsw.FullError as error:
         raise FileError(f"{destination} could not be written: {error}") from error
     except apsw.Error as error:
-        raise unreadable(path, error) from error
+        raise make_read_error(path, error) from error
     except OSError as error:
         raise FileError(f"{destination} could not be written: {error.strerror or error}") from error
     finally:
@@ -48,7 +48,7 @@ def _without_sidecars(part: Path) -> Iterator[None]:
 
 
 def _copy(source: apsw.Connection, part: Path) -> None:
-    """All pages in one step: a reader's view of a WAL does not change under it, and holds no writer up."""
+    """Copy all pages in one step: a reader's view of the write-ahead log does not change, and blocks no writer."""
     copy = apsw.Connection(os.fspath(part), flags=apsw.SQLITE_OPEN_READWRITE)
     with copy.backup("main", source, "main") as work:
         work.step(-1)

@@ -1,7 +1,7 @@
-"""What if the window were 3 days, or the policy another: a bandit's log, folded into a new bandit of the same file.
+"""Replay a bandit's log into a new bandit of the same store, with another window or policy.
 
-Decisions stay what they were, and their rounds too; reports are judged anew, late ones included. The new bandit knows
-the old one's decision ids and requests, so that traffic can move over to it while conversions are still on their way.
+Decisions and their rounds stay as they were; reports get new verdicts, late ones included. The new bandit knows the old
+one's decision ids and requests, so that traffic can move to it while conversions are still on their way.
 """
 
 from collections.abc import Iterator
@@ -12,112 +12,126 @@ import numpy as np
 
 from latecomer.errors import DamagedFileError, FileError, InputError
 from latecomer.service.bandit import events
-from latecomer.service.bandit.descriptor import UNFINISHED, BanditDescriptor
+from latecomer.service.bandit.apply import apply_foreign_payload
+from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, BanditDescriptor
 from latecomer.service.bandit.events import Payload
+from latecomer.service.log_interface import Log, LogRow, Ticket
 from latecomer.service.messages import BanditSpec, BanditStats
-from latecomer.service.storage.recovery import read_descriptors
-from latecomer.service.storage.rows import Row, damaged, first_row, rows
-from latecomer.service.storage.snapshots import newest_secrets
+from latecomer.service.storage.rows import make_row_error
 from latecomer.service.store import Store
 
-_AHEAD = 64
+_MAX_WAITING = 64
 """Rows that may wait to be written."""
 
 
 def replay(store: Store, source: str, target: str, *, partial: bool = False, **changes: Any) -> BanditStats:
-    """Replay a bandit's log into a new one; what became of it.
+    """Replay a bandit's log into a new bandit; return the new one's statistics.
 
     Parameters
     ----------
     store
-        The owner of the file; nobody else writes meanwhile.
+        The store; nobody else changes it meanwhile.
     source, target
-        The bandit to read, and the one to make.
+        The bandit to read, and the one to create.
     partial
-        Whether what is left will do: the end of a log that has been pruned, and what comes before a damaged row.
-        Refused without it.
+        Whether to accept the rest of a log that has been pruned, or the rows before a damaged one. Refused otherwise.
     changes
         `window`, `policy` or `parameters` of the new one, where they differ.
     """
-    connection = store.reader
-    alive, _ = read_descriptors(connection, {})
-    descriptor = next((descriptor for descriptor in alive.values() if descriptor.name == source), None)
     store.describe(source) if partial else store.info(source)
-    if descriptor is None or target in {info.name for info in store.bandits()}:
+    descriptor = store.registry.find_descriptor(source)
+    if descriptor is None or target in {info.name for info in store.list_bandits()}:
         raise InputError(f"the new bandit needs a name of its own; {target!r} is taken")
-    first, lacks = _beginning(connection, descriptor, partial)
-    spec = msgspec.structs.replace(descriptor.spec, **_given(descriptor.spec, changes))
-    store.create(target, spec, skipped=descriptor.skipped + lacks)
-    tickets, before = [], _secret_before(connection, descriptor, lacks)
-    for row in _readable(rows(connection, descriptor.number, after=first.first - 1, before=first.before), partial):
+    lacking = _count_lacking_rounds(store.log, descriptor, partial)
+    spec = msgspec.structs.replace(descriptor.spec, **_select_changes(descriptor.spec, changes))
+    store.create(target, spec, skipped=descriptor.skipped + lacking)
+    tickets, secret = [], _find_secret(store.log, descriptor, lacking)
+    for row in _read_rows(store.log, descriptor, partial):
         try:
-            payload, gone = _heirs(row.payload, descriptor.spec.dim, lacks)
-            ticket = store.adopt(UNFINISHED + target, before + payload, count=row.count - gone, stamp=row.stamp)
+            payload, removed = _translate(row.payload, descriptor.spec.dim, lacking)
+            tickets.append(_append(store, target, secret + payload, count=row.count - removed, stamp=row.stamp))
         except ValueError as error:
-            raise damaged(row.bandit, row.seq, str(error)) from error
-        before = b""
-        tickets.append(ticket)
-        if len(tickets) > _AHEAD:
+            raise make_row_error(row.bandit, row.seq, str(error)) from error
+        secret = b""
+        if len(tickets) > _MAX_WAITING:
             store.wait(tickets.pop(0))
     for ticket in tickets:
         store.wait(ticket)
-    store.finish(target)
+    _finish(store, target)
     return store.stats(target)
 
 
-def _readable(found: Iterator[Row], partial: bool) -> Iterator[Row]:
-    """Rows up to the first that is damaged, where that will do."""
+def _append(store: Store, target: str, payload: bytes, *, count: int, stamp: int) -> Ticket:
+    """Apply a row of the old log to the new bandit, and log it as the new one's own."""
+    with store.log.lock:
+        store.check_open()
+        bandit = store.registry.get(UNFINISHED_PREFIX + target)
+        applied = apply_foreign_payload(bandit, payload, stamp)
+        return store.log.append_replayed(bandit, applied, count=count, stamp=stamp)
+
+
+def _finish(store: Store, target: str) -> None:
+    """Give the new bandit its name; without that, it is removed when the store is next opened."""
+    with store.log.lock:
+        renamed = store.registry.finish(target)
+        ticket = store.log.append_registry_event(renamed, stamp=store.clock.now())
+    store.wait(ticket)
+
+
+def _read_rows(log: Log, descriptor: BanditDescriptor, partial: bool) -> Iterator[LogRow]:
+    """Yield the rows that are left; where a part will do, up to the first damaged one."""
     try:
-        yield from found
+        yield from log.read_rows(descriptor.number)
     except DamagedFileError:
         if not partial:
             raise
 
 
-def _given(spec: BanditSpec, changes: dict[str, Any]) -> dict[str, Any]:
-    """What was given; another policy has other parameters, so the old ones' are not taken over."""
+def _select_changes(spec: BanditSpec, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the changes that were given; with another policy, the old one's parameters are dropped."""
     given = {name: value for name, value in changes.items() if value is not None}
     if given.get("policy", spec.policy) != spec.policy:
         given.setdefault("parameters", {})
     return given
 
 
-def _beginning(connection: Any, descriptor: BanditDescriptor, partial: bool) -> tuple[Row, int]:
-    """The first row that is left, and how many rounds came before it."""
-    first = first_row(connection, descriptor.number)
-    if first is None:
-        raise FileError(f"the log of {descriptor.name!r} has no row left to replay")
-    if first.first == 1:
-        return first, 0
-    if not partial:
-        raise FileError(
-            f"the log of {descriptor.name!r} has been pruned, its first rounds are gone: --partial begins with the rest"
-        )
-    for row in rows(connection, descriptor.number, after=first.first - 1, before=None):
+def _count_lacking_rounds(log: Log, descriptor: BanditDescriptor, partial: bool) -> int:
+    """Return the number of rounds before the first row that is left."""
+    is_first = True
+    for row in log.read_rows(descriptor.number):
+        if is_first and row.first == 1:
+            return 0
+        if is_first and not partial:
+            raise FileError(
+                f"the log of {descriptor.name!r} has been pruned, its first rounds are gone: --partial begins with the "
+                "rest"
+            )
+        is_first = False
         decided = Payload(row.payload, descriptor.spec.dim).records(events.DECISION)
         if len(decided):
-            return first, int(decided["round"][0]) - 1  # not `row`, which may be bound with those before it meanwhile
-    raise FileError(f"the log of {descriptor.name!r} has no decision left to replay")
+            return int(decided["round"][0]) - 1
+    missing = "row" if is_first else "decision"
+    raise FileError(f"the log of {descriptor.name!r} has no {missing} left to replay")
 
 
-def _secret_before(connection: Any, descriptor: BanditDescriptor, lacks: int) -> bytes:
-    """The id secret that was in force before the first round that is left, as an event."""
-    known = [secret for first, secret in newest_secrets(connection, descriptor.number) if first <= lacks]
+def _find_secret(log: Log, descriptor: BanditDescriptor, lacking: int) -> bytes:
+    """Return the id secret that was in force before the first round that is left, as an event."""
+    known = [secret for first, secret in log.read_secrets(descriptor.number) if first <= lacking]
     return events.pack_secret(events.SECRET, 1, known[-1]) if known else b""
 
 
-def _heirs(payload: bytes, dim: int, lacks: int) -> tuple[bytes, int]:
-    """Events of the old one as the new one could have had them, and how many it could not.
+def _translate(data: bytes, dim: int, lacking: int) -> tuple[bytes, int]:
+    """Return events of the old bandit as the new one's, and the number of events that are left out.
 
-    It has begun by itself, and lacks its first rounds.
+    The new one has begun by itself, and lacks the first rounds: numbers of rounds are smaller by as many.
     """
-    told = Payload(payload, dim)
-    gone = [told.numbers(events.BEGUN)]
-    for kind in (events.DECISION, events.CONVERSION, events.REVOCATION, events.SECRET) if lacks else ():
-        numbers = told.numbers(kind)
-        records = told.records(kind)
-        records["round"] -= lacks
-        told.put(numbers, records)
-        gone.append(numbers[records["round"] <= 0])
-    left_out = np.concatenate(gone)
-    return told.without(left_out), len(left_out)
+    payload = Payload(data, dim)
+    removed = [payload.numbers(events.BEGUN)]
+    for kind in (events.DECISION, events.CONVERSION, events.REVOCATION, events.SECRET) if lacking else ():
+        numbers = payload.numbers(kind)
+        records = payload.records(kind)
+        records["round"] -= lacking
+        payload.replace(numbers, records)
+        removed.append(numbers[records["round"] <= 0])
+    left_out = np.concatenate(removed)
+    return payload.without(left_out), len(left_out)

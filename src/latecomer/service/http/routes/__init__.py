@@ -1,1 +1,1 @@
-"""What each operation of the HTTP API does."""
+"""The handlers of the HTTP API: each module binds its own to operations of the table."""

@@ -1,51 +1,40 @@
-"""POST /v1/bandits/{name}/conversions and …/revocations: one, or a list; a verdict for each, in their order."""
+"""POST /v1/bandits/{name}/conversions and …/revocations: one or a list; a verdict for each, in their order."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
 
 from latecomer.errors import InputError
-from latecomer.service.bandit.verdicts import ReportWarning
-from latecomer.service.http.context import AppContext, encode
-from latecomer.service.http.errors import place_in_list
-from latecomer.service.http.router import Respond
-from latecomer.service.messages import Conversion, Revocation, Verdict
-
-MOST = 10_000
-"""Conversions in one request."""
-
-Conversions = Conversion | Annotated[list[Conversion], Meta(min_length=1, max_length=MOST)]
-Revocations = Revocation | Annotated[list[Revocation], Meta(min_length=1, max_length=MOST)]
+from latecomer.service.http import operations
+from latecomer.service.http.bodies import Conversions, Revocations, Verdicts
+from latecomer.service.http.context import AppContext
+from latecomer.service.http.request import Request
+from latecomer.service.http.response import Response, json_response
+from latecomer.service.http.router import Handler, Route
 
 
-class Verdicts(Struct, frozen=True):
-    """A verdict for each, and warnings about some that were accepted; left out where there are none."""
-
-    verdicts: list[Verdict]
-    warnings: list[ReportWarning] | UnsetType = UNSET
-
-
-def responders(reception: AppContext) -> dict[str, Respond]:
-    """Both of them, over this reception's store."""
-    store = reception.store
-    return {
-        "conversions": _responder(reception, msgspec.json.Decoder(Conversions), store.convert),
-        "revocations": _responder(reception, msgspec.json.Decoder(Revocations), store.revoke),
-    }
+def routes(context: AppContext) -> list[Route]:
+    """Bind the two handlers to their operations."""
+    store = context.store
+    return [
+        Route(operations.CONVERT, _handler(context, msgspec.json.Decoder(Conversions), store.convert)),
+        Route(operations.REVOKE, _handler(context, msgspec.json.Decoder(Revocations), store.revoke)),
+    ]
 
 
-def _responder(reception: AppContext, decoder: "msgspec.json.Decoder[Any]", report: Callable[..., Any]) -> Respond:
-    async def respond(scope: Any, receive: Any, name: str) -> tuple[int, bytes]:
-        reception.door.admit(scope, "convert", name)
-        reception.store.info(name)
-        told = await reception.json(scope, receive, decoder)
+def _handler(context: AppContext, decoder: "msgspec.json.Decoder[Any]", report: Callable[..., Any]) -> Handler:
+    async def handle(request: Request) -> Response:
+        context.store.info(request.bandit)  # an unknown bandit is refused before the body is read
+        body = await context.body_reader.read_json(request, decoder)
         try:
-            verdicts, ticket = report(name, told if isinstance(told, list) else [told])
+            verdicts, ticket = report(request.bandit, body if isinstance(body, list) else [body])
         except InputError as error:
-            raise place_in_list(error) if isinstance(told, list) else error from None
-        await reception.durable(ticket)
-        return 200, encode(Verdicts(verdicts, verdicts.warnings or UNSET))
+            if not isinstance(body, list) and error.field is not None:
+                error.field = error.field.removeprefix("[0].")
+            raise
+        await context.wait_durable(ticket)
+        return json_response(Verdicts(verdicts, verdicts.warnings or UNSET))
 
-    return respond
+    return handle

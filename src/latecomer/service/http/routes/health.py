@@ -1,48 +1,46 @@
-"""What machines ask: is it alive, is it ready, what are its numbers, what does it speak."""
+"""/healthz, /readyz, /metrics and /schema: for supervisors, monitoring and generators of clients."""
 
 import asyncio
 from functools import cache
-from typing import Any
 
-from litestar import Request, get
-from litestar.handlers import HTTPRouteHandler
-from litestar.response.base import ASGIResponse
-
-from latecomer.service.http.context import AppContext, answer, encode
+from latecomer.service.http import operations
+from latecomer.service.http.bodies import Readiness, State
+from latecomer.service.http.context import AppContext
 from latecomer.service.http.errors import HTTPError
 from latecomer.service.http.openapi import document
-from latecomer.service.http.operations import Readiness, State
+from latecomer.service.http.request import Request
+from latecomer.service.http.response import Response, json_response
+from latecomer.service.http.router import Route
 
-_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
 
 
-def routes(reception: AppContext) -> list[HTTPRouteHandler]:
-    """The four routes."""
+def routes(context: AppContext) -> list[Route]:
+    """Bind the four handlers to their operations."""
 
     @cache
-    def described() -> bytes:
-        return encode(document(reception.settings))
+    def write_document() -> Response:
+        return json_response(document(context.settings))
 
-    @get("/healthz")
-    async def healthz() -> ASGIResponse:
-        return answer(State("alive"))
+    async def healthz(request: Request) -> Response:
+        return json_response(State("alive"))
 
-    @get("/readyz")
-    async def readyz() -> ASGIResponse:
-        health = reception.store.health
+    async def readyz(request: Request) -> Response:
+        health = context.store.health
         if health.failure is not None:
             raise HTTPError(503, f"changes are refused until the store can be written again: {health.failure}")
-        reception.door.check()
-        return answer(Readiness("ready", health.quarantined))
+        context.authenticator.check()
+        return json_response(Readiness("ready", health.quarantined))
 
-    @get("/metrics")
-    async def metrics(request: Request[Any, Any, Any]) -> ASGIResponse:
-        reception.door.admit(request.scope, "read")
-        return ASGIResponse(body=reception.metrics.page(), headers={"content-type": _PROMETHEUS})
+    async def metrics(request: Request) -> Response:
+        return Response(200, context.metrics.page(), _PROMETHEUS)
 
-    @get("/schema")
-    async def schema() -> ASGIResponse:
-        body = await asyncio.to_thread(described)  # the first time, every policy is loaded for its parameters
-        return ASGIResponse(body=body, media_type="application/json")
+    async def schema(request: Request) -> Response:
+        return await asyncio.to_thread(write_document)  # the first time, every policy is loaded for its parameters
 
-    return [healthz, readyz, metrics, schema]
+    return [
+        Route(operations.HEALTHZ, healthz),
+        Route(operations.READYZ, readyz),
+        Route(operations.METRICS, metrics),
+        Route(operations.SCHEMA, schema),
+    ]

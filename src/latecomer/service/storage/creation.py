@@ -1,0 +1,35 @@
+"""Creation of a store's file: once, and not again by itself where it has been lost."""
+
+from pathlib import Path
+
+from latecomer.errors import DamagedFileError, FileError
+from latecomer.service.storage.lock import StoreLock, was_created
+from latecomer.service.storage.private_files import SHARED, WAL
+from latecomer.service.storage.schema import create_file
+
+
+def check_not_lost(path: Path) -> None:
+    """Raise `FileError` where the store is missing or empty, and a file beside it shows that there was one."""
+    if path.exists() and path.stat().st_size:
+        return
+    ahead = path.with_name(path.name + WAL)
+    traces = [StoreLock.path_of(path)] if was_created(path) else []
+    traces += [ahead] if ahead.exists() and ahead.stat().st_size else []
+    if traces:
+        kind, what = (DamagedFileError, "empty") if path.exists() else (FileError, "missing")
+        raise kind(
+            f"{path} is {what}, and was a log before: restore it from a copy; or, to begin an empty one, say so once "
+            f"with --create (LATECOMER_CREATE=true, create=True in Python), or remove {' and '.join(map(str, traces))}"
+        )
+
+
+def create_if_missing(path: Path, *, create: bool) -> None:
+    """Create an empty store where there is none; where one has been lost, only if `create` is true."""
+    if path.exists() and path.stat().st_size:
+        return
+    if create:
+        for suffix in (WAL, SHARED):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    else:
+        check_not_lost(path)
+    create_file(path)

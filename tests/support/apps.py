@@ -1,0 +1,43 @@
+"""The HTTP application without a server: what its routes share, over a store of its own, and requests to it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+from latecomer.service.http.auth import Authenticator
+from latecomer.service.http.body_reader import BodyReader
+from latecomer.service.http.connection import Connection
+from latecomer.service.http.context import AppContext
+from latecomer.service.http.keys import KeyFile
+from latecomer.service.http.logging_setup import start_log
+from latecomer.service.http.metrics import Metrics
+from latecomer.service.http.request import Request
+from latecomer.service.http.settings import settings
+from latecomer.service.store import Store
+
+
+@contextmanager
+def app_context(store_path: Path) -> Iterator[AppContext]:
+    """Open a store, and make what its routes share."""
+    with Store.open(store_path) as store:
+        yield AppContext(
+            store=store,
+            settings=settings(environment={}, given={"store": str(store_path)}),
+            authenticator=Authenticator(KeyFile(store_path.with_name("keys")), always=False),
+            body_reader=BodyReader(limit=1000, seconds=1.0),
+            metrics=Metrics(store),
+            log=start_log("critical"),
+        )
+
+
+class _FakeConnection:
+    """As much of a connection as a request without a body needs."""
+
+    client = ("127.0.0.1", 1)
+
+
+def make_request(method: str, target: str) -> Request:
+    """Make a request without headers and body."""
+    connection = cast(Connection, _FakeConnection())
+    return Request(connection, method=method, version="1.1", target=target.encode(), headers=[], keep_alive=True)

@@ -82,15 +82,15 @@ def test_one_window_alone_is_chosen() -> None:
     assert (found.chosen, found.is_clear, found.alike) == (0, True, (0, 0))
 
 
-def test_the_sentence_claims_no_more_than_the_runs_settle() -> None:
+def test_the_sentence_claims_no_more_than_the_runs_show() -> None:
     rows = [{"window": name} for name in ("1 h", "2 h", "4 h", "8 h", "16 h", "1 d")]
-    settled = compare_noisy([400, 230, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
-    assert write_finding(rows, settled).startswith("Anything from 2 h to 1 d costs about the same; take 8 h")
-    assert "settled" not in write_finding(rows, settled)
+    shown = compare_noisy([400, 230, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
+    assert write_finding(rows, shown).startswith("Anything from 2 h to 1 d costs about the same; take 8 h")
+    assert "certain" not in write_finding(rows, shown)
     open_still = compare_noisy([400, 230, 220, 210, 200, 205], runs=2, seed=0, noise=5.0)
     assert not open_still.is_clear
     assert write_finding(rows, open_still).startswith("Anything from 2 h to 1 d may cost about the same; take 8 h")
-    assert write_finding(rows, open_still).endswith("This is not settled: more runs may show that it costs more.")
+    assert write_finding(rows, open_still).endswith("This is not certain: more runs may show that it costs more.")
     alone = compare_noisy([600, 600, 600, 200, 600, 600], runs=2, seed=0, noise=5.0)
     assert not alone.is_clear
     assert write_finding(rows, alone).startswith("By these runs, no other window costs as little as 8 h; take 8 h.")

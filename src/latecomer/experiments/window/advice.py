@@ -48,7 +48,7 @@ class WindowAdvice:
     """A sentence where more than half of the log's rows were skipped; `finding` begins with it."""
 
     def __repr__(self) -> str:
-        clear = "clear" if self.facts["is_clear"] else "not settled"
+        clear = "clear" if self.facts["is_clear"] else "not certain"
         return (
             f"WindowAdvice(recommended={format_duration(self.recommended.total_seconds())!r}, {clear} after "
             f"{self.facts['runs']} runs, from {self.facts['delays']}, skipped={sum(self.skipped.values())})"

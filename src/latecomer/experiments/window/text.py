@@ -37,7 +37,7 @@ def format_amount(value: float) -> str:
 
 
 def write_finding(rows: Sequence[Row], compared: Comparison, *, warning: str = "") -> str:
-    """The advice in a sentence, after a warning if there is one; a second sentence where the runs do not settle it."""
+    """The advice in a sentence, after a warning if there is one; a second sentence where the runs do not show it."""
     taken, cheapest = rows[compared.chosen]["window"], rows[compared.cheapest]["window"]
     low, high = compared.alike
     if compared.excess[compared.chosen] > compared.tolerance:
@@ -49,8 +49,8 @@ def write_finding(rows: Sequence[Row], compared: Comparison, *, warning: str = "
         spread = f"{rows[low]['window']} to {rows[high]['window']}"
         cost = "costs" if compared.is_clear else "may cost"
         said = f"Anything from {spread} {cost} about the same; take {taken}, {_why(compared)}."
-    unsettled = "" if compared.is_clear else "This is not settled: more runs may show that it costs more."
-    return " ".join(filter(None, [warning, said, unsettled]))
+    uncertain = "" if compared.is_clear else "This is not certain: more runs may show that it costs more."
+    return " ".join(filter(None, [warning, said, uncertain]))
 
 
 def _why(compared: Comparison) -> str:
@@ -149,7 +149,7 @@ def write_notes(rows: Sequence[Row], compared: Comparison, *, dirt: str, facts: 
 
 
 def _effort(rows: Sequence[Row], compared: Comparison, facts: Mapping[str, Any]) -> str:
-    """The runs, and how much they settle."""
+    """The runs, and how much they show."""
     runs, most = facts["runs"], facts["most_runs"]
     if facts["is_interrupted"]:
         spent = f"Interrupted after {runs:,} of at most {most:,} runs"

@@ -69,6 +69,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
-def test_a_refusal_says_what_is_wrong(call: Callable[[], Any], message: str) -> None:
+def test_delay_laws_refuse_bad_arguments_by_name(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()

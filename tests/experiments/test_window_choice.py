@@ -68,7 +68,7 @@ def test_the_range_is_of_windows_about_the_chosen_one() -> None:
     assert found.is_same.tolist() == [False, True, True, True, True, False]
 
 
-def test_common_luck_does_not_count() -> None:
+def test_compare_windows_ignores_what_all_windows_share() -> None:
     luck = np.random.default_rng(0).normal(0.0, 1e6, 4)
     costs: Array = np.array([[300.0], [200.0]]) + luck
     found = compare_windows(costs, np.full(4, UNIFORM), np.array([0.5, 1.0]), looks=1)
@@ -96,11 +96,11 @@ def test_the_sentence_claims_no_more_than_the_runs_show() -> None:
     assert write_finding(rows, alone).startswith("By these runs, no other window costs as little as 8 h; take 8 h.")
 
 
-def test_no_veto_leaves_the_preferred() -> None:
+def test_choose_window_takes_the_preferred_where_none_is_dearer() -> None:
     assert choose_window(SHARES, np.zeros(6, np.bool_)) == 3
     assert choose_window(np.array([0.9, 1.0]), np.zeros(2, np.bool_)) == 0
 
 
 @pytest.mark.parametrize(("most", "looks"), [(2, [2]), (10, [10]), (25, [10, 20, 25]), (80, [10, 20, 40, 80])])
-def test_looks_double(most: int, looks: list[int]) -> None:
+def test_look_schedule_doubles(most: int, looks: list[int]) -> None:
     assert look_schedule(most) == looks

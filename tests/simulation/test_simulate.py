@@ -15,7 +15,7 @@ from policy_cases import EVERY_POLICY, make
 import latecomer as lc
 from latecomer.errors import InputError
 from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
-from latecomer.simulation.run import Episode, policy_seed
+from latecomer.simulation.run import Episode, policy_rng
 
 THETA = np.array([0.5, 0.8])
 WORLD = lc.World(theta=THETA, actions=lc.actions.Uniform(6), delays=lc.delays.Geometric(mean=15))
@@ -40,7 +40,7 @@ def templates(window: int) -> dict[str, Any]:
 def play_step_by_step(world: lc.World, template: Any, name: str, *, horizon: int, seed: int, run: int) -> np.ndarray:
     """The same run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
     episode = Episode(world, horizon, seed=seed, run=run)
-    policy = template.fresh(policy_seed(seed, run, name))
+    policy = template.fresh(policy_rng(seed, run, name))
     due: dict[int, list[int]] = {}
     regret, block = [], None
     for t in range(horizon):

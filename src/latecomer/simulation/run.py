@@ -19,7 +19,7 @@ def rng_for(seed: int, run: int, *purpose: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run, *purpose)))
 
 
-def policy_seed(seed: int, run: int, name: str) -> np.random.Generator:
+def policy_rng(seed: int, run: int, name: str) -> np.random.Generator:
     """The generator that a policy of this name draws from."""
     return rng_for(seed, run, POLICY, zlib.crc32(name.encode()))
 
@@ -55,7 +55,7 @@ def play_run(
     episode = Episode(world, horizon, seed=seed, run=run)
     starts, order = group_arrivals(episode.delays)
     players = {
-        name: policy.fresh(rng_for(seed, run, POLICY) if common_draws else policy_seed(seed, run, name))
+        name: policy.fresh(rng_for(seed, run, POLICY) if common_draws else policy_rng(seed, run, name))
         for name, policy in policies.items()
     }
     regrets = {name: np.empty(horizon) for name in policies}

@@ -114,7 +114,7 @@ def simulate(
         raise InputError(f"world must be a World; got {world!r}")
     if not isinstance(policies, Mapping) or not all(isinstance(name, str) for name in policies):
         raise InputError(f"policies must be a dictionary of policies by name; got {policies!r}")
-    templates = {name: _template(name, policy, world) for name, policy in policies.items()}
+    templates = {name: _check_template(name, policy, world) for name, policy in policies.items()}
     if not templates:
         raise InputError("policies must hold at least one policy; got none")
     _check_memory(len(templates) * runs * horizon * 8)
@@ -154,7 +154,7 @@ def _collect(source: Played, runs: int, done: dict[int, Regrets], *, progress: b
             advance()
 
 
-def _template(name: str, policy: LinearPolicy, world: World) -> LinearPolicy:
+def _check_template(name: str, policy: LinearPolicy, world: World) -> LinearPolicy:
     if not isinstance(policy, LinearPolicy):
         raise InputError(f"policies[{name!r}] must be a Latecomer policy, such as OTFLinUCB(...); got {policy!r}")
     if policy.dim != world.dim:

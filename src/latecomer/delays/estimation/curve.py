@@ -65,7 +65,7 @@ class DelayCurve:
     def cdf(self) -> Floats:
         """The posterior mean of F_M, exact: the mean of a product of independent factors."""
         a, b = self._posterior
-        return _products((b / (a + b))[None, 1:], np.ones(1)).ravel()
+        return _multiply_from_the_end((b / (a + b))[None, 1:], np.ones(1)).ravel()
 
     def credible_band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
         """The posterior's central quantiles of F_M, bin by bin, from independent draws; the same seed, the same band.
@@ -81,7 +81,7 @@ class DelayCurve:
         step = max(1, _BLOCK // draws)
         for stop in range(len(a), 1, -step):  # from the last bin down, as the product runs
             bins = slice(max(1, stop - step), stop)
-            shares = _products(rng.beta(b[bins], a[bins], (draws, len(a[bins]))), above)[:, :-1]
+            shares = _multiply_from_the_end(rng.beta(b[bins], a[bins], (draws, len(a[bins]))), above)[:, :-1]
             above = shares[:, 0]
             low[bins.start - 1 : stop - 1], high[bins.start - 1 : stop - 1] = np.quantile(
                 shares, [tail, 1.0 - tail], axis=0
@@ -102,7 +102,7 @@ class DelayCurve:
         )
 
 
-def _products(kept: Floats, above: Floats) -> Floats:
-    """Row by row, Π_{j>k} kept_j · above for every k, from none of the factors (last) to all of them (first)."""
+def _multiply_from_the_end(kept: Floats, above: Floats) -> Floats:
+    """Compute Π_{j>k} kept_j · above for every k and row, from no factor (the last k) to all of them (the first)."""
     rows = np.concatenate([kept, above[:, None]], axis=1)
     return np.asarray(np.cumprod(rows[:, ::-1], axis=1)[:, ::-1])

@@ -7,7 +7,7 @@ import numpy as np
 
 from latecomer.delays import DelayLaw, Empirical
 from latecomer.delays.distribution import NEVER, Floats
-from latecomer.delays.readers.conversion_log import ConversionLog, read_conversions, time_grid
+from latecomer.delays.readers.conversion_log import ConversionLog, make_time_grid, read_conversions
 from latecomer.delays.readers.row_checks import describe_skipped
 from latecomer.delays.readers.table_source import LogSource
 from latecomer.errors import InputError
@@ -75,7 +75,7 @@ def read_log_delays(
     last = longest.total_seconds() if longest is not None else None
     log = read_conversions(source, until=until, longest=last, marks=LADDER, strict=strict)
     low, high = log.curve.credible_band(0.9)
-    rate = _rate(log) if rate is None else rate
+    rate = _measure_rate(log) if rate is None else rate
     if conversion_rate is None:
         conversion_rate = USUAL_CONVERSION_RATE if log.only_positives else log.conversion_rate
     return KnownDelays(
@@ -103,7 +103,7 @@ def _describe_log(log: ConversionLog) -> str:
     return f"{rows} over {made}" + (f", watched for {watched}" if watched != made else "")
 
 
-def _rate(log: ConversionLog) -> float:
+def _measure_rate(log: ConversionLog) -> float:
     if log.only_positives:
         dirt = describe_skipped(log.counts)
         every = "row that was used" if dirt else "row of the log"
@@ -129,7 +129,7 @@ def read_law_delays(
         )
     enough = LADDER[np.argmax(ladder >= _ENOUGH * ladder[-1])]
     last = check_positive("longest, in seconds,", longest.total_seconds()) if longest is not None else float(enough)
-    ends = time_grid(last, LADDER)
+    ends = make_time_grid(last, LADDER)
     known = np.asarray(law.cdf(np.floor(ends / second)))
     if not known[-1] > 0.0:
         raise InputError(f"longest must let some conversions come; within {format_duration(last)}, {law!r} has none")

@@ -63,7 +63,7 @@ def log_of(path: Path) -> list[Row]:
     return found
 
 
-def test_a_bound_log_says_what_it_said(path: Path) -> None:
+def test_compaction_keeps_events_counts_and_chain(path: Path) -> None:
     limits = Limits(small_rows=10**9)
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         store.create("shop", SPEC)
@@ -86,7 +86,7 @@ def test_a_bound_log_says_what_it_said(path: Path) -> None:
     assert list(verify(path))[1].startswith("shop: rows 1 to 501, 501 events, 400 rounds")
 
 
-def test_rows_are_bound_while_the_desk_is_busy(path: Path) -> None:
+def test_compaction_runs_while_the_store_is_busy(path: Path) -> None:
     """Not only behind a snapshot: what came after the last one is read at a start too."""
     limits = Limits(small_rows=100)
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
@@ -100,7 +100,7 @@ def test_rows_are_bound_while_the_desk_is_busy(path: Path) -> None:
         assert store.stats("shop").rounds == 2000
 
 
-def test_a_request_is_answered_from_a_bound_row(path: Path) -> None:
+def test_repeated_request_is_answered_from_a_compacted_row(path: Path) -> None:
     limits = Limits(small_rows=50)
     sets = unit_rows(np.random.default_rng(3), 3, 2)
 
@@ -121,7 +121,7 @@ def test_a_request_is_answered_from_a_bound_row(path: Path) -> None:
         assert store.stats("shop").rounds == 1000
 
 
-def test_every_snapshot_stands_on_the_end_of_a_row(path: Path) -> None:
+def test_compaction_never_crosses_a_snapshot(path: Path) -> None:
     limits = Limits(small_rows=30)
     with Store.open(path, clock=FakeClocks(), limits=limits, snapshot_every=90) as store:
         store.create("shop", SPEC)
@@ -137,7 +137,7 @@ def test_every_snapshot_stands_on_the_end_of_a_row(path: Path) -> None:
             assert store.stats("shop").rounds == 600
 
 
-def test_large_rows_are_left_alone(path: Path) -> None:
+def test_compaction_leaves_large_rows(path: Path) -> None:
     with Store.open(path, clock=FakeClocks()) as store:
         store.create("shop", SPEC)
         (id_,) = one_by_one(store, 1)
@@ -149,7 +149,7 @@ def test_large_rows_are_left_alone(path: Path) -> None:
     assert {row.commits for row in log_of(path)} == {1}
 
 
-def test_damage_is_left_alone_and_told(path: Path) -> None:
+def test_compaction_leaves_damaged_rows_and_health_reports_them(path: Path) -> None:
     """Rows that are damaged are not bound over; they cost no snapshot, and health tells of them until the end."""
     with Store.open(path, clock=FakeClocks(), snapshot_every=300) as store:
         store.create("shop", BanditSpec(dim=2, window=10, policy="OTFLinTS"))
@@ -174,7 +174,7 @@ def test_damage_is_left_alone_and_told(path: Path) -> None:
         list(verify(path))
 
 
-def test_what_is_bound_is_pruned_as_a_whole(path: Path) -> None:
+def test_pruning_deletes_compacted_rows_whole(path: Path) -> None:
     machine = FakeClocks()
     with Store.open(path, clock=machine, retention="1d") as store:
         store.create("shop", SPEC)
@@ -197,7 +197,7 @@ def test_what_is_bound_is_pruned_as_a_whole(path: Path) -> None:
     assert list(verify(path))[1].endswith("pruned up to row 251")
 
 
-def test_a_stop_does_not_wait_for_binding_and_the_next_life_does_it(path: Path) -> None:
+def test_close_does_not_wait_for_compaction_and_next_opening_compacts(path: Path) -> None:
     limits = Limits(small_rows=10**9)
     for _ in range(3):
         with Store.open(path, clock=FakeClocks(), limits=limits) as store:
@@ -212,7 +212,7 @@ def test_a_stop_does_not_wait_for_binding_and_the_next_life_does_it(path: Path) 
     assert len(log_of(path)) < 30
 
 
-def test_a_snapshot_without_decisions_may_stand_on_a_bound_row(path: Path) -> None:
+def test_snapshot_without_decisions_at_a_compacted_row_is_loaded(path: Path) -> None:
     for life in range(3):
         with Store.open(path, clock=FakeClocks()) as store:
             store.create("shop", SPEC)
@@ -244,7 +244,7 @@ def killed_while_binding(path: Path, steps: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 2])
-def test_a_kill_amid_binding(path: Path, steps: int) -> None:
+def test_kill_during_compaction_loses_nothing(path: Path, steps: int) -> None:
     limits = Limits(small_rows=10**9)
     store = Store.open(path, clock=FakeClocks(), limits=limits)
     store.create("shop", SPEC)
@@ -261,7 +261,7 @@ def test_a_kill_amid_binding(path: Path, steps: int) -> None:
     assert sum(row.commits for row in log_of(path)) == 751
 
 
-def test_rows_that_are_bound_again() -> None:
+def test_compacted_rows_can_be_compacted_again() -> None:
     """Bound rows are rows: what stands for several commits may be bound with more."""
     made, before = [], GENESIS
     for seq in range(1, 10):

@@ -97,7 +97,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Originals:
         for suffix in ("", "-wal"):
             shutil.copy(f"{closed}{suffix}", f"{crashed}{suffix}")
     connection = connect(closed, write=False)
-    ((bound,),) = connection.execute("SELECT sum(span) FROM log WHERE span > 1")
+    ((bound,),) = connection.execute("SELECT sum(commits) FROM log WHERE commits > 1")
     assert bound > 500
     logs = {descriptor.name: Log(connection, descriptor) for descriptor in read_descriptors(connection, {})[0].values()}
     connection.close()
@@ -173,7 +173,7 @@ def outcomes(originals: Originals, folder: Path, seeds: range) -> dict[str, int]
     return counts
 
 
-def test_two_hundred_damaged_logs(originals: Originals, tmp_path: Path) -> None:
+def test_damaged_log_is_refused_or_recovered_200_damages(originals: Originals, tmp_path: Path) -> None:
     assert originals[0].stat().st_size > MEGABYTE
     assert Path(f"{originals[1]}-wal").stat().st_size > MEGABYTE
     counts = outcomes(originals, tmp_path, range(200))
@@ -183,7 +183,7 @@ def test_two_hundred_damaged_logs(originals: Originals, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_five_thousand_damaged_logs(originals: Originals, tmp_path: Path) -> None:
+def test_damaged_log_is_refused_or_recovered_5000_damages(originals: Originals, tmp_path: Path) -> None:
     counts = outcomes(originals, tmp_path, range(1000, 6000))
     assert counts["refused"] > 500, counts
 
@@ -201,7 +201,7 @@ def check_quarantined(path: Path, message: str) -> None:
         bandit.decide(np.eye(5))
 
 
-def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, tmp_path: Path) -> None:
+def test_missing_changed_or_moved_row_is_named(originals: Originals, tmp_path: Path) -> None:
     connection = connect(originals[0], write=False)
     found = list(read_rows(connection, 1, after=0, parent=GENESIS))
     connection.close()
@@ -212,8 +212,8 @@ def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, t
         f"row {found[-2].first} {chain} it is missing": ("DELETE FROM log WHERE key = ?", before),
         f"row {last} {chain} its checksum": ("UPDATE log SET rounds = 3 WHERE key = ?", last),
         f"row {last} {chain} its columns": ("UPDATE log SET stamp = 'x' WHERE key = ?", last),
-        f"row {bound} {chain} its checksum": ("UPDATE log SET span = span - 1 WHERE key = ?", bound),
-        f"row {bound} {chain} its checksum does": ("UPDATE log SET after = zeroblob(16) WHERE key = ?", bound),
+        f"row {bound} {chain} its checksum": ("UPDATE log SET commits = commits - 1 WHERE key = ?", bound),
+        f"row {bound} {chain} its checksum does": ("UPDATE log SET last_checksum = zeroblob(16) WHERE key = ?", bound),
         f"row 1 {chain} it is missing": ("DELETE FROM log WHERE key >= ? AND key >> 40 = 1", 0),
     }
     for i, (message, (statement, seq)) in enumerate(changes.items()):
@@ -226,7 +226,7 @@ def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, t
         check_quarantined(path, message)
 
 
-def test_rows_that_change_places_are_named(originals: Originals, tmp_path: Path) -> None:
+def test_swapped_rows_are_named(originals: Originals, tmp_path: Path) -> None:
     path = tmp_path / "swapped.db"
     shutil.copy(originals[0], path)
     connection = connect(path, write=True)
@@ -239,7 +239,7 @@ def test_rows_that_change_places_are_named(originals: Originals, tmp_path: Path)
     check_quarantined(path, message)
 
 
-def test_a_damaged_snapshot_costs_nothing_but_time(originals: Originals, tmp_path: Path) -> None:
+def test_damaged_snapshot_leads_to_the_same_state(originals: Originals, tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     for which in ("key = (SELECT max(key) FROM snapshot_part)", "1"):
         shutil.copy(originals[0], path)
@@ -269,7 +269,7 @@ def forged(path: Path, payload: bytes) -> int:
 
 
 @pytest.mark.parametrize("payload", [b"\xff" * 50, b"\x01" * 10, bytes([CONVERSION, 200]) + bytes(32)])
-def test_events_that_are_none_are_refused_by_their_row(originals: Originals, tmp_path: Path, payload: bytes) -> None:
+def test_malformed_events_are_refused_by_row(originals: Originals, tmp_path: Path, payload: bytes) -> None:
     path = tmp_path / "forged.db"
     shutil.copy(originals[0], path)
     message = f"row {forged(path, payload)} of chain 1 of the log is damaged"

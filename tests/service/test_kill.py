@@ -56,10 +56,10 @@ def check(database: Path, journal: Path) -> int:
     return told
 
 
-def test_thirty_kills(tmp_path: Path) -> None:
+def test_kill_loses_nothing_acknowledged_30_cycles(tmp_path: Path) -> None:
     assert check(*killed_over_and_over(tmp_path, 30, seed=1)) > 100
 
 
 @pytest.mark.soak
-def test_a_thousand_kills(tmp_path: Path) -> None:
+def test_kill_loses_nothing_acknowledged_1000_cycles(tmp_path: Path) -> None:
     assert check(*killed_over_and_over(tmp_path, 1000, seed=2)) > 3000

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 
-def test_the_remedy_is_named() -> None:
+def test_missing_service_package_names_the_extra() -> None:
     script = (
         "import sys; sys.modules['apsw'] = None\n"
         "import latecomer as lc\n"

@@ -224,7 +224,7 @@ class DeskAndModel(RuleBasedStateMachine):
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-def test_the_desk_agrees_with_a_model() -> None:
+def test_store_agrees_with_a_model() -> None:
     run_state_machine_as_test(
         DeskAndModel,
         settings=settings(
@@ -239,7 +239,7 @@ def test_the_desk_agrees_with_a_model() -> None:
 
 
 @pytest.mark.soak
-def test_the_desk_agrees_with_a_model_for_long() -> None:
+def test_store_agrees_with_a_model_for_long() -> None:
     run_state_machine_as_test(
         DeskAndModel,
         settings=settings(

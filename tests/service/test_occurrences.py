@@ -48,7 +48,7 @@ def decided(store: Store, count: int) -> list[str]:
 # ---- the future ----
 
 
-def test_a_time_more_than_a_day_ahead_is_refused_and_nothing_has_changed(store: Store, machine: FakeClocks) -> None:
+def test_occurred_at_a_day_ahead_is_refused_before_any_change(store: Store, machine: FakeClocks) -> None:
     ids = decided(store, 2)
     ahead = to_datetime(machine.wall() + DAY) + timedelta(seconds=1)
     before = state_of(store, "shop")
@@ -60,7 +60,7 @@ def test_a_time_more_than_a_day_ahead_is_refused_and_nothing_has_changed(store: 
     assert state_of(store, "shop") == before
 
 
-def test_a_time_a_little_ahead_is_now(store: Store, machine: FakeClocks) -> None:
+def test_occurred_at_slightly_ahead_counts_as_now(store: Store, machine: FakeClocks) -> None:
     (first,) = decided(store, 1)
     machine.advance(HOUR)
     ahead = to_datetime(machine.wall() + DAY)
@@ -72,7 +72,7 @@ def test_a_time_a_little_ahead_is_now(store: Store, machine: FakeClocks) -> None
 
 
 @pytest.mark.parametrize("dress", ["datetime", "Timestamp", "datetime64", "text", "seconds"])
-def test_a_time_in_any_dress(tmp_path: Path, machine: FakeClocks, dress: str) -> None:
+def test_occurred_at_accepts_every_time_type(tmp_path: Path, machine: FakeClocks, dress: str) -> None:
     with lc.open(tmp_path / "shop.db", dim=2, window=np.timedelta64(7, "D"), clock=machine) as bandit:
         answers = [bandit.decide(OFFERS) for _ in range(2)]
         bought = to_datetime(machine.wall() + HOUR)
@@ -100,7 +100,7 @@ def test_a_time_in_any_dress(tmp_path: Path, machine: FakeClocks, dress: str) ->
         (1_800_000_000_000, "it looks like milliseconds, divide it by 1000"),
     ],
 )
-def test_a_time_that_is_none(tmp_path: Path, moment: Any, message: str) -> None:
+def test_invalid_occurred_at_is_refused(tmp_path: Path, moment: Any, message: str) -> None:
     with lc.open(tmp_path / "shop.db", dim=2, window="7d") as bandit:
         decision_id = bandit.decide(OFFERS).decision_id
         with pytest.raises(InputError, match=rf"^occurred_at must be .*{message}"):
@@ -115,7 +115,7 @@ def test_a_time_that_is_none(tmp_path: Path, moment: Any, message: str) -> None:
 # ---- before the decision ----
 
 
-def test_what_has_no_delay_is_counted_apart() -> None:
+def test_counters_count_conversions_before_decision_apart() -> None:
     counters = Counters(in_rounds=False)
     verdicts, delays = np.array([ACCEPTED, LATE, ACCEPTED, ACCEPTED]), np.array([-1, 0, 5_000_000, -1])
     assert counters.add_conversions(verdicts, delays).tolist() == [0, 3]
@@ -125,7 +125,7 @@ def test_what_has_no_delay_is_counted_apart() -> None:
     assert twin.to_dict() == counters.to_dict()
 
 
-def test_portions_of_verdicts_keep_the_places_of_their_warnings() -> None:
+def test_append_portion_shifts_warning_indices() -> None:
     portion = Verdicts([Verdict.ACCEPTED] * 2, warnings_at(1))
     every = Verdicts()
     every.append_portion(portion, portion.warnings)
@@ -139,7 +139,7 @@ def warnings_at(*places: int) -> Any:
     return make_early_warnings(places)
 
 
-def test_a_time_before_its_decision_is_taken_counted_and_said(store: Store, machine: FakeClocks) -> None:
+def test_conversion_before_its_decision_is_accepted_counted_and_warned(store: Store, machine: FakeClocks) -> None:
     ids = decided(store, 3)
     machine.advance(HOUR)
     early, since = to_datetime(0), to_datetime(machine.wall() - HOUR // 2)
@@ -154,7 +154,7 @@ def test_a_time_before_its_decision_is_taken_counted_and_said(store: Store, mach
     assert store.convert("shop", [Conversion(ids[2])])[0].warnings == []
 
 
-def test_the_count_outlasts_snapshots_restarts_and_replays(tmp_path: Path, machine: FakeClocks) -> None:
+def test_before_decision_count_survives_snapshot_restart_and_replay(tmp_path: Path, machine: FakeClocks) -> None:
     path = tmp_path / "store.db"
     with Store.open(path, clock=machine) as store:
         store.create("shop", WEEK)
@@ -173,7 +173,7 @@ def test_the_count_outlasts_snapshots_restarts_and_replays(tmp_path: Path, machi
         assert replay(store, "shop", "twin", window="168h").before_decision == 3
 
 
-def test_the_caller_is_warned(tmp_path: Path, machine: FakeClocks) -> None:
+def test_early_conversion_warns_at_the_callers_line(tmp_path: Path, machine: FakeClocks) -> None:
     with lc.open(tmp_path / "shop.db", dim=2, window="7d", clock=machine) as bandit:
         ids = [bandit.decide(OFFERS).decision_id for _ in range(4)]
         with pytest.warns(OccurredBeforeDecisionWarning, match=r"^occurred_at lies before the decision: ") as seen:

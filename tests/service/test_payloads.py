@@ -29,7 +29,7 @@ EVENT = st.one_of(
 
 
 @given(st.lists(EVENT, max_size=30))
-def test_every_event_is_found_where_it_was_put(made: list[bytes]) -> None:
+def test_payload_finds_every_event(made: list[bytes]) -> None:
     told = Payload(b"".join(made), DIM)
     assert told.kinds.tolist() == [event[0] for event in made]
     for kind in SIZES:
@@ -42,7 +42,7 @@ def test_every_event_is_found_where_it_was_put(made: list[bytes]) -> None:
 
 
 @given(st.lists(EVENT, min_size=1, max_size=10), st.data())
-def test_what_ends_amid_an_event_is_refused_by_its_byte(made: list[bytes], data: st.DataObject) -> None:
+def test_truncated_payload_is_refused_by_byte(made: list[bytes], data: st.DataObject) -> None:
     cut = data.draw(st.integers(1, len(made[-1]) - 1))
     begin = sum(map(len, made[:-1]))
     with pytest.raises(ValueError, match=f"no whole event at byte {begin}$"):
@@ -50,18 +50,18 @@ def test_what_ends_amid_an_event_is_refused_by_its_byte(made: list[bytes], data:
 
 
 @pytest.mark.parametrize("kind", [0, 11, 255])
-def test_what_begins_no_event_is_refused_by_its_byte(kind: int) -> None:
+def test_payload_of_unknown_kind_is_refused_by_byte(kind: int) -> None:
     with pytest.raises(ValueError, match=r"no whole event at byte 9$"):
         Payload(bytes([events.UNKNOWN]) + bytes(8) + bytes([kind]) * 50, DIM)
 
 
-def test_an_empty_payload_has_no_events() -> None:
+def test_empty_payload_has_no_events() -> None:
     told = Payload(b"", DIM)
     assert (len(told.kinds), len(told.records(events.DECISION)), told.to_bytes()) == (0, 0, b"")
 
 
 @given(st.lists(EVENT, min_size=1, max_size=30), st.data())
-def test_what_is_left_out_and_what_is_put_in(made: list[bytes], data: st.DataObject) -> None:
+def test_payload_without_and_replace(made: list[bytes], data: st.DataObject) -> None:
     told = Payload(payload := b"".join(made), DIM)
     gone = data.draw(st.sets(st.integers(0, len(made) - 1)))
     kept = [event for number, event in enumerate(made) if number not in gone]
@@ -76,7 +76,7 @@ def test_what_is_left_out_and_what_is_put_in(made: list[bytes], data: st.DataObj
 
 
 @given(st.lists(st.sampled_from([1, 4, 5]), max_size=40))
-def test_turns_give_every_member_once_and_in_order(families: list[int]) -> None:
+def test_split_runs_yields_every_event_once_in_order(families: list[int]) -> None:
     taken = [
         (family, place) for family, part in events.split_runs(np.array(families, np.uint8)) for place in _places(part)
     ]

@@ -40,7 +40,7 @@ def written(connection: apsw.Connection, bandit: int) -> list[Row]:
     return list(read_rows(connection, bandit, after=0, parent=GENESIS))
 
 
-def test_what_gathers_is_one_row_for_each_bandit(writer: Writer, connection: apsw.Connection) -> None:
+def test_one_commit_has_one_row_per_bandit(writer: Writer, connection: apsw.Connection) -> None:
     with writer._lock:  # nobody commits meanwhile
         tickets = [put(writer, bandit, bytes([i])) for i in range(10) for bandit in (1, 2)]
     assert len(set(map(id, tickets))) == 1
@@ -51,14 +51,14 @@ def test_what_gathers_is_one_row_for_each_bandit(writer: Writer, connection: aps
     assert (writer.commits, writer.events, writer.bytes) == (1, 20, 20)
 
 
-def test_a_loop_waits_without_blocking(writer: Writer) -> None:
+def test_wait_async_does_not_block_the_loop(writer: Writer) -> None:
     async def main() -> list[None]:
         return await asyncio.gather(*(writer.wait_async(put(writer, 1)) for _ in range(100)))  # type: ignore[arg-type]
 
     assert asyncio.run(main()) == [None] * 100
 
 
-def test_one_who_gives_up_disturbs_nobody(writer: Writer) -> None:
+def test_cancelled_wait_does_not_affect_others(writer: Writer) -> None:
     async def main() -> None:
         with writer._lock:
             ticket = put(writer, 1)
@@ -91,7 +91,7 @@ class Broken:
         return self._connection.get_autocommit()
 
 
-def test_a_failure_is_told_and_outlived(connection: apsw.Connection) -> None:
+def test_failed_commit_is_reported_and_tried_again(connection: apsw.Connection) -> None:
     broken = Broken(connection)
     writer = Writer(broken, RLock(), {}, retry=0.2)  # type: ignore[arg-type]
 
@@ -124,7 +124,7 @@ def cut(writer: Writer, *work: Job) -> None:
         writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
 
 
-def test_a_chore_that_fails_stops_nothing(writer: Writer) -> None:
+def test_failed_job_stops_nothing(writer: Writer) -> None:
     def failing(_: apsw.Connection) -> Iterator[None]:
         yield
         raise apsw.FullError("no room for this")
@@ -141,7 +141,7 @@ def test_a_chore_that_fails_stops_nothing(writer: Writer) -> None:
     assert writer.jobs.failure is None
 
 
-def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> None:
+def test_deferrable_jobs_come_last_and_are_dropped_at_stop(writer: Writer) -> None:
     done: list[str] = []
     is_free = Event()
 
@@ -173,7 +173,7 @@ def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> 
     assert done[7:] == ["last"] * 3
 
 
-def test_patience_ends(connection: apsw.Connection) -> None:
+def test_wait_times_out(connection: apsw.Connection) -> None:
     writer = Writer(connection, RLock(), {})
     with writer._lock:
         ticket = put(writer, 1)
@@ -182,7 +182,7 @@ def test_patience_ends(connection: apsw.Connection) -> None:
     writer.stop()
 
 
-def test_a_listener_that_raises_stops_nothing(writer: Writer, caplog: pytest.LogCaptureFixture) -> None:
+def test_callback_that_raises_stops_nothing(writer: Writer, caplog: pytest.LogCaptureFixture) -> None:
     def raises(*_: object) -> None:
         raise OSError("nobody reads the log")
 
@@ -197,7 +197,7 @@ def test_a_listener_that_raises_stops_nothing(writer: Writer, caplog: pytest.Log
     assert said == ["a callback of the writer failed: on_commit", "a callback of the writer failed: on_trouble"]
 
 
-def test_a_writer_that_dies_is_said_and_refuses(connection: apsw.Connection, caplog: pytest.LogCaptureFixture) -> None:
+def test_dead_writer_is_reported_and_refuses(connection: apsw.Connection, caplog: pytest.LogCaptureFixture) -> None:
     def fault(_: apsw.Connection) -> Iterator[None]:
         raise LookupError("nobody foresaw this")
 

@@ -92,12 +92,7 @@ class Store:
         if retention is not None:
             parse_retention(retention)  # a mistake leaves no file behind
         log, registry, store_clock = open_log(
-            path,
-            clocks=clock or SystemClocks(),
-            snapshot_every=snapshot_every,
-            prune=prune,
-            create=create,
-            limits=limits,
+            path, clock or SystemClocks(), snapshot_every=snapshot_every, prune=prune, create=create, limits=limits
         )
         store = cls(log, registry, clock=store_clock)
         if prune and retention is not None:

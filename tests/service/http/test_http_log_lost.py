@@ -107,7 +107,7 @@ def test_lost_lines_are_counted_and_said_when_there_is_room_again() -> None:
 
 BREAKING = """
 import asyncio, sys
-from latecomer.service.storage.background import Work
+from latecomer.service.storage.background import Job
 from latecomer.service.http.settings import settings
 from latecomer.service.http.server import serve
 from latecomer.service.http.logging_setup import start_log
@@ -117,7 +117,7 @@ def extra(reception):
         def begin(connection):
             raise LookupError("a fault that nobody foresaw")
         with reception.store.log.lock:
-            sqlite_log(reception.store).writer.run_after_pending(Work(begin, ("fault", 0)))
+            reception.store.log.writer.run_after_pending(Job(begin, ("fault", 0)))
         return 200, b"{}"
     return {"fault": kill_writer}
 

@@ -229,8 +229,8 @@ class SQLiteLog:
 
 def open_log(
     path: str | os.PathLike[str],
-    *,
     clocks: Clocks,
+    *,
     snapshot_every: int,
     prune: bool,
     create: bool,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 
 from latecomer.service.bandit.idempotency import MAX_ID_LENGTH
-from latecomer.service.features import features_digest, hash_features
+from latecomer.service.features import digest_features, hash_features
 from latecomer.service.http.bodies import NPY
 from latecomer.service.http.context import LARGE, AppContext, decoded, encode
 from latecomer.service.http.errors import invalid
@@ -127,7 +127,7 @@ def _from_features(request: DecisionRequest, info: "BanditInfo", most: int) -> P
     rows = hash_features(context, [action.features for action in described], info.dim, scales=info.features)
     body = None
     if request.request_id is not None:
-        body = features_digest(context, [(action.id, action.features) for action in described])
+        body = digest_features(context, [(action.id, action.features) for action in described])
     return ParsedDecision(rows, [action.id for action in described], request.request_id, body)
 
 

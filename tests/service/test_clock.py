@@ -1,4 +1,4 @@
-"""The machine's clock is set ahead and back: nothing expires early, and nothing twice."""
+"""The store's clock: the wall clock is set ahead and back, and no window closes early or late."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -103,7 +103,7 @@ def moment(machine: FakeClocks) -> datetime:
 
 
 def test_adjust_clock_converts_calendar_times_and_keeps_windows(tmp_path: Path) -> None:
-    """Windows stay what they are; what is said of the calendar is right again, and time off counts again."""
+    """Windows stay as they are; calendar times are right again, and time while the machine is off counts again."""
     machine, path = FakeClocks(), tmp_path / "store.db"
     machine.set_clock(CENTURY)
     with Store.open(path, clock=machine) as store:
@@ -124,8 +124,8 @@ def test_adjust_clock_converts_calendar_times_and_keeps_windows(tmp_path: Path) 
         assert store.health.clock_offset == 0
         happened = moment(machine)
         machine.advance(8 * DAY)
-        told = [Conversion(second.decision_id, 1.0, happened)]
-        assert store.convert("shop", told)[0][0].value == "accepted"  # it came late, and happened in time
+        reports = [Conversion(second.decision_id, 1.0, happened)]
+        assert store.convert("shop", reports)[0][0].value == "accepted"  # reported late, occurred in time
         third = store.decide("shop", OFFERS)[0]
     machine.reboot()
     machine.set_clock(8 * DAY)  # the machine was off

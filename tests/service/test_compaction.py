@@ -1,4 +1,4 @@
-"""Small rows bound into larger ones: the same events and the same chain, in fewer rows."""
+"""Compaction: the same events and the same chain, in fewer rows."""
 
 import os
 import signal
@@ -26,11 +26,6 @@ from latecomer.service.tools.verify import verify
 SPEC = BanditSpec(dim=2, window="7d", policy="OTFLinTS", parameters={"seed": 1})
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "shop.db"
-
-
 def one_by_one(store: Store, count: int) -> list[str]:
     """Decisions that are each a commit of their own, every fourth with a conversion; their ids."""
     rounds, ids = store.stats("shop").rounds, []
@@ -45,7 +40,7 @@ def one_by_one(store: Store, count: int) -> list[str]:
 
 
 def compact_now(store: Store) -> None:
-    """Have small rows bound now, and wait for it."""
+    """Compact small rows now, and wait for it."""
     chain = chain_of(store, "shop")
     with store.log.lock:
         sqlite_log(store).maintenance.compact(chain)
@@ -76,7 +71,7 @@ def test_compaction_keeps_events_counts_and_chain(path: Path) -> None:
     assert b"".join(row.payload for row in after) == b"".join(row.payload for row in before)
     assert (sum(row.commits for row in after), after[-1].seq, after[-1].link) == (501, 501, before[-1].checksum)
     assert sum(row.count for row in after) == sum(row.count for row in before)
-    for row in after:  # each says of its end what the last of its commits said
+    for row in after:  # each ends as the last of its commits does
         last = before[row.seq - 1]
         assert (row.rounds, row.stamp, row.link) == (last.rounds, last.stamp, last.checksum)
         assert len(row.payload) <= MAX_BYTES
@@ -104,7 +99,7 @@ def test_repeated_request_is_answered_from_a_compacted_row(path: Path) -> None:
     limits = Limits(small_rows=50)
     sets = unit_rows(np.random.default_rng(3), 3, 2)
 
-    def asked(store: Store, i: int) -> DecisionAnswer:
+    def decide_again(store: Store, i: int) -> DecisionAnswer:
         answer, ticket = store.decide("shop", sets, ["a", "b", "c"] if i % 3 else None, request_id=f"r{i}")
         store.wait(ticket)
         return answer
@@ -113,11 +108,11 @@ def test_repeated_request_is_answered_from_a_compacted_row(path: Path) -> None:
         store.create("shop", SPEC)
         answers = []
         for i in range(1000):
-            answers.append(asked(store, i))
-            for earlier in (i // 2, i // 3, max(0, i - 60)):  # in rows that are bound, are being bound, and will be
-                assert asked(store, earlier) == answers[earlier]
+            answers.append(decide_again(store, i))
+            for earlier in (i // 2, i // 3, max(0, i - 60)):  # in rows that are, are being and will be compacted
+                assert decide_again(store, earlier) == answers[earlier]
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
-        assert [asked(store, i) for i in range(1000)] == answers
+        assert [decide_again(store, i) for i in range(1000)] == answers
         assert store.stats("shop").rounds == 1000
 
 
@@ -150,7 +145,7 @@ def test_compaction_leaves_large_rows(path: Path) -> None:
 
 
 def test_compaction_leaves_damaged_rows_and_health_reports_them(path: Path) -> None:
-    """Rows that are damaged are not bound over; they cost no snapshot, and health tells of them until the end."""
+    """Damaged rows are not compacted; they cost no snapshot, and health reports them until the store is closed."""
     with Store.open(path, clock=FakeClocks(), snapshot_every=300) as store:
         store.create("shop", BanditSpec(dim=2, window=10, policy="OTFLinTS"))
         store.create("news", BanditSpec(dim=2, window=10, policy="OTFLinTS"))
@@ -213,10 +208,10 @@ def test_close_does_not_wait_for_compaction_and_next_opening_compacts(path: Path
 
 
 def test_snapshot_without_decisions_at_a_compacted_row_is_loaded(path: Path) -> None:
-    for life in range(3):
+    for opening in range(3):
         with Store.open(path, clock=FakeClocks()) as store:
             store.create("shop", SPEC)
-            for _ in range(20 if life == 0 else 1):
+            for _ in range(20 if opening == 0 else 1):
                 store.wait(store.convert("shop", [Conversion("nobody")])[1])
             compact_now(store)
     connection = connect(path, write=False)
@@ -250,7 +245,7 @@ def test_kill_during_compaction_loses_nothing(path: Path, steps: int) -> None:
     store.create("shop", SPEC)
     one_by_one(store, 600)
     state = state_of(store, "shop")
-    chain_of(store, "shop").unsaved_events = 0  # no snapshot, and nothing bound, as after a kill
+    chain_of(store, "shop").unsaved_events = 0  # no snapshot and no compaction, as after a kill
     store.close()
     process = get_context("spawn").Process(target=killed_while_binding, args=(path, steps))
     process.start()
@@ -262,7 +257,7 @@ def test_kill_during_compaction_loses_nothing(path: Path, steps: int) -> None:
 
 
 def test_compacted_rows_can_be_compacted_again() -> None:
-    """Bound rows are rows: what stands for several commits may be bound with more."""
+    """A row that stands for several commits may be compacted with more."""
     made, before = [], GENESIS
     for seq in range(1, 10):
         made.append(make_row(1, seq, count=2, rounds=seq, stamp=seq, parent=before, payload=bytes([seq])))

@@ -47,9 +47,9 @@ def test_each_opening_begins_a_secret_at_its_first_decision(tmp_path: Path) -> N
     connection = connect(path, write=False)
     payload = b"".join(row.payload for row in read_rows(connection, 1, after=0, parent=GENESIS))
     connection.close()
-    told = Payload(payload, 2)
-    assert told.records(SECRET)["round"].tolist() == [1, 4, 7, 10]
-    assert len(set(told.records(SECRET)["secret"].tolist())) == 4
+    parsed = Payload(payload, 2)
+    assert parsed.records(SECRET)["round"].tolist() == [1, 4, 7, 10]
+    assert len(set(parsed.records(SECRET)["secret"].tolist())) == 4
 
 
 def test_decision_ids_agree_in_snapshots_log_and_export(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_replayed_bandit_keeps_decision_ids(tmp_path: Path) -> None:
         mine = [store.decide("shop", OFFERS)[0].decision_id for _ in range(3)]
         for name in ("rest", "third"):
             theirs = [store.decide(name, OFFERS)[0].decision_id for _ in range(3)]
-            told = [Conversion(id_) for id_ in [*ids.values(), *mine, *theirs]]
-            verdicts = [verdict.value for verdict in store.convert(name, told)[0]]
+            reports = [Conversion(id_) for id_ in [*ids.values(), *mine, *theirs]]
+            verdicts = [verdict.value for verdict in store.convert(name, reports)[0]]
             assert verdicts == ["unknown"] * skipped + ["accepted"] * rest.rounds + ["unknown"] * 3 + ["accepted"] * 3
     for name in ("rest", "third"):
         assert list(exported(path, name).values())[:-3] == list(ids.values())[skipped:]

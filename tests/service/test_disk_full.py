@@ -84,8 +84,8 @@ def test_server_starts_on_a_full_disk(small_disk: Path, ended: str) -> None:
         while server.http.get("/readyz").status_code != 200 and time.monotonic() < end:
             time.sleep(0.05)
         assert server.http.get("/readyz").json() == {"status": "ready"}
-        told = server.http.post("/v1/bandits/shop/conversions", json={"decision_id": answer["decision_id"]})
-        assert told.json() == {"verdicts": ["accepted"]}
+        response = server.http.post("/v1/bandits/shop/conversions", json={"decision_id": answer["decision_id"]})
+        assert response.json() == {"verdicts": ["accepted"]}
         assert server.http.post("/v1/bandits/shop/decisions", json={"actions": [[1.0, 0.0]]}).json()["round"] == 2
         assert server.stop() == 0
         assert len(server.said("the store can be written again")) == len(server.said("the store cannot be written"))

@@ -1,4 +1,4 @@
-"""Features as they come: NumPy's scalars, rows of DataFrames; over HTTP and in this process they mean the same."""
+"""Feature values of NumPy and DataFrames, over HTTP and in this process alike."""
 
 from collections.abc import Iterator
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Features into vectors: the hash is a promise, so it is pinned; sizes count, and no size drowns the rest."""
+"""Hashing of features: pinned values, an oracle, norms, and the sizes of numbers."""
 
 import math
 from typing import Any

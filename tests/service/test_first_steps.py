@@ -1,4 +1,4 @@
-"""Mistakes of the first hour: each is told in words that mend it, and leaves nothing behind."""
+"""Mistakes of new users: each error says how to mend it, and leaves nothing behind."""
 
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -65,7 +65,7 @@ def test_data_frame_by_columns_is_refused_with_advice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "differences"),
+    ("requested", "differences"),
     [
         (BanditSpec(dim=2, window="7d"), "window is '2d', not '7d';"),
         (BanditSpec(dim=2, window=2), "window is '2d', not 2;"),
@@ -78,14 +78,14 @@ def test_data_frame_by_columns_is_refused_with_advice() -> None:
         ),
     ],
 )
-def test_conflicting_specification_error_lists_differences(asked: BanditSpec, differences: str) -> None:
+def test_conflicting_specification_error_lists_differences(requested: BanditSpec, differences: str) -> None:
     mine = BanditSpec(dim=2, window="2d")
     descriptor = new_descriptor(1, "shop", resolve_spec(mine), requested=mine, stamp=0)
     check_same_spec(descriptor, mine)
     check_same_spec(descriptor, BanditSpec(dim=2, window="48h"))
     check_same_spec(descriptor, descriptor.spec)
     with pytest.raises(ConflictError) as raised:
-        check_same_spec(descriptor, asked)
+        check_same_spec(descriptor, requested)
     assert str(raised.value).startswith(f"bandit 'shop' exists with another specification: {differences}")
 
 

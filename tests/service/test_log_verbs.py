@@ -1,4 +1,4 @@
-"""verify, export, replay and backup: what can be done with a log, through the command."""
+"""The commands verify, export, replay and backup."""
 
 import threading
 from datetime import timedelta
@@ -96,9 +96,9 @@ def test_export_tables_have_the_log(store_path: Path, tmp_path: Path) -> None:
     assert set(decisions["action_id"]) <= {"x", "y", "z"}
     counts = dict(reports.filter(kind="conversion").group_by("verdict").len().iter_rows())
     with Store.open(store_path) as store:
-        told = store.stats("shop").conversions
+        counted = store.stats("shop").conversions
         B = store.registry.bandits["shop"].policy.B
-    assert counts == {verdict: count for verdict, count in told.items() if count}
+    assert counts == {verdict: count for verdict, count in counted.items() if count}
     accepted = reports.filter(kind="conversion", verdict="accepted").join(decisions, on="round")
     np.testing.assert_allclose((accepted["value"].to_numpy()[:, None] * accepted["action"].to_numpy()).sum(0), B)
 
@@ -156,13 +156,13 @@ def test_replayed_bandit_knows_ids_and_requests(store_path: Path) -> None:
     with Store.open(store_path) as store:
         old = store.decide("shop", rows, ["x", "y", "z"], request_id="r0")[0]
         recent = store.decide("shop", np.eye(2))[0]
-        replay(store, "shop", "heir", window=1000)
-        new = store.decide("heir", rows, ["x", "y", "z"], request_id="r0")[0]
+        replay(store, "shop", "replayed", window=1000)
+        new = store.decide("replayed", rows, ["x", "y", "z"], request_id="r0")[0]
         assert (new.index, new.round, new.action_id, new.score) == (old.index, old.round, old.action_id, old.score)
-        verdicts = store.convert("heir", [Conversion(recent.decision_id)] * 2)[0]
+        verdicts = store.convert("replayed", [Conversion(recent.decision_id)] * 2)[0]
         assert [verdict.value for verdict in verdicts] == ["accepted", "duplicate"]
-        replay(store, "heir", "grandchild", window="30d")
-        assert store.convert("grandchild", [Conversion(recent.decision_id)])[0][0].value == "duplicate"
+        replay(store, "replayed", "replayed-twice", window="30d")
+        assert store.convert("replayed-twice", [Conversion(recent.decision_id)])[0][0].value == "duplicate"
 
 
 def test_replay_of_pruned_log_needs_partial(tmp_path: Path) -> None:
@@ -175,7 +175,9 @@ def test_replay_of_pruned_log_needs_partial(tmp_path: Path) -> None:
         first = read_first_row(sqlite_log(store).reader, 1)
         assert first is not None
         oldest = Payload(first.payload, 2).records(DECISION)["round"][0]
-        assert 50 < oldest <= 129  # of 200 hours 3 days stay, and what waits for its snapshot or is bound with them
+        assert (
+            50 < oldest <= 129
+        )  # of 200 hours 3 days stay, and rows that wait for a snapshot or are compacted with them
         with pytest.raises(FileError, match="has been pruned"):
             replay(store, "shop", "rest")
         rest = replay(store, "shop", "rest", partial=True)
@@ -261,14 +263,14 @@ def test_replayed_bandit_is_pruned_from_its_first_row(tmp_path: Path) -> None:
     path, machine = tmp_path / "shop.db", FakeClocks()
     with Store.open(path, clock=machine, retention="forever") as store:
         played(store, machine)
-        replay(store, "shop", "heir")
+        replay(store, "shop", "replayed")
     for _ in range(3):
         with Store.open(path, clock=machine, retention="1s") as store:
-            store.decide("heir", np.eye(2))
+            store.decide("replayed", np.eye(2))
     with Store.open(path, clock=machine, retention="1s") as store:
         ((first,),) = sqlite_log(store).reader.execute("SELECT min(key) & 0xffffffff FROM log WHERE key >> 40 = 2")
         assert first > 2
-        assert store.stats("heir").rounds == 203
+        assert store.stats("replayed").rounds == 203
     assert run("log", "verify", path)[0] == 0
 
 

@@ -1,4 +1,4 @@
-"""What a caller gets wrong, or what goes wrong on the way, leaves no store behind that cannot be opened."""
+"""Bad input and interrupted calls leave a store that can be opened, or none."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -18,11 +18,6 @@ from latecomer.service.tools.replay import replay
 from latecomer.service.tools.verify import verify
 
 ROWS = np.eye(2)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "a.db"
 
 
 @pytest.mark.parametrize("ids", [{"a": 1, "b": 2}, {"a": 1, "b": 2}.keys(), {"a", "b"}, "ab", np.array(["a", "b"])])

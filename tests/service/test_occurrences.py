@@ -1,4 +1,4 @@
-"""When conversions occurred: read in every dress, refused in the future, and seen where it lies before a decision."""
+"""occurred_at: every time type is accepted, the future is refused, and times before the decision are counted."""
 
 import warnings
 from collections.abc import Iterator
@@ -143,8 +143,8 @@ def test_conversion_before_its_decision_is_accepted_counted_and_warned(store: St
     ids = decided(store, 3)
     machine.advance(HOUR)
     early, since = to_datetime(0), to_datetime(machine.wall() - HOUR // 2)
-    told = [Conversion(ids[0], occurred_at=since), Conversion(ids[1], occurred_at=early), Conversion(ids[1])]
-    verdicts, _ = store.convert("shop", told)
+    reports = [Conversion(ids[0], occurred_at=since), Conversion(ids[1], occurred_at=early), Conversion(ids[1])]
+    verdicts, _ = store.convert("shop", reports)
     assert verdicts == [Verdict.ACCEPTED, Verdict.ACCEPTED, Verdict.DUPLICATE]
     assert [(found.index, found.code) for found in verdicts.warnings] == [(1, "occurred_before_decision")]
     assert "check its zone" in verdicts.warnings[0].message
@@ -180,9 +180,9 @@ def test_early_conversion_warns_at_the_callers_line(tmp_path: Path, machine: Fak
             verdict = bandit.convert(ids[0], occurred_at="1970-01-01")
         assert verdict.name == "ACCEPTED"
         assert [Path(warning.filename).name for warning in seen] == [Path(__file__).name]
-        told = [Conversion(id_, occurred_at=to_datetime(0)) for id_ in ids[1:3]]
+        reports = [Conversion(id_, occurred_at=to_datetime(0)) for id_ in ids[1:3]]
         with pytest.warns(OccurredBeforeDecisionWarning, match=r"^2 conversions: occurred_at lies before") as seen:
-            verdicts = bandit.convert_many(told)
+            verdicts = bandit.convert_many(reports)
         assert [found.index for found in verdicts.warnings] == [0, 1]
         assert [Path(warning.filename).name for warning in seen] == [Path(__file__).name]
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Payloads taken apart, against a reader that goes byte by byte."""
+"""Parsed payloads, compared with a reader that goes byte by byte."""
 
 import struct
 
@@ -30,15 +30,15 @@ EVENT = st.one_of(
 
 @given(st.lists(EVENT, max_size=30))
 def test_payload_finds_every_event(made: list[bytes]) -> None:
-    told = Payload(b"".join(made), DIM)
-    assert told.kinds.tolist() == [event[0] for event in made]
+    parsed = Payload(b"".join(made), DIM)
+    assert parsed.kinds.tolist() == [event[0] for event in made]
     for kind in SIZES:
         mine = [event for event in made if event[0] == kind or (event[0] == 2 and kind == 1)]
-        assert told.records(kind).tobytes() == b"".join(event[: SIZES[kind]] for event in mine)
-        assert [made[number] for number in told.numbers(kind)] == mine
+        assert parsed.records(kind).tobytes() == b"".join(event[: SIZES[kind]] for event in mine)
+        assert [made[number] for number in parsed.numbers(kind)] == mine
     for number, event in enumerate(made):
         if event[0] in (3, 8):
-            assert told.text(number) == event[3 if event[0] == 3 else 5 :]
+            assert parsed.text(number) == event[3 if event[0] == 3 else 5 :]
 
 
 @given(st.lists(EVENT, min_size=1, max_size=10), st.data())
@@ -56,23 +56,23 @@ def test_payload_of_unknown_kind_is_refused_by_byte(kind: int) -> None:
 
 
 def test_empty_payload_has_no_events() -> None:
-    told = Payload(b"", DIM)
-    assert (len(told.kinds), len(told.records(events.DECISION)), told.to_bytes()) == (0, 0, b"")
+    parsed = Payload(b"", DIM)
+    assert (len(parsed.kinds), len(parsed.records(events.DECISION)), parsed.to_bytes()) == (0, 0, b"")
 
 
 @given(st.lists(EVENT, min_size=1, max_size=30), st.data())
 def test_payload_without_and_replace(made: list[bytes], data: st.DataObject) -> None:
-    told = Payload(payload := b"".join(made), DIM)
+    parsed = Payload(payload := b"".join(made), DIM)
     gone = data.draw(st.sets(st.integers(0, len(made) - 1)))
     kept = [event for number, event in enumerate(made) if number not in gone]
-    assert told.without(np.array(sorted(gone), np.int64)) == b"".join(kept)
+    assert parsed.without(np.array(sorted(gone), np.int64)) == b"".join(kept)
     for kind in (events.DECISION, events.CONVERSION):
-        numbers, records = told.numbers(kind), told.records(kind)
+        numbers, records = parsed.numbers(kind), parsed.records(kind)
         records["round"] = np.arange(len(records))
-        told.replace(numbers, records)
-        assert told.records(kind)["round"].tolist() == list(range(len(records)))
-    assert len(told.to_bytes()) == len(payload)
-    assert told.records(events.REVOCATION).tobytes() == Payload(payload, DIM).records(events.REVOCATION).tobytes()
+        parsed.replace(numbers, records)
+        assert parsed.records(kind)["round"].tolist() == list(range(len(records)))
+    assert len(parsed.to_bytes()) == len(payload)
+    assert parsed.records(events.REVOCATION).tobytes() == Payload(payload, DIM).records(events.REVOCATION).tobytes()
 
 
 @given(st.lists(st.sampled_from([1, 4, 5]), max_size=40))

@@ -1,4 +1,4 @@
-"""Files for their owner's eyes alone, whatever the umask; and planted links are not written through."""
+"""Files of a store have mode 0600 whatever the umask, and symbolic links are not written through."""
 
 import os
 import stat

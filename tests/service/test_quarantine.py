@@ -1,4 +1,4 @@
-"""One bandit's row is damaged: the others go on, nothing of it is touched, and there is a way on."""
+"""Quarantine: one bandit has a damaged row; the others go on, it is left as it is, and there are ways to go on."""
 
 import shutil
 from functools import partial
@@ -107,7 +107,7 @@ def test_quarantined_bandit_can_be_deleted_and_created_again(store_path: MadeSto
 
 
 def test_commands_that_verify_suggests_work(store_path: MadeStore, tmp_path: Path) -> None:
-    """The commands are taken from what it says."""
+    """The commands are taken from its output."""
     path, _, ids = store_path
     code, output = run("log", "verify", path)
     assert code == 1

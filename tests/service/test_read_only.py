@@ -72,7 +72,7 @@ def test_verify_export_backup_on_read_only_media(view: Path, tmp_path: Path, bes
 
 
 def test_verify_export_backup_on_read_only_view_of_a_store_in_use(view: Path, tmp_path: Path) -> None:
-    """A volume that a server writes to, shown read-only to whoever makes the copies."""
+    """A volume that a server writes to, mounted read-only where copies are made."""
     with fill(tmp_path / "store" / "a.db") as bandit:
         for _ in range(3):
             bandit.decide(np.eye(2))

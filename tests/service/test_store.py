@@ -21,11 +21,6 @@ OFFERS = np.eye(2)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
-@pytest.fixture
 def store(path: Path) -> Iterator[Store]:
     with Store.open(path) as opened:
         yield opened
@@ -119,9 +114,11 @@ def test_deleted_bandit_leaves_no_rows(path: Path) -> None:
 def test_convert_and_revoke_give_every_verdict(store: Store) -> None:
     store.create("shop", ROUNDS)
     ids = decided(store, "shop", 60)
-    stranger, future = "0" * 16 + "-1", ids[0][:17] + "ffff"
-    told = verdicts_of(store, "shop", [ids[59], ids[59], ids[0], stranger, future, "", ids[0][:17] + "01", "x" * 1000])
-    assert [verdict.value for verdict in told] == ["accepted", "duplicate", "late", *["unknown"] * 5]
+    unknown, future = "0" * 16 + "-1", ids[0][:17] + "ffff"
+    verdicts = verdicts_of(
+        store, "shop", [ids[59], ids[59], ids[0], unknown, future, "", ids[0][:17] + "01", "x" * 1000]
+    )
+    assert [verdict.value for verdict in verdicts] == ["accepted", "duplicate", "late", *["unknown"] * 5]
     (taken_back,), _ = store.revoke("shop", [Revocation(ids[59])])
     again = [verdict.value for verdict in store.revoke("shop", [Revocation(ids[59]), Revocation(ids[58])])[0]]
     assert (taken_back, again) == (Verdict.ACCEPTED, ["duplicate", "unknown"])

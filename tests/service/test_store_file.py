@@ -31,11 +31,6 @@ from latecomer.service.tools.verify import verify
 WEEK = BanditSpec(dim=2, window="7d")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
 def test_second_owner_is_refused_with_the_process_id(path: Path) -> None:
     store = Store.open(path)
     with pytest.raises(StoreLockedError, match=r"owned by process \d+: a log has one owner at a time"):
@@ -74,7 +69,7 @@ def test_foreign_files_are_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("opened", [Store.open, lc.open])
 def test_retention_is_kept_in_the_file(path: Path, opened: Callable[..., Any]) -> None:
-    """Whoever opens it next without a word, a notebook say, prunes no more than its owner would."""
+    """Opening without a retention, as a notebook does, prunes no more than the file's own setting."""
 
     def kept() -> int:
         machine = FakeClocks()
@@ -98,7 +93,7 @@ def test_retention_is_kept_in_the_file(path: Path, opened: Callable[..., Any]) -
             store.wait(store.decide("shop", np.eye(2))[1])
     assert kept() == 1
     Store.open(path, retention="5d", prune=False).close()
-    assert kept() == 1  # it was not told for good by whoever must not prune
+    assert kept() == 1  # prune=False does not change the setting
     Store.open(path, clock=FakeClocks(), retention="5d").close()
     assert kept() > 1
 

@@ -1,4 +1,4 @@
-"""The writer: groups, waiting in loops and threads, failures, chores."""
+"""The writer: groups, waiting in loops and threads, failures, background jobs."""
 
 import asyncio
 import time
@@ -41,7 +41,7 @@ def written(connection: apsw.Connection, bandit: int) -> list[Row]:
 
 
 def test_one_commit_has_one_row_per_bandit(writer: Writer, connection: apsw.Connection) -> None:
-    with writer._lock:  # nobody commits meanwhile
+    with writer._lock:  # no commit meanwhile
         tickets = [put(writer, bandit, bytes([i])) for i in range(10) for bandit in (1, 2)]
     assert len(set(map(id, tickets))) == 1
     writer.wait(tickets[0], timeout=10)  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ def test_failed_commit_is_reported_and_tried_again(connection: apsw.Connection) 
 
 
 def cut(writer: Writer, *work: Job) -> None:
-    """Have chores begun, and return when commits have been made since."""
+    """Begin jobs, and return once commits have been made since."""
     with writer._lock:
         for one in work:
             writer.run_after_pending(one)
@@ -133,10 +133,10 @@ def test_failed_job_stops_nothing(writer: Writer) -> None:
     assert writer.failure is None
     assert "no room for this" in str(writer.jobs.failure)
     cut(writer, Job(lambda _: iter(()), ("snapshot", 2)))
-    assert "no room for this" in str(writer.jobs.failure)  # another's success says nothing of it
+    assert "no room for this" in str(writer.jobs.failure)  # another job's success does not clear it
     cut(writer, Job(lambda _: iter(()), ("snapshot", 1)))
     assert writer.jobs.failure is None
-    cut(writer, Job(failing, ("binding", 1)))
+    cut(writer, Job(failing, ("compaction", 1)))
     writer.jobs.forget_failures(1)
     assert writer.jobs.failure is None
 
@@ -156,7 +156,7 @@ def test_deferrable_jobs_come_last_and_are_dropped_at_stop(writer: Writer) -> No
 
     with writer._lock:
         writer.run_after_pending(Job(steps("due", 1), ("snapshot", 1)))
-        writer.run_after_pending(Job(steps("can wait", 3), ("binding", 1), deferrable=True))
+        writer.run_after_pending(Job(steps("can wait", 3), ("compaction", 1), deferrable=True))
         writer.run_after_pending(Job(steps("due", 3), ("snapshot", 2)))
     is_free.set()
     for _ in range(1000):
@@ -167,7 +167,7 @@ def test_deferrable_jobs_come_last_and_are_dropped_at_stop(writer: Writer) -> No
     is_free.clear()
     with writer._lock:
         writer.run_after_pending(Job(steps("last", 3), ("snapshot", 1)))
-        writer.run_after_pending(Job(steps("can wait", 1000), ("binding", 1), deferrable=True))
+        writer.run_after_pending(Job(steps("can wait", 1000), ("compaction", 1), deferrable=True))
     Timer(0.2, is_free.set).start()
     writer.stop()
     assert done[7:] == ["last"] * 3
@@ -193,8 +193,8 @@ def test_callback_that_raises_stops_nothing(writer: Writer, caplog: pytest.LogCa
     writer.listeners.report_trouble("a fault")
     writer.listeners.report_trouble(None)
     writer.wait(put(writer, 2), timeout=10)  # type: ignore[arg-type]
-    said = [record.getMessage() for record in caplog.records]
-    assert said == ["a callback of the writer failed: on_commit", "a callback of the writer failed: on_trouble"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == ["a callback of the writer failed: on_commit", "a callback of the writer failed: on_trouble"]
 
 
 def test_dead_writer_is_reported_and_refuses(connection: apsw.Connection, caplog: pytest.LogCaptureFixture) -> None:

@@ -277,8 +277,9 @@ class Store:
         """Raise `StoreError` where changes are refused."""
         if self._is_closed:
             raise StoreError("the store is closed: open it again")
-        if self._lost or self.log.failure:
-            raise StoreError(self._lost or self.log.failure or "")
+        failure = self._lost or self.log.failure
+        if failure:
+            raise StoreError(failure)
 
     def close(self) -> None:
         """Commit what is left, take snapshots, and release the file."""

@@ -16,7 +16,7 @@ import latecomer as lc
 from latecomer.core.ring import ACCEPTED, LATE
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
 from latecomer.service.bandit.counters import Counters
-from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.bandit.verdicts import VerdictList
 from latecomer.service.messages import BanditSpec, Conversion, Revocation, Verdict
 from latecomer.service.storage.recovery import read_descriptors, recover_bandit
 from latecomer.service.store import Store
@@ -126,8 +126,8 @@ def test_counters_count_conversions_before_decision_apart() -> None:
 
 
 def test_append_portion_shifts_warning_indices() -> None:
-    portion = Verdicts([Verdict.ACCEPTED] * 2, warnings_at(1))
-    every = Verdicts()
+    portion = VerdictList([Verdict.ACCEPTED] * 2, warnings_at(1))
+    every = VerdictList()
     every.append_portion(portion, portion.warnings)
     every.append_portion(portion, portion.warnings)
     assert (every, [found.index for found in every.warnings]) == ([Verdict.ACCEPTED] * 4, [1, 3])

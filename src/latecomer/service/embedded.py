@@ -10,7 +10,7 @@ import numpy.typing as npt
 from latecomer.durations import Span
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.bandit.verdicts import VerdictList
 from latecomer.service.durations import format_window, parse_retention
 from latecomer.service.feature_values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.service.features import digest_features, hash_features
@@ -106,11 +106,11 @@ class OpenBandit:
         occurred = parse_datetime(occurred_at, name="occurred_at")
         return self._convert([Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
 
-    def convert_many(self, conversions: Sequence[Conversion]) -> Verdicts:
+    def convert_many(self, conversions: Sequence[Conversion]) -> VerdictList:
         """Report many conversions with one wait for the disk; return their verdicts, whose `warnings` have indices."""
         return self._convert(conversions).warn()
 
-    def _convert(self, conversions: Sequence[Conversion]) -> Verdicts:
+    def _convert(self, conversions: Sequence[Conversion]) -> VerdictList:
         verdicts, ticket = self._store.convert(self.name, conversions)
         self._store.wait(ticket)
         return verdicts

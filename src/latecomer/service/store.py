@@ -15,7 +15,7 @@ from latecomer.service.bandit import events, idempotency
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec, warm_up
 from latecomer.service.bandit.registry import Registry, make_unknown_error
-from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.bandit.verdicts import VerdictList
 from latecomer.service.durations import parse_retention
 from latecomer.service.log_interface import DoneTicket, Log, Ticket
 from latecomer.service.messages import (
@@ -149,17 +149,17 @@ class Store:
                 self._check_unlogged_change(bandit, error)
                 raise
 
-    def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[Verdicts, Ticket]:
+    def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[VerdictList, Ticket]:
         """Report conversions; return a verdict for each, and the ticket to wait for before they leave."""
         return self._report(name, Bandit.convert, conversions)
 
-    def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[Verdicts, Ticket]:
+    def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[VerdictList, Ticket]:
         """Take conversions back; return a verdict for each, and the ticket to wait for before they leave."""
         return self._report(name, Bandit.revoke, revocations)
 
     def _report(
-        self, name: str, apply: Callable[..., tuple[Verdicts, bytes]], reports: object
-    ) -> tuple[Verdicts, Ticket]:
+        self, name: str, apply: Callable[..., tuple[VerdictList, bytes]], reports: object
+    ) -> tuple[VerdictList, Ticket]:
         with self._lock:
             bandit = self.registry.get(name)
             self.check_open()

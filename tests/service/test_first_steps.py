@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import latecomer as lc
 from latecomer.cli.main import app
 from latecomer.errors import ConflictError, InputError, StoreError
-from latecomer.service.bandit.descriptor import check_same_spec, new_descriptor, resolve_spec
+from latecomer.service.bandit.descriptor import check_same_spec, make_descriptor, resolve_spec
 from latecomer.service.feature_values import to_plain_actions, to_plain_features
 from latecomer.service.messages import BanditSpec, Conversion, Scale
 
@@ -80,7 +80,7 @@ def test_data_frame_by_columns_is_refused_with_advice() -> None:
 )
 def test_conflicting_specification_error_lists_differences(requested: BanditSpec, differences: str) -> None:
     mine = BanditSpec(dim=2, window="2d")
-    descriptor = new_descriptor(1, "shop", resolve_spec(mine), requested=mine, stamp=0)
+    descriptor = make_descriptor(1, "shop", resolve_spec(mine), requested=mine, stamp=0)
     check_same_spec(descriptor, mine)
     check_same_spec(descriptor, BanditSpec(dim=2, window="48h"))
     check_same_spec(descriptor, descriptor.spec)

@@ -259,7 +259,7 @@ class Store:
 
     @property
     def health(self) -> Health:
-        """Whether changes are accepted, and what has been committed since the store was opened."""
+        """The state of the store: why changes are refused, if they are, and totals since it was opened."""
         status = self.log.get_status()
         status = status._replace(failure=self._lost or status.failure)
         return Health(**status._asdict(), clock_offset=self.clock.compute_lead(), quarantined=self.quarantined)

@@ -34,13 +34,13 @@ def test_a_decision_and_its_conversion(server: Server) -> None:
     assert set(decision) == {"decision_id", "index", "action_id", "round", "score", "expires_at"}
     assert decision["action_id"] == "xy"[decision["index"]]
     assert decision["expires_at"] is None  # the window is in rounds
-    told = {"decision_id": decision["decision_id"]}
+    report = {"decision_id": decision["decision_id"]}
     for verdict in ("accepted", "duplicate"):
         answer = server.http.post("/v1/bandits/b/conversions", json=report)
         assert (answer.status_code, answer.json()) == (200, {"verdicts": [verdict]})
-    answer = server.http.post("/v1/bandits/b/revocations", json=[told, told])
+    answer = server.http.post("/v1/bandits/b/revocations", json=[report, report])
     assert answer.json() == {"verdicts": ["accepted", "duplicate"]}
-    answer = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": "none-1"}, told])
+    answer = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": "none-1"}, report])
     assert answer.json()["verdicts"][0] == "unknown"
 
 
@@ -109,8 +109,8 @@ def test_a_bandit_is_created_shown_and_deleted(server: Server) -> None:
     for answer in (server.http.get(path), server.http.post(f"{path}/decisions", json={"actions": ROWS})):
         assert (answer.status_code, refusal(answer)["code"]) == (404, "not_found")
     assert server.http.put(path, json=SPEC).status_code == 201  # a new one, to which the old ids mean nothing
-    told = server.http.post(f"{path}/conversions", json={"decision_id": decision["decision_id"]})
-    assert told.json() == {"verdicts": ["unknown"]}
+    report = server.http.post(f"{path}/conversions", json={"decision_id": decision["decision_id"]})
+    assert report.json() == {"verdicts": ["unknown"]}
 
 
 def test_stats_count_decisions_and_verdicts(server: Server) -> None:

@@ -73,7 +73,7 @@ class Bandit:
         decision = self.policy.decide(actions, at=None if self.in_rounds else now / 1e6)
         index, round_, score = decision.index, decision.round, decision.score
         kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
-        chosen = decision.action.tobytes() + bulk.summarise(self.policy, actions).tobytes()
+        chosen = decision.action.tobytes() + bulk.latest_summary(self.policy, actions).tobytes()
         secret = b"" if self.ids.is_current else self.ids.renew(round_)
         data = secret + events.pack_decision(kind, index, round_, now, score) + chosen + digests
         label = None

@@ -215,7 +215,7 @@ def warm_up(policy: LinearPolicy) -> None:
     unit[:, 0] = 1.0
     now = np.zeros(2, np.int64)
     twin.decide(unit) if isinstance(twin.window, int) else twin.decide(unit, at=0.0)
-    record(twin, unit, np.stack([summarise(twin, unit)] * 2), now)
+    record(twin, unit, np.stack([summarise(unit)] * 2), now)
     convert(twin, np.ones(2, np.int64), np.ones(2), now)
     revoke(twin, 1, 0)
     Payload(b"", twin.dim).records(DECISION)

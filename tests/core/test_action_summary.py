@@ -1,4 +1,4 @@
-"""What is on offer: its summary, how it varies, and what θ̂ is shrunk towards."""
+"""Summaries of action sets, how they vary, and the point that θ̂ is shrunk towards."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the delay estimator refuses, and that nothing has changed then."""
+"""Arguments that the delay estimator refuses, with nothing changed."""
 
 from typing import Any
 

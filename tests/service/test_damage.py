@@ -79,7 +79,7 @@ class Log:
 
 
 def happened_to(bandit: Bandit) -> tuple[int, int]:
-    """How many decisions and conversions it has had."""
+    """Count its decisions and conversions."""
     return bandit.rounds, int(bandit.counters.conversions.sum())
 
 
@@ -190,7 +190,7 @@ def test_damaged_log_is_refused_or_recovered_5000_damages(originals: Originals, 
 
 
 def check_quarantined(path: Path, message: str) -> None:
-    """Who is damaged is refused by the row, and the other goes on."""
+    """A damaged bandit is refused by the row, and the other goes on."""
     with Store.open(path, clock=FakeClocks()) as store:
         assert message in store.quarantined["shop"]
         assert list(store.registry.bandits) == ["news"]

@@ -107,7 +107,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_client_and_lc_open_hash_features_alike(server: Server, tmp_path: Path) -> None:
-    """The same bandit, the same features: the same choices and scores."""
+    """Equal bandits with equal features make equal choices and scores."""
     made: dict[str, Any] = {"dim": DIM, "window": 100, "policy": "OTFLinUCB", "features": SCALES}
     context = pd.Series({"age": np.int64(25), "country": "NO"}, dtype=object)
     with server.client() as client, lc.open(tmp_path / "a.db", **made) as bandit:

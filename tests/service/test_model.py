@@ -125,7 +125,7 @@ class DeskAndModel(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from("xyz"))
     def ask(self, name: str) -> None:
-        """The same request gets the same answer as long as the log keeps it, and may get a new one afterwards."""
+        """A repeated request gets its first answer as long as the log keeps it, and may get a new one afterwards."""
         answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"], request_id=name)
         self.store.wait(ticket)
         known = self.requests.get(name)

@@ -38,7 +38,7 @@ def templates(window: int) -> dict[str, Any]:
 
 
 def play_step_by_step(world: lc.World, template: Any, name: str, *, horizon: int, seed: int, run: int) -> np.ndarray:
-    """The same run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
+    """Play the run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
     episode = Episode(world, horizon, seed=seed, run=run)
     policy = template.fresh(policy_rng(seed, run, name))
     due: dict[int, list[int]] = {}

@@ -120,10 +120,10 @@ class Bandit:
     ) -> tuple[VerdictList, bytes]:
         """Pack the reports of known rounds; those of unknown rounds are only counted, since a replay has no use."""
         is_known = (reports["round"] > 0) & (reports["round"] <= self.rounds)
-        data, strangers = reports[is_known].tobytes(), len(reports) - int(is_known.sum())
-        if strangers:
+        data, unknown_count = reports[is_known].tobytes(), len(reports) - int(is_known.sum())
+        if unknown_count:
             conversions, revocations = unknown
-            data += events.pack_unknown(events.UNKNOWN, conversions * strangers, revocations * strangers)
+            data += events.pack_unknown(events.UNKNOWN, conversions * unknown_count, revocations * unknown_count)
         self.stamp = now
         return VerdictList(VERDICTS[verdict] for verdict in verdicts.tolist()), data
 

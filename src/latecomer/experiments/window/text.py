@@ -18,7 +18,7 @@ _NAMED = 4
 def format_bytes(size: float) -> str:
     """A size as people say it.
 
-    >>> format_bytes(64), bytes_of(4_300_000)
+    >>> format_bytes(64), format_bytes(4_300_000)
     ('64 B', '4.3 MB')
     """
     for name, unit in {"GB": 1e9, "MB": 1e6, "kB": 1e3}.items():
@@ -30,7 +30,7 @@ def format_bytes(size: float) -> str:
 def format_amount(value: float) -> str:
     """A count with three digits that matter.
 
-    >>> format_amount(3.14159), amount(48211.0)
+    >>> format_amount(3.14159), format_amount(48211.0)
     ('3.14', '48,200')
     """
     return f"{value:.3g}" if abs(value) < 1000.0 else f"{float(f'{value:.3g}'):,.0f}"

@@ -23,7 +23,7 @@ _NEARLY = 1.02
 def format_duration(seconds: float) -> str:
     """A duration in its largest unit that it holds one of.
 
-    >>> [spoken(seconds) for seconds in (90, 3600, 86_400 * 29.97, 0.25)]
+    >>> [format_duration(seconds) for seconds in (90, 3600, 86_400 * 29.97, 0.25)]
     ['1.5 min', '1 h', '30 d', '0.25 s']
     """
     for name, unit in UNITS.items():

@@ -63,7 +63,7 @@ def _write_why(compared: Comparison) -> str:
 def format_plus_minus(value: float, error: float) -> str:
     """A mean and its standard error, to two digits of the error.
 
-    >>> format_plus_minus(3.14159, 0.0271), plus_minus(48211.0, 870.0), plus_minus(2.0, 0.0)
+    >>> format_plus_minus(3.14159, 0.0271), format_plus_minus(48211.0, 870.0), format_plus_minus(2.0, 0.0)
     ('3.142 ± 0.027', '48,211 ± 870', '2')
     """
     if not error > 0.0:

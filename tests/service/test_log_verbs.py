@@ -140,9 +140,8 @@ def test_replay_without_changes_gives_the_same_bits(store_path: Path) -> None:
     with Store.open(store_path) as store:
         replay(store, "shop", "twin", window="48h")
         mine, theirs = state_of(store, "shop"), state_of(store, "twin")
-        ((events,), (theirs_,)) = sqlite_log(store).reader.execute(
-            "SELECT sum(count) FROM log WHERE key >> 40 > 0 GROUP BY key >> 40"
-        )
+        query = "SELECT sum(count) FROM log WHERE key >> 40 > 0 GROUP BY key >> 40"
+        ((events,), (theirs_,)) = sqlite_log(store).reader.execute(query)
         assert events == theirs_
         first, again = (store.decide(name, np.eye(2))[0] for name in ("shop", "twin"))
     for name in ("V", "B", "generator", "pending", "width"):
@@ -175,9 +174,7 @@ def test_replay_of_pruned_log_needs_partial(tmp_path: Path) -> None:
         first = read_first_row(sqlite_log(store).reader, 1)
         assert first is not None
         oldest = Payload(first.payload, 2).records(DECISION)["round"][0]
-        assert (
-            50 < oldest <= 129
-        )  # of 200 hours 3 days stay, and rows that wait for a snapshot or are compacted with them
+        assert 50 < oldest <= 129  # of 200 hours 3 days stay, and rows that wait for a snapshot
         with pytest.raises(FileError, match="has been pruned"):
             replay(store, "shop", "rest")
         rest = replay(store, "shop", "rest", partial=True)

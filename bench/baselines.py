@@ -17,7 +17,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Choice(Struct, frozen=True, eq=False):
-    """As cheap a record as Python has, so that the record is not what is measured."""
+    """The cheapest record that Python has, so that the record itself is not measured."""
 
     round: int
     index: int
@@ -66,7 +66,7 @@ class NumpyLinUCB:
 
 
 class TunedLinUCB(NumpyLinUCB):
-    """The same choices from methods instead of operators, `vecdot` instead of a sum, and fewer temporaries."""
+    """LinUCB with methods for operators, `vecdot` for a sum, and fewer temporaries; its choices are the same."""
 
     def decide(self, actions: Array) -> Choice:
         self.rounds = round = self.rounds + 1

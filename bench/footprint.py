@@ -1,4 +1,4 @@
-"""What a pending decision weighs: everything that the policy allocated, by tracemalloc, over the decisions it holds."""
+"""The memory of a pending decision: all that the policy allocated, by tracemalloc, over the decisions it holds."""
 
 import tracemalloc
 from collections.abc import Iterator

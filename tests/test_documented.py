@@ -223,7 +223,7 @@ def test_every_room_is_in_the_table_of_the_design() -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_no_formula_is_eaten_by_emphasis(path: Path) -> None:
-    """In Markdown ‖a‖_{V} … ‖b‖_{V} is emphasis: what is emphasised must be words."""
+    """‖a‖_{V} … ‖b‖_{V} is emphasis in Markdown: emphasised text must be words."""
     for token in MarkdownIt("commonmark").enable("table").parse(path.read_text(encoding="utf-8")):
         inside = False
         for child in token.children or ():
@@ -233,7 +233,7 @@ def test_no_formula_is_eaten_by_emphasis(path: Path) -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """What GitHub calls the headings of a page."""
+    """Return the anchors that GitHub gives the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -176,7 +176,7 @@ def test_band_covers_with_few_conversions_and_a_long_window(
 
 
 def counted(start: Delays, end: Delays, *, window: int, rounds: int) -> DelayCurve:
-    """The same counts as `DelayEstimate` keeps, at once."""
+    """Count all delays at once, as `DelayEstimate` counts them one by one."""
     limit = np.minimum(window, rounds - start)
     events = np.bincount(end - start, minlength=window + 1)
     younger = np.cumsum(np.bincount(limit + 1, minlength=window + 2))[: window + 1]
@@ -193,7 +193,7 @@ def test_counts_at_once_are_the_counts_one_by_one() -> None:
 
 
 def test_a_naive_histogram_is_biased_where_this_is_not() -> None:
-    """What makes the test above mean something: without the correction it would fail."""
+    """Without the correction for truncation the estimate would be biased in these worlds."""
     law, window = delays.Geometric(40), 100
     truth = np.asarray(law.cdf(np.arange(window + 1))) / float(law.cdf(window))
     naive = []

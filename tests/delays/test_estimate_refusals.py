@@ -1,4 +1,4 @@
-"""What the delay estimator refuses, and that nothing has changed then."""
+"""Bad input of the delay estimator: it is refused, and nothing has changed."""
 
 from typing import Any
 

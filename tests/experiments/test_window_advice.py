@@ -1,4 +1,4 @@
-"""Which window: every number of the table from its source, and a choice that can be explained."""
+"""The window's advice: every number of the table from first principles, and a choice that can be explained."""
 
 import json
 import math
@@ -67,7 +67,7 @@ def test_memory_is_what_a_pending_decision_takes(advice: WindowAdvice) -> None:
 
 
 def test_regret_is_that_of_simulate(advice: WindowAdvice) -> None:
-    """The same world, policies and draws through the public interface.
+    """`simulate` with the advice's world, policies and draws gives the same regret.
 
     A round stands for four decisions, of which one in five converts: a quarter is the most, 1.25 times as often.
     """

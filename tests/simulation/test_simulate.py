@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from policy_cases import EVERY_POLICY, make
+from processes import run_python
 
 import latecomer as lc
 from latecomer.errors import InputError
@@ -38,7 +39,7 @@ def templates(window: int) -> dict[str, Any]:
 
 
 def play_step_by_step(world: lc.World, template: Any, name: str, *, horizon: int, seed: int, run: int) -> np.ndarray:
-    """The same run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
+    """Play the run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
     episode = Episode(world, horizon, seed=seed, run=run)
     policy = template.fresh(policy_rng(seed, run, name))
     due: dict[int, list[int]] = {}
@@ -146,7 +147,7 @@ lc.simulate(world, policies, horizon=100, runs=3, seed=9, progress=False).write(
 
 def test_a_second_process_writes_the_same_bytes(tmp_path: Path) -> None:
     for name in ("first", "second"):
-        subprocess.run([sys.executable, "-c", CODE, tmp_path / name], check=True)  # noqa: S603
+        run_python(CODE, tmp_path / name)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 

@@ -66,7 +66,7 @@ class NumpyLinUCB:
 
 
 class TunedLinUCB(NumpyLinUCB):
-    """LinUCB with methods for operators, `vecdot` for a sum, and fewer temporaries; its choices are the same."""
+    """The plain baseline with methods for operators, `vecdot` for a sum, and fewer temporaries."""
 
     def decide(self, actions: Array) -> Choice:
         self.rounds = round = self.rounds + 1

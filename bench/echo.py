@@ -16,7 +16,7 @@ from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
 from latecomer.service.http.router import Route
 from latecomer.service.http.server import serve
-from latecomer.service.http.settings import settings
+from latecomer.service.http.settings import read_settings
 
 ECHO = Operation(
     name="echo",
@@ -37,6 +37,6 @@ def routes(context: AppContext) -> list[Route]:
 
 
 if __name__ == "__main__":
-    chosen = settings(environment={}, given={"store": sys.argv[1], "port": 0})
+    chosen = read_settings(environment={}, given={"store": sys.argv[1], "port": 0})
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(chosen, start_log("info"), extra=routes))

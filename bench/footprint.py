@@ -1,4 +1,4 @@
-"""The memory of a pending decision: all that the policy allocated, by tracemalloc, over the decisions it holds."""
+"""Memory of a pending decision: everything that the policy allocated, by tracemalloc, over the decisions it holds."""
 
 import tracemalloc
 from collections.abc import Iterator

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class Load(Struct):
-    """The outcome of some seconds of load."""
+    """Answers and latencies of a stretch of load."""
 
     seconds: float
     latencies: list[float]

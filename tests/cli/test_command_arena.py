@@ -38,7 +38,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["arena", *map(str, arguments)])
 
 
-def test_a_world_of_the_table_from_the_command_to_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arena_writes_the_files_of_one_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     chosen = ["--world", "20 fixed random arms", "--policy", "Greedy", "--policy", UNIFORM]
     ended = run("--runs", 2, *chosen, "--out", tmp_path / "out")
@@ -54,7 +54,7 @@ def test_a_world_of_the_table_from_the_command_to_the_files(tmp_path: Path, monk
     assert "uniform play" in ended.stdout
 
 
-def test_every_world_and_the_same_seed_the_same_bytes(worlds: list[str], tmp_path: Path) -> None:
+def test_the_same_seed_writes_the_same_bytes_in_every_world(worlds: list[str], tmp_path: Path) -> None:
     for out in ("one", "two"):
         ended = run("--runs", 3, "--policy", "Greedy", "--policy", "MaturedLinTS", "--out", out, "--jobs", 2)
         assert ended.exit_code == 0, ended.output
@@ -78,7 +78,7 @@ def test_the_table_is_readable_at_80_columns(
         assert line.split()[-7:] == ["17901.0", "5556.0", "22901.4", "1.00", "1.00", "1.00", "1.00"]
 
 
-def test_ratios_to_what_was_not_played_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ratios_to_policies_that_were_not_run_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     _show([arena.score_table(small("first"), {"Greedy": np.array([1.0, 2.0]), UNDELAYED: np.array([2.0, 2.0])})])
     shown = capsys.readouterr().out
     assert "nan" not in shown
@@ -105,14 +105,14 @@ def test_help_lists_the_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("worlds")
-def test_options_that_are_refused(arguments: list[str], message: str) -> None:
+def test_bad_options_are_refused(arguments: list[str], message: str) -> None:
     ended = run(*arguments)
     assert ended.exit_code == 2
     assert message in ended.stderr
 
 
 @pytest.mark.usefixtures("worlds")
-def test_out_must_be_writable_before_anything_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_must_be_writable_before_anything_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arena, "run_world", lambda *_, **__: pytest.fail("played"))
     (tmp_path / "file").touch()
     ended = run("--out", "file")
@@ -121,7 +121,7 @@ def test_out_must_be_writable_before_anything_is_played(tmp_path: Path, monkeypa
 
 
 @pytest.mark.usefixtures("worlds")
-def test_interrupted_before_the_first_world_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_before_the_first_world_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -133,7 +133,7 @@ def test_interrupted_before_the_first_world_is_done(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.usefixtures("signals_that_arrive")
-def test_ctrl_c_keeps_the_worlds_that_are_done(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_finished_worlds(tmp_path: Path) -> None:
     """In a real process: the first world is done, and the second is under way for as long as it takes to hear."""
     chosen = ["--world", "20 fixed random arms", "--world", "heavy tail, m = 10000", "--policy", UNIFORM]
     command = [sys.executable, "-m", "latecomer", "arena", "--runs", "100", "--out", "out", *chosen]

@@ -36,7 +36,7 @@ print(json.dumps(sorted(sys.modules)), file=sys.stderr)
         ["keys", "add", "--help"],
     ],
 )
-def test_help_brings_nothing_heavy(asked: list[str]) -> None:
+def test_help_imports_no_heavy_package(asked: list[str]) -> None:
     ended = subprocess.run([sys.executable, "-c", RUN_AND_LIST, *asked], check=True, capture_output=True, text=True)  # noqa: S603
     roots = {name.split(".")[0] for name in json.loads(ended.stderr)}
     assert not roots & {"numpy", "numba", "scipy", "polars", "matplotlib", "distributed"}
@@ -62,7 +62,7 @@ def test_every_verb_has_an_example(verb: str) -> None:
     assert f"latecomer {verb}" in shown.stdout
 
 
-def test_the_example_in_the_help_of_simulate_is_a_description() -> None:
+def test_the_example_in_the_help_of_simulate_is_an_experiment_file() -> None:
     import tomllib
 
     from latecomer.experiments.experiment_file import parse_experiment
@@ -91,7 +91,7 @@ def test_an_unknown_verb_is_a_usage_error() -> None:
     ("error", "code"),
     [(InputError("x must be 1"), 2), (DamagedFileError("x is damaged"), 1), (KeyboardInterrupt(), 130)],
 )
-def test_what_is_raised_on_purpose_is_a_line_and_an_exit_code(error: BaseException, code: int) -> None:
+def test_a_latecomer_error_is_one_line_and_an_exit_code(error: BaseException, code: int) -> None:
     failing = typer.Typer(cls=Verbs)
 
     @failing.callback()
@@ -106,7 +106,7 @@ def test_what_is_raised_on_purpose_is_a_line_and_an_exit_code(error: BaseExcepti
     assert ended.stderr == f"{str(error) or 'interrupted'}\n"
 
 
-def test_a_bug_is_not_hidden() -> None:
+def test_an_unexpected_error_is_not_hidden() -> None:
     failing = typer.Typer(cls=Verbs)
 
     @failing.callback()

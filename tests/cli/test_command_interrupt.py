@@ -38,7 +38,7 @@ def read_on(terminal: int) -> bytes:
 
 
 def interrupt(arguments: list[str], folder: Path) -> str:
-    """What a command says on its terminal when Ctrl-C comes after some runs and before most."""
+    """Return the terminal output of a command that gets Ctrl-C after some runs and before most."""
     terminal, theirs = pty.openpty()
     command = [sys.executable, "-m", "latecomer", *arguments]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
@@ -59,7 +59,7 @@ def interrupt(arguments: list[str], folder: Path) -> str:
     return text
 
 
-def test_an_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
+def test_an_interrupted_simulation_keeps_the_finished_runs(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(LONG)
     text = interrupt(["simulate", "long.toml"], tmp_path)
     told = re.search(rf"interrupted: (\d+) of {RUNS} runs were done, and are written", text)
@@ -75,7 +75,7 @@ def test_an_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
     assert f"runs = {told[1]}, seed = 0" in text
 
 
-def test_an_interrupted_window_leaves_the_advice_so_far(tmp_path: Path) -> None:
+def test_an_interrupted_window_keeps_the_advice_so_far(tmp_path: Path) -> None:
     """A thousand rounds at a time are so noisy that the choice is not clear before many hundred runs."""
     law = 'law = "lognormal", median = 1800, sigma = 1.0'
     command = ["window", "--law", law, "--rate", "100", "--dim", "2", "--rounds", "1000", "--runs", "5000"]
@@ -90,7 +90,7 @@ def test_an_interrupted_window_leaves_the_advice_so_far(tmp_path: Path) -> None:
     assert len(list(folder.iterdir())) == 5
 
 
-def test_interrupted_before_the_first_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_before_the_first_run_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
 
     from latecomer.cli.main import app

@@ -54,7 +54,7 @@ def criteo_file(path: Path) -> Path:
     return path
 
 
-def test_everything_is_there(tmp_path: Path) -> None:
+def test_reproduce_writes_the_report_and_every_table(tmp_path: Path) -> None:
     done = reproduce(tmp_path, "--quick", "--runs", "3", "--out", "here/report")
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "here" / "report"
@@ -109,7 +109,7 @@ def test_the_same_seed_gives_the_same_numbers_and_the_file_is_read(tmp_path: Pat
     assert "1" in re.findall(r"skipped\D*(\d+)", page)
 
 
-def test_ctrl_c_leaves_the_sections_that_are_done(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_finished_sections(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "latecomer", "reproduce", "--runs", "100", "--out", "report"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(  # noqa: S603
@@ -138,7 +138,7 @@ def test_ctrl_c_leaves_the_sections_that_are_done(tmp_path: Path) -> None:
         (("--out", "file"), "--out must be a folder that can be written; got 'file'"),
     ],
 )
-def test_what_cannot_be(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+def test_bad_options_of_reproduce_are_refused(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     (tmp_path / "file").write_text("in the way")
     done = reproduce(tmp_path, *options)
     assert done.returncode == 2

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 import latecomer as lc
 from latecomer.cli.main import app
-from latecomer.cli.output import replacing
+from latecomer.cli.output import replace_output
 from latecomer.errors import InputError, LatecomerError
 from latecomer.experiments import experiment_file as description
 
@@ -83,7 +83,7 @@ def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path
     assert_frame_equal(pl.read_csv(folder / "summary.csv"), direct.summary())
 
 
-def test_the_example_shows_what_we_recommend_doing_no_worse_than_plain_linucb_and_chance() -> None:
+def test_recommended_is_no_worse_than_linucb_and_uniform_in_the_example() -> None:
     described = description.read_experiment(EXAMPLE)
     policies = {name: described.policies[name] for name in ("recommended", "LinUCB, scaled", "random")}
     runs, seed = described.runs, described.seed
@@ -92,7 +92,7 @@ def test_the_example_shows_what_we_recommend_doing_no_worse_than_plain_linucb_an
     assert means["recommended"] <= means["LinUCB, scaled"] <= means["random"], means
 
 
-def test_the_file_says_how_much_and_the_command_line_has_the_last_word(small: Path, tmp_path: Path) -> None:
+def test_options_override_the_experiment_file(small: Path, tmp_path: Path) -> None:
     assert simulate(small).exit_code == 0
     by_file = pl.read_parquet(tmp_path / "small-result" / "regret.parquet")
     described = description.read_experiment(small)
@@ -105,7 +105,7 @@ def test_the_file_says_how_much_and_the_command_line_has_the_last_word(small: Pa
     assert_frame_equal(by_command, expected.to_frame(), check_exact=True)
 
 
-def test_the_table(small: Path) -> None:
+def test_the_table_has_the_regret_at_the_horizon(small: Path) -> None:
     ended = simulate(small)
     rows = [re.split(r"\s*[│┃]\s*", line)[1:-1] for line in ended.stdout.splitlines() if line[:1] in "│┃"]
     assert rows[0] == ["policy", "mean", "standard error", "5 %", "95 %"]
@@ -153,7 +153,7 @@ def test_an_error_in_a_real_process_has_no_traceback(small: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_rule_that_breaks_late_is_a_line_too(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_during_the_simulation_is_one_line(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise InputError("every mean reward must be in [0, 1]; one is not")
 
@@ -174,14 +174,14 @@ def test_a_rule_that_breaks_late_is_a_line_too(small: Path, monkeypatch: pytest.
         (["--scheduler", "tcp://127.0.0.1:1"], "--scheduler is for --engine dask"),
     ],
 )
-def test_options_that_are_refused(small: Path, arguments: list[str], message: str) -> None:
+def test_bad_options_are_refused(small: Path, arguments: list[str], message: str) -> None:
     ended = simulate(small, *arguments)
     assert ended.exit_code == 2
     assert message in ended.stderr
 
 
 @pytest.mark.parametrize("out", ["small.toml", "small.toml/below"])
-def test_out_must_be_writable_before_anything_is_played(small: Path, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_is_checked_before_anything_is_simulated(small: Path, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("latecomer.simulation.simulate.simulate", lambda *_, **__: pytest.fail("played"))
     ended = simulate(small, "--out", out)
     assert ended.exit_code == 2
@@ -190,7 +190,7 @@ def test_out_must_be_writable_before_anything_is_played(small: Path, out: str, m
     )
 
 
-def test_a_disk_that_fills_up_is_an_error_with_a_name(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_that_names_the_file(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -203,11 +203,11 @@ def test_a_disk_that_fills_up_is_an_error_with_a_name(small: Path, monkeypatch: 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(LatecomerError), replacing(path) as part:  # noqa: PT012
+    with pytest.raises(LatecomerError), replace_output(path) as part:  # noqa: PT012
         part.write_text("ne")
         raise OSError("the disk is gone")
     assert path.read_text() == "old"
-    with replacing(path) as part:
+    with replace_output(path) as part:
         part.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"

@@ -38,7 +38,7 @@ def window(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["window", *map(str, arguments)])
 
 
-def test_a_log_in_a_real_process(log: Path, tmp_path: Path) -> None:
+def test_window_reads_a_log_in_a_real_process(log: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "latecomer", "window", str(log), *QUICK]
     ended = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
     assert ended.stderr == ""
@@ -58,7 +58,7 @@ def test_a_log_in_a_real_process(log: Path, tmp_path: Path) -> None:
     assert all(note in shown for note in direct.notes)
 
 
-def test_the_table_has_a_row_a_window(log: Path) -> None:
+def test_the_table_has_a_row_for_each_window(log: Path) -> None:
     ended = window(log, *QUICK, "--out", "advice")
     rows = [re.split(r"\s*[│┃]\s*", line)[1:-1] for line in ended.stdout.splitlines() if line[:1] in "│┃"]
     assert rows[0] == ["window", "keeps", "90 % band", "regret", "excess", "cost", "memory"]
@@ -87,7 +87,7 @@ def test_dirty_rows_are_counted_and_skipped(log: Path) -> None:
     assert not list(Path("strict").iterdir())
 
 
-def test_most_rows_skipped_is_the_first_line(log: Path) -> None:
+def test_a_warning_about_skipped_rows_is_the_first_line(log: Path) -> None:
     never = "\n".join(f"{second}.5,-1" for second in range(6000))
     log.write_text(f"{log.read_text()}{never}\n")
     ended = window(log, *QUICK)
@@ -96,7 +96,7 @@ def test_most_rows_skipped_is_the_first_line(log: Path) -> None:
     assert json.loads(Path("window-result/advice.json").read_text())["warning"].startswith("WARNING: 6,000 of 11,000")
 
 
-def test_a_law_and_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_window_takes_a_law_and_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ended = window("--law", 'law = "geometric", mean = 30', "--unit", 60, "--rate", 100, "--days", 10, *QUICK)
     assert ended.exit_code == 0, ended.output
@@ -107,7 +107,7 @@ def test_a_law_and_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert " to " not in ended.stdout.split("Recommended")[0], "a law has no band"
 
 
-def test_the_end_of_watching_is_a_time(log: Path) -> None:
+def test_until_takes_seconds_or_iso_8601(log: Path) -> None:
     for until in ("250000", "1970-01-03T21:26:40Z"):
         assert window(log, *QUICK, "--until", until, "--out", f"at-{until[:4]}").exit_code == 0
     assert Path("at-2500/curve.csv").read_bytes() == Path("at-1970/curve.csv").read_bytes()
@@ -129,7 +129,7 @@ def test_the_end_of_watching_is_a_time(log: Path) -> None:
         (["empty.csv"], "empty.csv is empty: it must have the columns decided_at, converted_at", 2),
     ],
 )
-def test_what_is_refused(log: Path, arguments: list[str], message: str, code: int) -> None:
+def test_bad_options_of_window_are_refused(log: Path, arguments: list[str], message: str, code: int) -> None:
     Path("bad.csv").write_text("decided_at\n3\n")
     Path("empty.csv").touch()
     ended = window(*arguments)

@@ -1,4 +1,4 @@
-"""Bad arguments of delay laws: each message names the argument, the rule and the value."""
+"""Arguments that a law refuses: each message names the argument, the rule and the value."""
 
 import math
 from collections.abc import Callable

@@ -176,7 +176,7 @@ def test_band_covers_with_few_conversions_and_a_long_window(
 
 
 def counted(start: Delays, end: Delays, *, window: int, rounds: int) -> DelayCurve:
-    """Count all delays at once, as `DelayEstimate` counts them one by one."""
+    """Compute the counts of `DelayEstimate` from all rounds at once."""
     limit = np.minimum(window, rounds - start)
     events = np.bincount(end - start, minlength=window + 1)
     younger = np.cumsum(np.bincount(limit + 1, minlength=window + 2))[: window + 1]
@@ -193,7 +193,7 @@ def test_counts_at_once_are_the_counts_one_by_one() -> None:
 
 
 def test_a_naive_histogram_is_biased_where_this_is_not() -> None:
-    """Without the correction for truncation the estimate would be biased in these worlds."""
+    """Without the correction for truncation the estimate is biased."""
     law, window = delays.Geometric(40), 100
     truth = np.asarray(law.cdf(np.arange(window + 1))) / float(law.cdf(window))
     naive = []

@@ -1,4 +1,4 @@
-"""Bad input of the delay estimator: it is refused, and nothing has changed."""
+"""Arguments that the delay estimator refuses, with nothing changed."""
 
 from typing import Any
 

@@ -67,7 +67,7 @@ def test_memory_is_what_a_pending_decision_takes(advice: WindowAdvice) -> None:
 
 
 def test_regret_is_that_of_simulate(advice: WindowAdvice) -> None:
-    """`simulate` with the advice's world, policies and draws gives the same regret.
+    """Simulate the world, policies and draws of the advice through the public interface.
 
     A round stands for four decisions, of which one in five converts: a quarter is the most, 1.25 times as often.
     """

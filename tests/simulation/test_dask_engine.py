@@ -41,7 +41,7 @@ def policies() -> dict[str, Any]:
 
 
 def slow(seconds: float) -> lc.World:
-    """Make the world slow, at so many seconds a block. Its law is local: like one in a script, it travels by value."""
+    """A world that takes so many seconds a block. Its law is local: like one in a script, it travels by value."""
 
     class Slow:
         def sample(self, rng: np.random.Generator, rounds: int, theta: Any) -> Any:

@@ -13,7 +13,7 @@ from latecomer.service.http.keys import KeyFile
 from latecomer.service.http.logging_setup import start_log
 from latecomer.service.http.metrics import Metrics
 from latecomer.service.http.request import Request
-from latecomer.service.http.settings import settings
+from latecomer.service.http.settings import read_settings
 from latecomer.service.store import Store
 
 
@@ -23,7 +23,7 @@ def app_context(store_path: Path) -> Iterator[AppContext]:
     with Store.open(store_path) as store:
         yield AppContext(
             store=store,
-            settings=settings(environment={}, given={"store": str(store_path)}),
+            settings=read_settings(environment={}, given={"store": str(store_path)}),
             authenticator=Authenticator(KeyFile(store_path.with_name("keys")), always=False),
             body_reader=BodyReader(limit=1000, seconds=1.0),
             metrics=Metrics(store),

@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
-from latecomer.service.http.settings import settings
+from latecomer.service.http.settings import read_settings
 
 LIMITS: dict[str, Any] = {"LATECOMER_MAX_DIM": "3", "LATECOMER_MAX_BANDITS": "1", "LATECOMER_MAX_ACTIONS": "4"}
-SETTINGS = settings(environment=LIMITS, given={})
+SETTINGS = read_settings(environment=LIMITS, given={})
 MADE: dict[str, Any] = {"dim": 3, "window": 100, "features": {"price": {"scale": 9}}}
 
 _BEYOND_A_SCHEMA = (
@@ -26,5 +26,5 @@ _BEYOND_A_SCHEMA = (
 
 
 def is_beyond_a_schema(message: str) -> bool:
-    """Whether a refusal is for a reason that the document could not have said."""
+    """Tell if a refusal is for a reason that the document could not have said."""
     return any(re.match(rule, message) for rule in _BEYOND_A_SCHEMA)

@@ -76,7 +76,7 @@ class Server:
                 time.sleep(0.02)
 
     def said(self, event: str) -> list[dict[str, Any]]:
-        """What its log says of that."""
+        """Return the log lines of an event."""
         every = [json.loads(line) for line in list(self.lines) if line.startswith("{")]
         return [said for said in every if said["event"] == event]
 

@@ -1,1 +1,1 @@
-"""The command `latecomer`: one file a verb, and what verbs share."""
+"""The command `latecomer`: one file for each verb, and the helpers that verbs share."""

@@ -1,4 +1,4 @@
-"""`latecomer arena`: every policy in every world."""
+"""`latecomer arena`: simulate every policy in every world."""
 
 from math import isfinite
 from pathlib import Path
@@ -23,12 +23,12 @@ def arena(
     ] = None,
     jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; all cores by default.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path("arena-result"),
-    engine: Annotated[str, typer.Option(metavar="NAME", help="'threads', or 'dask' for many machines.")] = "threads",
+    engine: Annotated[str, typer.Option(metavar="NAME", help="'threads', or 'dask' for a cluster.")] = "threads",
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, with --engine dask.")
     ] = None,
 ) -> None:
-    """Play every policy in every world of the arena, and compare.
+    """Simulate every policy in every world of the arena, and compare.
 
     Regret is compared with the best published policy's (OTFLinUCB and OTFLinTS, as stated and as released) and with a
     learner's without delay. --out receives arena.csv (mean, standard error, 95th percentile and ratios of every policy
@@ -60,13 +60,13 @@ def arena(
       latecomer arena --runs 20 --world "B (100, 100)" --world "U (100, 100)"
     """  # noqa: D301 - \b keeps the lines below it as they are
     require_packages("latecomer arena", "polars", "matplotlib")
-    from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
-    from latecomer.cli.output import writable_folder  # noqa: PLC0415
+    from latecomer.cli.engine import make_engine  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.cli.output import make_output_folder  # noqa: PLC0415
     from latecomer.experiments.arena.arena import POLICIES, load_worlds, run_arena  # noqa: PLC0415
 
-    where, folder = engine_of(engine, scheduler, jobs), writable_folder(out)
+    selected_engine, folder = make_engine(engine, scheduler, jobs), make_output_folder(out)
     worlds, done = world or list(load_worlds()), []
-    scored = run_arena(worlds=worlds, policies=policy or list(POLICIES), runs=runs, seed=seed, engine=where)
+    scored = run_arena(worlds=worlds, policies=policy or list(POLICIES), runs=runs, seed=seed, engine=selected_engine)
     try:
         for row, scores in scored:
             done.append(scores)
@@ -86,13 +86,13 @@ def arena(
 def _write(done: "list[pl.DataFrame]", folder: Path, *, runs: int) -> list[Path]:
     import polars as pl  # noqa: PLC0415
 
-    from latecomer.cli.output import replacing  # noqa: PLC0415
+    from latecomer.cli.output import replace_output  # noqa: PLC0415
     from latecomer.experiments.arena.plot import plot_arena  # noqa: PLC0415 - brings matplotlib
 
     table = pl.concat(done)
-    with replacing(folder / "arena.csv") as path:
+    with replace_output(folder / "arena.csv") as path:
         table.write_csv(path)
-    with replacing(folder / "arena.png") as path:
+    with replace_output(folder / "arena.png") as path:
         plot_arena(table, runs=runs).savefig(path, format="png")
     return [folder / "arena.csv", folder / "arena.png"]
 
@@ -109,7 +109,7 @@ _HEADINGS = {
 
 
 def _show(done: "list[pl.DataFrame]") -> None:
-    """Print a table for each world that fits 80 columns; ratios to what was not played are left out."""
+    """Print a table of 80 columns for each world; ratios to policies that were not run are left out."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Where runs are played, from the options --engine, --scheduler and --jobs."""
+"""Makes the engine that the options --engine, --scheduler and --jobs describe."""
 
 from typing import TYPE_CHECKING
 
@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from latecomer.simulation.simulate import Engine
 
 
-def engine_of(engine: str, scheduler: str | None, jobs: int | None) -> "Engine":
-    """The engine of that name."""
+def make_engine(engine: str, scheduler: str | None, jobs: int | None) -> "Engine":
+    """Make the engine."""
     if engine == "threads":
         if scheduler is not None:
             raise InputError(f"--scheduler is for --engine dask; got {scheduler!r} with --engine threads")

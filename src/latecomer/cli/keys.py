@@ -1,4 +1,4 @@
-"""`latecomer keys`: who may use a server. A running one notices every change."""
+"""`latecomer keys`: make, list and revoke the keys of a server. A running server notices every change."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,16 +13,16 @@ app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys of 
 
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The server's settings in TOML.")]
 Store = Annotated[str | None, typer.Option("--store", metavar="FILE", help="The server's store.")]
-Keys = Annotated[str | None, typer.Option("--keys", metavar="FILE", help="The file of keys; STORE.keys by default.")]
+Keys = Annotated[str | None, typer.Option("--keys", metavar="FILE", help="The key file; STORE.keys by default.")]
 
 
 def _settings(config: Path | None, store: str | None, keys: str | None) -> "Settings":
-    from latecomer.service.http.settings import settings  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.service.http.settings import read_settings  # noqa: PLC0415 - `latecomer --help` is light
 
-    return settings(config, given={"store": store, "keys": keys})
+    return read_settings(config, given={"store": store, "keys": keys})
 
 
-def _file(settings: "Settings") -> "KeyFile":
+def _key_file(settings: "Settings") -> "KeyFile":
     from latecomer.service.http.keys import KeyFile  # noqa: PLC0415
 
     return KeyFile(settings.keys_file)
@@ -34,34 +34,34 @@ def add(
     bandit: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="For this bandit alone; may be repeated; all by default.")
     ] = None,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Whose it is.")] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="A note, such as who uses it.")] = "",
     config: Config = None,
     store: Store = None,
     keys: Keys = None,
 ) -> None:
-    """Make a key and print it, this once: only its hash is kept.
+    """Make a key and print it. It is shown only once: the file keeps its hash.
 
     \b
     Example:
       latecomer keys add --scope decide --scope convert --bandit offers --note "web shop"
     """  # noqa: D301
     found = _settings(config, store, keys)
-    presented, key = _file(found).add(scopes=scope, bandits=bandit or ("*",), note=note)
+    presented, key = _key_file(found).add(scopes=scope, bandits=bandit or ("*",), note=note)
     if not found.keys and not Path(found.store).exists():
-        typer.echo(f"there is no store {found.store} yet: the key is for a server that is to make it", err=True)
+        typer.echo(f"there is no store {found.store} yet: the key is for a server that will create it", err=True)
     typer.echo(presented)
     typer.echo(f"key {key.id}: {', '.join(key.scopes)} for {', '.join(key.bandits)}; it is not shown again", err=True)
 
 
 @app.command("list")
-def show(config: Config = None, store: Store = None, keys: Keys = None) -> None:
+def list_keys(config: Config = None, store: Store = None, keys: Keys = None) -> None:
     """List the keys: their ids, not the keys.
 
     \b
     Example:
       latecomer keys list
     """  # noqa: D301
-    file = _file(_settings(config, store, keys))
+    file = _key_file(_settings(config, store, keys))
     for key in (file.keys() or {}).values():
         what = f"{','.join(key.scopes)}  {','.join(key.bandits)}"
         typer.echo(f"{key.id}  {key.created:%Y-%m-%d}  {what}  {key.note}".rstrip())
@@ -80,5 +80,5 @@ def revoke(
     Example:
       latecomer keys revoke 1f6b2a90c3d4
     """  # noqa: D301
-    key = _file(_settings(config, store, keys)).revoke(id)
+    key = _key_file(_settings(config, store, keys)).revoke(id)
     typer.echo(f"revoked {key.id}")

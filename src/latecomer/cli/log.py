@@ -1,4 +1,4 @@
-"""`latecomer log`: look at a store's log, take it out, replay it."""
+"""`latecomer log`: verify, export and replay a store's log; delete a bandit; adjust the clock."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,15 +18,15 @@ Store = Annotated[Path, typer.Argument(metavar="STORE", help="The store's file."
 def verify(store: Store) -> None:
     """Check every page, every row and the state that follows from them. The store may be in use.
 
-    Where a bandit is damaged, it says which row, and how to go on.
+    Where a bandit is damaged, it names the row and the remedy.
 
     \b
     Example:
       latecomer log verify shop.db
     """  # noqa: D301 - \b keeps the lines below it as they are
-    from latecomer.service.tools.verify import verify as verified  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.service.tools.verify import verify as verify_store  # noqa: PLC0415 - `latecomer --help` is light
 
-    for line in verified(store):
+    for line in verify_store(store):
         typer.echo(line)
     typer.echo("whole")
 
@@ -34,8 +34,8 @@ def verify(store: Store) -> None:
 @app.command()
 def export(
     store: Store,
-    bandit: Annotated[str, typer.Option(metavar="NAME", help="Whose log.")],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the tables go.")],
+    bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the tables.")],
 ) -> None:
     """Write a bandit's decisions and reports as Parquet files. The store may be in use.
 
@@ -43,36 +43,36 @@ def export(
     Example:
       latecomer log export shop.db --bandit offers --out tables
     """  # noqa: D301
-    from latecomer.cli.output import replacing, writable_folder  # noqa: PLC0415
+    from latecomer.cli.output import make_output_folder, replace_output  # noqa: PLC0415
     from latecomer.service.tools.export import check_bandit  # noqa: PLC0415
-    from latecomer.service.tools.export import export as exported  # noqa: PLC0415
+    from latecomer.service.tools.export import export as export_log  # noqa: PLC0415
 
-    check_bandit(store, bandit)  # before anything is made or said
-    folder, written = writable_folder(out), {"decisions": 0, "reports": 0}
+    check_bandit(store, bandit)  # before anything is written
+    folder, written = make_output_folder(out), {"decisions": 0, "reports": 0}
     for earlier in (file for table in written for file in sorted(folder.glob(f"{table}-*.parquet"))):
         raise InputError(f"--out must be a folder without earlier tables; {earlier} is there: choose another")
     parts = dict(written)
     try:
-        for table, frame in exported(store, bandit):
+        for table, frame in export_log(store, bandit):
             parts[table] += 1
-            with replacing(folder / f"{table}-{parts[table]:05}.parquet") as part:
+            with replace_output(folder / f"{table}-{parts[table]:05}.parquet") as part:
                 frame.write_parquet(part)
             written[table] += len(frame)
-    finally:  # also of what comes before a damaged row
+    finally:  # also where a damaged row ends it
         typer.echo(f"{written['decisions']} decisions and {written['reports']} reports in {folder}")
 
 
 @app.command()
 def replay(
     store: Store,
-    bandit: Annotated[str, typer.Option(metavar="NAME", help="Whose log.")],
+    bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit.")],
     into: Annotated[str, typer.Option(metavar="NAME", help="The new bandit.")],
     window: Annotated[str | None, typer.Option(metavar="SPAN", help="Its window: rounds, or 7d.")] = None,
     policy: Annotated[str | None, typer.Option(metavar="CLASS", help="Its policy.")] = None,
     parameters: Annotated[str | None, typer.Option(metavar="JSON", help="Its policy's parameters.")] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Take what pruning and damage have left.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Replay what pruning and damage have left.")] = False,
 ) -> None:
-    """Fold a bandit's log into a new bandit of the same store, with another window or policy. Stop the server first.
+    """Replay a bandit's log into a new bandit of the same store, with another window or policy. Stop the server first.
 
     \b
     Example:
@@ -81,7 +81,7 @@ def replay(
     import msgspec  # noqa: PLC0415
 
     from latecomer.service.store import Store  # noqa: PLC0415
-    from latecomer.service.tools.replay import replay as replayed  # noqa: PLC0415
+    from latecomer.service.tools.replay import replay as replay_log  # noqa: PLC0415
 
     try:
         given = None if parameters is None else msgspec.json.decode(parameters, type=dict)
@@ -90,8 +90,8 @@ def replay(
     span = int(window) if window is not None and window.isdecimal() else window
     if not store.is_file():
         raise FileError(f"{store} is not there")
-    with Store.open(store, prune=False) as opened:  # it reads what it has, and leaves the rest alone
-        stats = replayed(opened, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
+    with Store.open(store, prune=False) as opened:  # nothing is pruned
+        stats = replay_log(opened, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
     accepted, late = stats.conversions["accepted"], stats.conversions["late"]
     typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")
 
@@ -99,7 +99,7 @@ def replay(
 @app.command()
 def delete(
     store: Store,
-    bandit: Annotated[str, typer.Option(metavar="NAME", help="Which one.")],
+    bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit.")],
     confirm: Annotated[str, typer.Option(metavar="NAME", help="Its name, once more.")],
 ) -> None:
     """Delete a bandit, a damaged one too, and all that it has learnt. Stop the server first.
@@ -121,9 +121,9 @@ def delete(
 
 @app.command("adjust-clock")
 def adjust_clock(store: Store) -> None:
-    """Take this machine's clock for right, where the store's time is ahead of it. Stop the server first.
+    """Adopt this machine's clock where the store's time is ahead of it. Stop the server first.
 
-    A clock that was far ahead once has left its stamps in the log, and the store's time goes on from there. No window
+    A clock that was once far ahead has left its times in the log, and the store's time goes on from there. No window
     changes: calendar times are converted on their way in and out.
 
     \b

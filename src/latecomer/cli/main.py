@@ -1,4 +1,4 @@
-"""The command's frame: its verbs, its version, and what an error looks like."""
+"""The command itself: its verbs, its version, and how errors are shown."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 from latecomer import __version__
 from latecomer.cli.arena import arena
 from latecomer.cli.backup import backup
-from latecomer.cli.codes import INTERRUPTED, code_of
+from latecomer.cli.exit_codes import INTERRUPTED, exit_code
 from latecomer.cli.keys import app as keys
 from latecomer.cli.log import app as log
 from latecomer.cli.reproduce import reproduce
@@ -20,7 +20,7 @@ from latecomer.extras import translate_import_error
 
 
 class Verbs(TyperGroup):
-    """What a verb raises on purpose becomes a line on standard error and an exit code; anything else is a bug."""
+    """Shows a `LatecomerError` of a verb as a line on standard error and an exit code; any other error is a bug."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
@@ -28,7 +28,7 @@ class Verbs(TyperGroup):
             return self._invoke_verb(ctx)
         except LatecomerError as error:
             typer.echo(str(error), err=True)
-            raise typer.Exit(code_of(error)) from None
+            raise typer.Exit(exit_code(error)) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -60,8 +60,8 @@ Examples:
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"latecomer {__version__}")
         raise typer.Exit
 
@@ -75,9 +75,9 @@ def latecomer(
     """Decide now, and learn from conversions that arrive late, or never."""
 
 
-# A verb's file is light: what is heavy, its function imports when it is called.
+# A verb imports heavy packages only when it is called, so that `latecomer --help` is fast.
 app.command(short_help="Run the paper's experiments into one report.")(reproduce)
-app.command(short_help="Play an experiment of your own, described in a file.")(simulate)
+app.command(short_help="Simulate an experiment of your own, described in a file.")(simulate)
 app.command(short_help="Compare every policy in every world.")(arena)
 app.command(short_help="Compare windows on your own delays, and recommend one.")(window)
 app.command(short_help="Serve decisions over HTTP, durably.")(serve)

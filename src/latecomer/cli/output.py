@@ -1,4 +1,4 @@
-"""Where a verb leaves its files: a folder known to be writable before the work begins, and never half a file."""
+"""The output of a verb: a folder that is checked before the work begins, and files that are never half written."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +9,8 @@ from latecomer.atomic_write import replace_file
 from latecomer.errors import InputError, LatecomerError
 
 
-def writable_folder(folder: Path) -> Path:
-    """The folder, made if need be."""
+def make_output_folder(folder: Path) -> Path:
+    """Make the folder if need be, check that it can be written, and return it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):  # permissions alone do not tell: the disk may be read-only
@@ -22,8 +22,8 @@ def writable_folder(folder: Path) -> Path:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to; what was written takes the place of `path` once it is whole."""
+def replace_output(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; the file replaces `path` once it is whole."""
     try:
         with replace_file(path) as part:
             yield part

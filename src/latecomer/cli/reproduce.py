@@ -1,4 +1,4 @@
-"""`latecomer reproduce`: the paper, run again."""
+"""`latecomer reproduce`: run the paper's experiments into one report."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,13 +17,13 @@ def reproduce(
     criteo: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="The Criteo attribution file, TSV or gzipped.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="'threads', or 'dask' for many machines.")] = "threads",
+    engine: Annotated[str, typer.Option(help="'threads', or 'dask' for a cluster.")] = "threads",
     scheduler: Annotated[str | None, typer.Option(help="The Dask scheduler's address, with --engine dask.")] = None,
 ) -> None:
-    """Run every experiment of the paper, and leave a report: pictures, tables, and what was found.
+    """Run every experiment of the paper, and write a report: figures, tables and findings.
 
     The report is one page, OUT/report.html, with its numbers beside it as CSV and Parquet. It is complete after every
-    section, so that Ctrl-C leaves what is done.
+    section, so that Ctrl-C keeps what is done.
 
     \b
     Example:
@@ -32,17 +32,17 @@ def reproduce(
     require_packages("latecomer reproduce", "polars", "matplotlib")
     from rich.console import Console  # noqa: PLC0415 - `latecomer --help` is light
 
-    from latecomer.cli.engine import engine_of  # noqa: PLC0415
-    from latecomer.cli.output import writable_folder  # noqa: PLC0415
+    from latecomer.cli.engine import make_engine  # noqa: PLC0415
+    from latecomer.cli.output import make_output_folder  # noqa: PLC0415
     from latecomer.experiments.paper.reproduce import reproduce as run  # noqa: PLC0415
     from latecomer.experiments.paper.setting import Setting  # noqa: PLC0415
 
     setting = Setting(
         runs=min(runs, 10) if quick else runs,
         seed=seed,
-        engine=engine_of(engine, scheduler, jobs),
+        engine=make_engine(engine, scheduler, jobs),
         quick=quick,
         criteo=criteo,
     )
-    if not run(setting, writable_folder(out), Console()):
+    if not run(setting, make_output_folder(out), Console()):
         raise typer.Exit(130)

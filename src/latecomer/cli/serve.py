@@ -1,4 +1,4 @@
-"""`latecomer serve`: the decision service, until it is told to stop."""
+"""`latecomer serve`: run the decision service."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from latecomer.cli.codes import code_of
+from latecomer.cli.exit_codes import exit_code
 from latecomer.errors import LatecomerError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def serve(
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in TOML.")] = None,
     store: Annotated[str | None, typer.Option(metavar="FILE", help="The store; latecomer.db by default.")] = None,
     host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="127.0.0.1 by default; another address takes keys.")
+        str | None, typer.Option(metavar="ADDRESS", help="127.0.0.1 by default; another address needs keys.")
     ] = None,
     port: Annotated[int | None, typer.Option(metavar="N", help="8080 by default; 0 finds a free one.")] = None,
     keys: Annotated[str | None, typer.Option(metavar="FILE", help="The keys; STORE.keys by default.")] = None,
@@ -26,19 +26,19 @@ def serve(
         bool | None,
         typer.Option(
             "--require-keys/--no-require-keys",
-            help="Refuse to run without keys; or forget that there were any.",
+            help="Refuse to run without keys; or allow it after there were keys.",
             show_default=False,
         ),
     ] = None,
     create: Annotated[
         bool | None,
-        typer.Option("--create", help="Begin an empty store where an earlier one is missing.", show_default=False),
+        typer.Option("--create", help="Create an empty store where an earlier one is missing.", show_default=False),
     ] = None,
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
 ) -> None:
     """Serve decisions over HTTP, every answer durable before it leaves.
 
-    One process, one file. SIGTERM, SIGHUP and Ctrl-C stop it cleanly. Every setting can also stand in the file of
+    One process, one file. SIGTERM, SIGHUP and Ctrl-C stop it cleanly. Every setting can also be given in the file of
     --config or in the environment, as LATECOMER_PORT and so on; docs/service.md has the table.
 
     \b
@@ -49,27 +49,27 @@ def serve(
 
     from latecomer.service.http.logging_setup import start_log  # noqa: PLC0415
     from latecomer.service.http.server import serve as run  # noqa: PLC0415
-    from latecomer.service.http.settings import injected, settings  # noqa: PLC0415
+    from latecomer.service.http.settings import find_injected, read_settings  # noqa: PLC0415
 
-    loop = _loop()
+    loop_factory = _loop_factory()
     given = {"store": store, "host": host, "port": port, "keys": keys, "log_level": log_level}
     given |= {"require_keys": require_keys, "create": create}
     log = start_log("info")
     try:
-        chosen = settings(config, given=given)
+        chosen = read_settings(config, given=given)
         log = start_log(chosen.log_level)
-        for variable, value in injected().items():
+        for variable, value in find_injected().items():
             remedy = "set it to a port, give --port, or set enableServiceLinks: false"
             log.warning("a variable that Kubernetes has set is ignored", variable=variable, value=value, remedy=remedy)
-        with asyncio.Runner(loop_factory=loop) as runner:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
             runner.run(run(chosen, log))
-    except LatecomerError as error:  # where logs are JSON, so is the last word
+    except LatecomerError as error:  # the log is JSON, so this line is too
         log.critical("failed", error=str(error))
-        raise typer.Exit(code_of(error)) from None
+        raise typer.Exit(exit_code(error)) from None
 
 
-def _loop() -> "Callable[[], asyncio.AbstractEventLoop] | None":
-    """The faster loop, where there is one."""
+def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":
+    """Return the factory of uvloop, where there is one."""
     if sys.platform == "win32":
         return None
     import uvloop  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`latecomer simulate FILE`: an experiment of one's own."""
+"""`latecomer simulate FILE`: simulate an experiment that a file describes."""
 
 import math
 from collections.abc import Callable
@@ -21,14 +21,14 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for the results; NAME-result for NAME.toml by default.")
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="'threads', or 'dask' for many machines.")] = "threads",
+    engine: Annotated[str, typer.Option(metavar="NAME", help="'threads', or 'dask' for a cluster.")] = "threads",
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, with --engine dask.")
     ] = None,
 ) -> None:
-    """Play an experiment of your own, described in a file.
+    """Simulate an experiment of your own, described in a file.
 
-    Every policy meets the same actions, rewards and delays. The regret at the horizon is printed; --out receives
+    Every policy gets the same actions, rewards and delays. The regret at the horizon is printed; --out receives
     regret.parquet (every policy, run and round), summary.csv (mean, standard error and 5 to 95 % band at every round)
     and regret.png. Ctrl-C keeps the runs that are done.
 
@@ -49,18 +49,18 @@ def simulate(
       latecomer simulate examples/simulate.toml --runs 20 --out results
     """  # noqa: D301 - \b keeps the lines below it as they are
     require_packages("latecomer simulate", "polars", "matplotlib")
-    from latecomer.cli.engine import engine_of  # noqa: PLC0415 - `latecomer --help` is light
-    from latecomer.cli.output import writable_folder  # noqa: PLC0415
+    from latecomer.cli.engine import make_engine  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.cli.output import make_output_folder  # noqa: PLC0415
     from latecomer.experiments.experiment_file import read_experiment  # noqa: PLC0415
-    from latecomer.simulation.simulate import simulate as play  # noqa: PLC0415
+    from latecomer.simulation.simulate import simulate as run_simulation  # noqa: PLC0415
 
     described = read_experiment(file)
     runs, seed = runs or described.runs, described.seed if seed is None else seed
-    where = engine_of(engine, scheduler, jobs)
-    folder = writable_folder(out or Path(f"{file.stem}-result"))
+    selected_engine = make_engine(engine, scheduler, jobs)
+    folder = make_output_folder(out or Path(f"{file.stem}-result"))
     try:
-        result = play(
-            described.world, described.policies, horizon=described.horizon, runs=runs, seed=seed, engine=where
+        result = run_simulation(
+            described.world, described.policies, horizon=described.horizon, runs=runs, seed=seed, engine=selected_engine
         )
     except KeyboardInterrupt:
         typer.echo(f"interrupted: 0 of {runs} runs were done; nothing is written", err=True)
@@ -74,7 +74,7 @@ def simulate(
 
 
 def _write(result: "Result", folder: Path, *, title: str) -> list[Path]:
-    from latecomer.cli.output import replacing  # noqa: PLC0415
+    from latecomer.cli.output import replace_output  # noqa: PLC0415
     from latecomer.experiments.plots import plot_regret  # noqa: PLC0415 - brings matplotlib
 
     writers: dict[str, Callable[[Path], object]] = {
@@ -83,13 +83,13 @@ def _write(result: "Result", folder: Path, *, title: str) -> list[Path]:
         "regret.png": lambda path: plot_regret(result, title=title).savefig(path, format="png"),
     }
     for name, write in writers.items():
-        with replacing(folder / name) as path:
+        with replace_output(folder / name) as path:
             write(path)
     return [folder / name for name in writers]
 
 
 def _show(result: "Result", *, title: str) -> None:
-    """The regret at the horizon."""
+    """Print the regret at the horizon."""
     import numpy as np  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415

@@ -24,15 +24,14 @@ def window(
         typer.Argument(metavar="[LOG]", help="Parquet or CSV: decided_at, converted_at.", show_default=False),
     ] = None,
     law: Annotated[str | None, typer.Option(metavar="TABLE", help="In place of a log, a delay law, as TOML.")] = None,
-    unit: Annotated[float, typer.Option(metavar="SECONDS", help="What the law counts its delays in.")] = 1.0,
+    unit: Annotated[float, typer.Option(metavar="SECONDS", help="The unit of the law's delays.")] = 1.0,
     rate: Annotated[float | None, typer.Option(metavar="N", help="Decisions an hour; the log's by default.")] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When the log's watching ended: seconds, or ISO 8601.")
-    ] = None,
-    longest: Annotated[float | None, typer.Option(metavar="DAYS", help="The longest window to think of.")] = None,
-    days: Annotated[float, typer.Option(metavar="N", help="How long a time regret is counted over.")] = 30.0,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="The end of the log: seconds, or ISO 8601.")] = None,
+    longest: Annotated[float | None, typer.Option(metavar="DAYS", help="The longest window to compare.")] = None,
+    days: Annotated[float, typer.Option(metavar="N", help="Days over which regret is counted.")] = 30.0,
     conversion_rate: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Of decisions, that convert; the log's, or 0.05, by default.")
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of decisions that convert; the log's, or 0.05, by default."),
     ] = None,
     dim: Annotated[int, typer.Option(metavar="N", min=1, help="Features of an action.")] = 5,
     arms: Annotated[int, typer.Option(metavar="N", min=2, help="Actions to choose from.")] = 10,
@@ -67,19 +66,19 @@ def window(
       latecomer window --law 'law = "lognormal", median = 3600, sigma = 1.5' --rate 1000
     """  # noqa: D301 - \b keeps the lines below it as they are
     require_packages("latecomer window", "polars", "matplotlib")
-    from latecomer.cli.output import writable_folder  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.cli.output import make_output_folder  # noqa: PLC0415 - `latecomer --help` is light
     from latecomer.experiments.window.advice import advise_window  # noqa: PLC0415
 
-    source = _source(log, law)
-    folder = writable_folder(out)
+    source = _select_source(log, law)
+    folder = make_output_folder(out)
     advice = advise_window(
         source,
         strict=strict,
         rate=rate,
-        until=_moment(until),
-        unit=_span("--unit", unit),
-        longest=None if longest is None else _span("--longest", longest * _DAY),
-        horizon=_span("--days", days * _DAY),
+        until=_parse_time(until),
+        unit=_make_duration("--unit", unit),
+        longest=None if longest is None else _make_duration("--longest", longest * _DAY),
+        horizon=_make_duration("--days", days * _DAY),
         conversion_rate=conversion_rate,
         dim=dim,
         arms=arms,
@@ -96,7 +95,7 @@ def window(
         raise typer.Exit(130)
 
 
-def _source(log: Path | None, law: str | None) -> "Path | DelayLaw":
+def _select_source(log: Path | None, law: str | None) -> "Path | DelayLaw":
     if log is not None and law is None:
         return log
     if log is None and law is not None:
@@ -106,14 +105,14 @@ def _source(log: Path | None, law: str | None) -> "Path | DelayLaw":
     raise InputError("window needs a log, or --law with --rate: one of the two")
 
 
-def _span(name: str, seconds: float) -> timedelta:
+def _make_duration(name: str, seconds: float) -> timedelta:
     if not 1e-6 <= seconds <= 36_500.0 * _DAY:
         raise InputError(f"{name} must be above 0 and at most a hundred years; got {seconds:g} seconds")
     return timedelta(seconds=seconds)
 
 
-def _moment(text: str | None) -> datetime | None:
-    """Read seconds since 1970, or ISO 8601."""
+def _parse_time(text: str | None) -> datetime | None:
+    """Parse seconds since 1970, or ISO 8601."""
     from latecomer.timestamps import parse_timestamp, to_datetime  # noqa: PLC0415 - brings NumPy
 
     if text is None:
@@ -131,7 +130,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _write(advice: "WindowAdvice", folder: Path) -> list[Path]:
-    from latecomer.cli.output import replacing  # noqa: PLC0415
+    from latecomer.cli.output import replace_output  # noqa: PLC0415
     from latecomer.experiments.window.plot import plot_window  # noqa: PLC0415 - brings matplotlib
 
     writers: dict[str, Callable[[Path], object]] = {
@@ -142,7 +141,7 @@ def _write(advice: "WindowAdvice", folder: Path) -> list[Path]:
         "window.png": lambda path: plot_window(advice).savefig(path, format="png"),
     }
     for name, write in writers.items():
-        with replacing(folder / name) as path:
+        with replace_output(folder / name) as path:
             write(path)
     return [folder / name for name in writers]
 

@@ -1,1 +1,1 @@
-"""Talking to a server: `Client`, and `AsyncClient` with the same calls."""
+"""Clients of a server: `Client`, and `AsyncClient` with the same calls."""

@@ -1,4 +1,4 @@
-"""`latecomer.AsyncClient`: a server's bandits from a coroutine; the calls of `Client`, awaited."""
+"""`latecomer.AsyncClient`: the bandits of a server, for coroutines; the calls of `Client`, awaited."""
 
 import asyncio
 from collections import Counter
@@ -8,11 +8,11 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from latecomer.client import protocol as calls
-from latecomer.client.batch import checked, checked_limits
+from latecomer.client import protocol
+from latecomer.client.batch import check_limits, make_conversion
 from latecomer.durations import Span
 from latecomer.errors import LatecomerError, ServiceError
-from latecomer.service.bandit.verdicts import Verdicts, warn_of
+from latecomer.service.bandit.verdicts import VerdictList, warn_of
 from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import (
     BanditInfo,
@@ -29,16 +29,16 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """A server, over HTTP, with the arguments and the calls of `Client`. It is closed by `async with`."""
+    """A client with the arguments and the calls of `Client`, which are awaited. It is closed by `async with`."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._http = httpx.AsyncClient(base_url=calls.base_url(url), headers=headers, timeout=timeout)
+        self._http = httpx.AsyncClient(base_url=protocol.parse_url(url), headers=headers, timeout=timeout)
         self._timeout, self._retries = timeout, retries
-        self._shown_url = calls.without_secrets(calls.base_url(url))
+        self._redacted_url = protocol.redact_url(protocol.parse_url(url))
 
     def __repr__(self) -> str:
-        return f"AsyncClient({self._shown_url!r})"
+        return f"AsyncClient({self._redacted_url!r})"
 
     async def create(
         self,
@@ -52,34 +52,34 @@ class AsyncClient:
     ) -> BanditInfo:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
-        `features` declares the scales of numbers for `choose`: {"price": {"scale": 200}}.
+        `features` declares the scales of numbers for `decide_features`: {"price": {"scale": 200}}.
         """
-        call = calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
+        call = protocol.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
         return await self._send(call)
 
     async def bandits(self) -> list[BanditInfo]:
-        """Every bandit that the key may read."""
-        return (await self._send(calls.bandits())).bandits
+        """List the bandits that the key may read."""
+        return (await self._send(protocol.bandits())).bandits
 
     async def info(self, name: str) -> BanditInfo:
-        """What a bandit is."""
-        return await self._send(calls.info(name))
+        """Return a bandit's description."""
+        return await self._send(protocol.info(name))
 
     async def stats(self, name: str) -> BanditStats:
-        """What a bandit has learnt, and what happened to it."""
-        return await self._send(calls.stats(name))
+        """Return a bandit's estimates and counts."""
+        return await self._send(protocol.stats(name))
 
     async def delete(self, name: str) -> BanditInfo | None:
-        """Delete a bandit and all that it has learnt; what it was, or None where only a second try was answered."""
-        return await self._send(calls.delete(name))
+        """Delete a bandit; return its description, or None where the answer to the first try was lost."""
+        return await self._send(protocol.delete(name))
 
     async def decide(
-        self, name: str, actions: calls.Actions, *, ids: Sequence[str] | None = None, request_id: str | None = None
+        self, name: str, actions: protocol.Actions, *, ids: Sequence[str] | None = None, request_id: str | None = None
     ) -> DecisionAnswer:
         """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
-        return await self._send(calls.decide(name, actions, ids=ids, request_id=request_id))
+        return await self._send(protocol.decide(name, actions, ids=ids, request_id=request_id))
 
-    async def choose(
+    async def decide_features(
         self,
         name: str,
         actions: Mapping[str, FeatureRow],
@@ -87,8 +87,8 @@ class AsyncClient:
         context: FeatureRow | None = None,
         request_id: str | None = None,
     ) -> DecisionAnswer:
-        """Choose between actions that are known by their features: {id: {name: value}}."""
-        return await self._send(calls.decide_features(name, actions, context=context, request_id=request_id))
+        """Choose one of the actions, which are described by features: {id: {name: value}}."""
+        return await self._send(protocol.decide_features(name, actions, context=context, request_id=request_id))
 
     async def convert(
         self, name: str, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
@@ -97,14 +97,14 @@ class AsyncClient:
         occurred = parse_datetime(occurred_at, name="occurred_at")
         return (await self._convert(name, [Conversion(decision_id_of(decision_id), value, occurred)])).warn()[0]
 
-    async def convert_many(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
-        """Report many; a verdict for each, and `warnings` about some of them."""
+    async def convert_many(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
+        """Report many conversions; return a verdict for each, and `warnings` about some of them."""
         return (await self._convert(name, conversions)).warn()
 
-    async def _convert(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
-        found = Verdicts()
-        for part in calls.portions(conversions):
-            answer = await self._send(calls.convert(name, part))
+    async def _convert(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
+        found = VerdictList()
+        for part in protocol.split_batches(conversions):
+            answer = await self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings)
         return found
 
@@ -113,30 +113,32 @@ class AsyncClient:
     ) -> Verdict:
         """Take a conversion back."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return (await self._send(calls.revoke(name, [Revocation(decision_id_of(decision_id), occurred)]))).verdicts[0]
+        return (await self._send(protocol.revoke(name, [Revocation(decision_id_of(decision_id), occurred)]))).verdicts[
+            0
+        ]
 
-    def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> "AsyncBatch":
-        """Conversions that travel together: sent when `size` are waiting, or after `seconds`, or at the end."""
-        return AsyncBatch(lambda conversions: self._convert(name, conversions), size=size, seconds=seconds)
+    def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> "AsyncConversionBatch":
+        """Collect conversions, and send them when `size` are waiting, or after `seconds`, or at the end of `with`."""
+        return AsyncConversionBatch(lambda conversions: self._convert(name, conversions), size=size, seconds=seconds)
 
-    async def _send(self, call: calls.Call[T]) -> T:
-        for tries, wait in enumerate((*calls.waits(self._retries), None)):
+    async def _send(self, call: protocol.Call[T]) -> T:
+        for tries, delay in enumerate((*protocol.retry_delays(self._retries), None)):
             try:
                 answer = await self._http.request(
                     call.method,
                     call.path,
                     content=call.content,
-                    headers={"Content-Type": call.kind},
-                    timeout=max(self._timeout, call.patience),
+                    headers={"Content-Type": call.content_type},
+                    timeout=max(self._timeout, call.timeout),
                 )
             except httpx.TransportError as error:
-                if wait is None:
-                    raise ServiceError(f"{self._shown_url} does not answer: {error!r}") from error
-                await asyncio.sleep(wait)
+                if delay is None:
+                    raise ServiceError(f"{self._redacted_url} does not answer: {error!r}") from error
+                await asyncio.sleep(delay)
             else:
-                if wait is None or answer.status_code not in calls.PASSING:
-                    return calls.result(call, answer.status_code, answer.content, is_again=tries > 0)
-                await asyncio.sleep(calls.pause(wait, answer.headers))
+                if delay is None or answer.status_code not in protocol.TRANSIENT:
+                    return protocol.parse_answer(call, answer.status_code, answer.content, is_retry=tries > 0)
+                await asyncio.sleep(protocol.extend_delay(delay, answer.headers))
         raise AssertionError("the last try returns or raises")
 
     async def close(self) -> None:
@@ -150,48 +152,50 @@ class AsyncClient:
         await self.close()
 
 
-class AsyncBatch:
-    """`Batch` for coroutines of one loop."""
+class AsyncConversionBatch:
+    """A `ConversionBatch` for the coroutines of one loop."""
 
-    def __init__(self, send: Callable[[list[Conversion]], Awaitable[Verdicts]], *, size: int, seconds: float) -> None:
-        checked_limits(size, seconds)
+    def __init__(
+        self, send: Callable[[list[Conversion]], Awaitable[VerdictList]], *, size: int, seconds: float
+    ) -> None:
+        check_limits(size, seconds)
         self.verdicts: Counter[Verdict] = Counter()
         self.warnings: Counter[str] = Counter()
         self._send, self._size, self._seconds = send, size, seconds
         self._waiting: list[Conversion] = []
-        self._sending = asyncio.Lock()
+        self._flush_lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     async def convert(
         self, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
     ) -> None:
         """Report a conversion, soon."""
-        self._waiting.append(checked(decision_id, value, occurred_at))
+        self._waiting.append(make_conversion(decision_id, value, occurred_at))
         if len(self._waiting) >= self._size:
             await self.flush()
 
     async def flush(self) -> None:
         """Send what is waiting, now."""
-        async with self._sending:
-            going, self._waiting = self._waiting, []
-            if not going:
+        async with self._flush_lock:
+            sending, self._waiting = self._waiting, []
+            if not sending:
                 return
             try:
-                found = await self._send(going)
+                found = await self._send(sending)
             except BaseException:
-                self._waiting = going + self._waiting
+                self._waiting = sending + self._waiting
                 raise
             self.verdicts.update(found)
             self.warnings.update(warning.code for warning in found.warnings)
 
-    async def _flush_now_and_then(self) -> None:
+    async def _flush_periodically(self) -> None:
         while True:
             await asyncio.sleep(self._seconds)
             with suppress(LatecomerError):  # they still wait, and the end of `async with` raises
                 await self.flush()
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._flush_now_and_then())
+        self._task = asyncio.create_task(self._flush_periodically())
         return self
 
     async def __aexit__(self, *_: object) -> None:

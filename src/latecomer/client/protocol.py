@@ -1,4 +1,4 @@
-"""What is said and what it means, without a network: requests as data, answers as records, errors as errors."""
+"""The protocol of the clients, without a network: requests as data, answers as records, error bodies as errors."""
 
 import io
 import random
@@ -16,7 +16,7 @@ from latecomer import errors
 from latecomer.durations import Span
 from latecomer.service.bandit.verdicts import ReportWarning
 from latecomer.service.durations import format_window
-from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
+from latecomer.service.feature_values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
@@ -33,13 +33,13 @@ from latecomer.validation import short_repr
 T = TypeVar("T")
 Actions = np.ndarray[Any, np.dtype[Any]] | Sequence[Sequence[float]]
 
-LARGEST = 10_000
+MAX_CONVERSIONS = 10_000
 """Conversions in one request; more are sent in several."""
-PASSING = frozenset({408, 502, 503, 504})
-"""Answers after which the same request may do better."""
-COMPILING = 120.0
-"""Seconds for a bandit of a new dimension, for which machine code is made."""
-_LONGEST_WAIT = 5.0
+TRANSIENT = frozenset({408, 502, 503, 504})
+"""Statuses after which the same request is sent again."""
+CREATE_TIMEOUT = 120.0
+"""Seconds for a bandit of a new dimension, which the server may have to compile for."""
+_MAX_WAIT = 5.0
 
 
 class Call(Struct, Generic[T], frozen=True, kw_only=True):
@@ -48,13 +48,13 @@ class Call(Struct, Generic[T], frozen=True, kw_only=True):
     method: str
     path: str
     gives: Any
-    """T, which may be a union."""
+    """The answer's type, T, which may be a union."""
     content: bytes | None = None
-    kind: str = "application/json"
-    patience: float = 0.0
-    """Seconds that its answer may take, where that is longer than usual."""
-    done_before: int = 0
-    """The status that tells a call which is sent again that it was heard the first time; the result is None then."""
+    content_type: str = "application/json"
+    timeout: float = 0.0
+    """Seconds that its answer may take, where that is longer than the client's timeout."""
+    done_status: int = 0
+    """The status that means, for a call that is sent again, that the first one succeeded; the result is None then."""
 
 
 class _Bandits(Struct, frozen=True):
@@ -76,10 +76,10 @@ class _ErrorBody(Struct, frozen=True):
     error: _Problem
 
 
-def base_url(url: str) -> str:
-    """Where a server is; http where no scheme is said.
+def parse_url(url: str) -> str:
+    """Return a server's address, with http where no scheme is given.
 
-    >>> base_url("localhost:8080")
+    >>> parse_url("localhost:8080")
     'http://localhost:8080'
     """
     found = url.strip() if isinstance(url, str) else ""
@@ -90,10 +90,10 @@ def base_url(url: str) -> str:
     return found
 
 
-def without_secrets(url: str) -> str:
-    """Give an address as anybody may read it: without a user, a password and a query.
+def redact_url(url: str) -> str:
+    """Return an address without user, password and query.
 
-    >>> without_secrets("https://me:secret@example.org:8443/bandits?token=secret")
+    >>> redact_url("https://me:secret@example.org:8443/bandits?token=secret")
     'https://example.org:8443/bandits'
     """
     parts = urlsplit(url)
@@ -109,46 +109,48 @@ def create(
     parameters: Mapping[str, Any] | None,
     features: Mapping[str, Any] | None,
 ) -> Call[BanditInfo]:
-    """PUT a bandit."""
+    """Make the call that creates a bandit."""
     spec: dict[str, Any] = {"dim": dim, "window": format_window(window), "parameters": dict(parameters or {})}
     if policy is not None:
         spec["policy"] = policy
     if features is not None:
         spec["features"] = parse_scales(features)
-    return Call(method="PUT", path=_path(name), gives=BanditInfo, content=_json(spec), patience=COMPILING)
+    return Call(method="PUT", path=_path(name), gives=BanditInfo, content=_json(spec), timeout=CREATE_TIMEOUT)
 
 
 def bandits() -> "Call[_Bandits]":
-    """GET every bandit."""
+    """Make the call that lists the bandits."""
     return Call(method="GET", path="/v1/bandits", gives=_Bandits)
 
 
 def info(name: str) -> Call[BanditInfo]:
-    """GET a bandit."""
+    """Make the call that shows a bandit."""
     return Call(method="GET", path=_path(name), gives=BanditInfo)
 
 
 def stats(name: str) -> Call[BanditStats]:
-    """GET what it has learnt."""
+    """Make the call that shows a bandit's statistics."""
     return Call(method="GET", path=f"{_path(name)}/stats", gives=BanditStats)
 
 
 def delete(name: str) -> Call[BanditInfo | None]:
-    """DELETE a bandit, confirmed."""
+    """Make the call that deletes a bandit, with its confirmation."""
     return Call(
-        method="DELETE", path=f"{_path(name)}?{urlencode({'confirm': name})}", gives=BanditInfo | None, done_before=404
+        method="DELETE", path=f"{_path(name)}?{urlencode({'confirm': name})}", gives=BanditInfo | None, done_status=404
     )
 
 
 def decide(name: str, actions: Actions, *, ids: Sequence[str] | None, request_id: str | None) -> Call[DecisionAnswer]:
-    """POST a decision; an array without ids travels as it is, in binary. There is always a request id."""
+    """Make the call for a decision, always with a request id; an array without ids is sent in binary."""
     request_id = request_id or uuid.uuid4().hex
     path = f"{_path(name)}/decisions"
     if isinstance(actions, np.ndarray) and ids is None:
         file = io.BytesIO()
         np.save(file, np.ascontiguousarray(actions, "<f8"))
         path = f"{path}?{urlencode({'request_id': request_id})}"
-        return Call(method="POST", path=path, gives=DecisionAnswer, content=file.getvalue(), kind="application/x-npy")
+        return Call(
+            method="POST", path=path, gives=DecisionAnswer, content=file.getvalue(), content_type="application/x-npy"
+        )
     rows = actions.tolist() if isinstance(actions, np.ndarray) else actions
     body = {"actions": rows, "request_id": request_id} | ({} if ids is None else {"ids": list(ids)})
     return Call(method="POST", path=path, gives=DecisionAnswer, content=_json(body))
@@ -157,66 +159,72 @@ def decide(name: str, actions: Actions, *, ids: Sequence[str] | None, request_id
 def decide_features(
     name: str, actions: Mapping[str, FeatureRow], *, context: FeatureRow | None, request_id: str | None
 ) -> Call[DecisionAnswer]:
-    """POST a decision between actions that are known by their features."""
-    described = [{"id": id_, "features": features} for id_, features in plain_actions(actions)]
-    around = {} if context is None else plain_features(context, "context")
-    body = {"context": around, "actions": described, "request_id": request_id or uuid.uuid4().hex}
+    """Make the call for a decision between actions that are described by features."""
+    described = [{"id": id_, "features": features} for id_, features in to_plain_actions(actions)]
+    context_features = {} if context is None else to_plain_features(context, "context")
+    body = {"context": context_features, "actions": described, "request_id": request_id or uuid.uuid4().hex}
     return Call(method="POST", path=f"{_path(name)}/decisions", gives=DecisionAnswer, content=_json(body))
 
 
 def convert(name: str, conversions: Sequence[Conversion]) -> "Call[_Verdicts]":
-    """POST conversions."""
-    content = _json([_timed(conversion, i) for i, conversion in enumerate(conversions)])
+    """Make the call that reports conversions."""
+    content = _json([_normalise(conversion, i) for i, conversion in enumerate(conversions)])
     return Call(method="POST", path=f"{_path(name)}/conversions", gives=_Verdicts, content=content)
 
 
-def _timed(conversion: Conversion, position: int) -> Conversion:
-    """A conversion whose time JSON has room for: callers may give pandas' and NumPy's times too."""
+def _normalise(conversion: Conversion, position: int) -> Conversion:
+    """Return the conversion with plain types: callers may give an answer as its id, and times of pandas and NumPy."""
     if not isinstance(conversion, Conversion):
         raise errors.InputError(f"conversions must be Conversion records; got {short_repr(conversion)}")
     if type(conversion.decision_id) is not str:
         conversion = msgspec.structs.replace(conversion, decision_id=decision_id_of(conversion.decision_id))
     if conversion.occurred_at is None or type(conversion.occurred_at) is datetime:
         return conversion
-    occurred = parse_datetime(conversion.occurred_at, name=f"occurred_at of report {position}")
+    try:
+        occurred = parse_datetime(conversion.occurred_at, name=f"occurred_at of report {position}")
+    except errors.InputError as error:
+        error.field = f"[{position}].occurred_at"
+        raise
     return msgspec.structs.replace(conversion, occurred_at=occurred)
 
 
 def revoke(name: str, revocations: Sequence[Revocation]) -> "Call[_Verdicts]":
-    """POST revocations."""
+    """Make the call that takes conversions back."""
     return Call(method="POST", path=f"{_path(name)}/revocations", gives=_Verdicts, content=_json(revocations))
 
 
-def portions(items: Iterable[T]) -> Iterable[list[T]]:
-    """As many as one request takes, at a time."""
-    every = list(items)
-    return (every[start : start + LARGEST] for start in range(0, len(every), LARGEST))
+def split_batches(items: Iterable[T]) -> Iterable[list[T]]:
+    """Yield lists of as many items as one request takes."""
+    found = list(items)
+    return (found[start : start + MAX_CONVERSIONS] for start in range(0, len(found), MAX_CONVERSIONS))
 
 
-def result(call: Call[T], status: int, content: bytes, *, is_again: bool) -> T:
-    """The answer as a record, or raised as the error that it is; `is_again` where the call was sent before."""
+def parse_answer(call: Call[T], status: int, content: bytes, *, is_retry: bool) -> T:
+    """Return the answer as a record, or raise its error. `is_retry`: the call was sent before."""
     if status < 400:
         return cast(T, msgspec.json.decode(content, type=call.gives))
-    if is_again and status == call.done_before:
+    if is_retry and status == call.done_status:
         return cast(T, None)
     try:
         problem = msgspec.json.decode(content, type=_ErrorBody).error
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # a proxy's page, perhaps
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # perhaps a proxy's page
         raise errors.ServiceError(f"{call.method} {call.path} was answered with {status}") from None
-    kind = {400: errors.InputError, 404: errors.UnknownBanditError, 409: errors.ConflictError, 503: errors.StoreError}
+    kind = {404: errors.UnknownBanditError, 409: errors.ConflictError, 503: errors.StoreError}
     where = f" (at {problem.field})" if problem.field and not problem.message.startswith(problem.field) else ""
+    if status == 400:
+        raise errors.InputError(f"{problem.message}{where}", field=problem.field)
     raise kind.get(status, errors.ServiceError)(f"{problem.message}{where}")
 
 
-def waits(retries: int) -> Iterable[float]:
-    """Seconds before each further try: longer every time, and never quite the same for two clients."""
-    return (min(_LONGEST_WAIT, 0.1 * 2**i) * random.uniform(0.5, 1.0) for i in range(retries))  # noqa: S311
+def retry_delays(retries: int) -> Iterable[float]:
+    """Yield the seconds before each further try: longer every time, and random, so that clients do not come at once."""
+    return (min(_MAX_WAIT, 0.1 * 2**i) * random.uniform(0.5, 1.0) for i in range(retries))  # noqa: S311
 
 
-def pause(wait: float, headers: Mapping[str, str]) -> float:
-    """The same, or longer where the server asks for it."""
-    asked = headers.get("retry-after", "")
-    return min(_LONGEST_WAIT, max(wait, float(asked) if asked.isdecimal() else 0.0))
+def extend_delay(delay: float, headers: Mapping[str, str]) -> float:
+    """Return the delay, or a longer one where the server's Retry-After asks for it."""
+    retry_after = headers.get("retry-after", "")
+    return min(_MAX_WAIT, max(delay, float(retry_after) if retry_after.isdecimal() else 0.0))
 
 
 def _path(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`latecomer.Client`: a server's bandits from ordinary code."""
+"""`latecomer.Client`: the bandits of a server."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,11 +6,11 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from latecomer.client import protocol as calls
+from latecomer.client import protocol
 from latecomer.client.batch import ConversionBatch
 from latecomer.durations import Span
 from latecomer.errors import ServiceError
-from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.bandit.verdicts import VerdictList
 from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import (
     BanditInfo,
@@ -27,31 +27,31 @@ T = TypeVar("T")
 
 
 class Client:
-    """A server, over HTTP. It keeps its connections, may be used by several threads, and is closed by `with`.
+    """A client of a server. It keeps its connections, may be used by several threads, and is closed by `with`.
 
-    What fails in passing (no connection, no answer, 503) is tried again with the same request id, which the server
-    counts once; so a verdict of a conversion that was sent twice may read DUPLICATE.
+    A call that fails for the moment (no connection, no answer, 503) is sent again with the same request id, which the
+    server counts once. The verdict on a conversion that was sent twice may be DUPLICATE.
 
     Parameters
     ----------
     url
-        Such as "http://127.0.0.1:8080"; "localhost:8080" is taken for http.
+        Such as "http://127.0.0.1:8080"; "localhost:8080" means http.
     key
-        The key, where the server wants one.
+        The API key, where the server needs one.
     timeout
-        Seconds to wait for one answer; a bandit that has to be compiled for is given longer.
+        Seconds to wait for one answer; `create` waits longer, since the server may have to compile.
     retries
         How many times to try again.
     """
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._http = httpx.Client(base_url=calls.base_url(url), headers=headers, timeout=timeout)
+        self._http = httpx.Client(base_url=protocol.parse_url(url), headers=headers, timeout=timeout)
         self._timeout, self._retries = timeout, retries
-        self._shown_url = calls.without_secrets(calls.base_url(url))
+        self._redacted_url = protocol.redact_url(protocol.parse_url(url))
 
     def __repr__(self) -> str:
-        return f"Client({self._shown_url!r})"
+        return f"Client({self._redacted_url!r})"
 
     def create(
         self,
@@ -65,34 +65,34 @@ class Client:
     ) -> BanditInfo:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
-        `features` declares the scales of numbers for `choose`: {"price": {"scale": 200}}.
+        `features` declares the scales of numbers for `decide_features`: {"price": {"scale": 200}}.
         """
-        call = calls.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
+        call = protocol.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
         return self._send(call)
 
     def bandits(self) -> list[BanditInfo]:
-        """Every bandit that the key may read."""
-        return self._send(calls.bandits()).bandits
+        """List the bandits that the key may read."""
+        return self._send(protocol.bandits()).bandits
 
     def info(self, name: str) -> BanditInfo:
-        """What a bandit is."""
-        return self._send(calls.info(name))
+        """Return a bandit's description."""
+        return self._send(protocol.info(name))
 
     def stats(self, name: str) -> BanditStats:
-        """What a bandit has learnt, and what happened to it."""
-        return self._send(calls.stats(name))
+        """Return a bandit's estimates and counts."""
+        return self._send(protocol.stats(name))
 
     def delete(self, name: str) -> BanditInfo | None:
-        """Delete a bandit and all that it has learnt; what it was, or None where only a second try was answered."""
-        return self._send(calls.delete(name))
+        """Delete a bandit; return its description, or None where the answer to the first try was lost."""
+        return self._send(protocol.delete(name))
 
     def decide(
-        self, name: str, actions: calls.Actions, *, ids: Sequence[str] | None = None, request_id: str | None = None
+        self, name: str, actions: protocol.Actions, *, ids: Sequence[str] | None = None, request_id: str | None = None
     ) -> DecisionAnswer:
         """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
-        return self._send(calls.decide(name, actions, ids=ids, request_id=request_id))
+        return self._send(protocol.decide(name, actions, ids=ids, request_id=request_id))
 
-    def choose(
+    def decide_features(
         self,
         name: str,
         actions: Mapping[str, FeatureRow],
@@ -100,8 +100,8 @@ class Client:
         context: FeatureRow | None = None,
         request_id: str | None = None,
     ) -> DecisionAnswer:
-        """Choose between actions that are known by their features: {id: {name: value}}."""
-        return self._send(calls.decide_features(name, actions, context=context, request_id=request_id))
+        """Choose one of the actions, which are described by features: {id: {name: value}}."""
+        return self._send(protocol.decide_features(name, actions, context=context, request_id=request_id))
 
     def convert(
         self, name: str, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
@@ -115,44 +115,44 @@ class Client:
         occurred = parse_datetime(occurred_at, name="occurred_at")
         return self._convert(name, [Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
 
-    def convert_many(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
-        """Report many; a verdict for each, and `warnings` about some of them."""
+    def convert_many(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
+        """Report many conversions; return a verdict for each, and `warnings` about some of them."""
         return self._convert(name, conversions).warn()
 
-    def _convert(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
-        found = Verdicts()
-        for part in calls.portions(conversions):
-            answer = self._send(calls.convert(name, part))
+    def _convert(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
+        found = VerdictList()
+        for part in protocol.split_batches(conversions):
+            answer = self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings)
         return found
 
     def revoke(self, name: str, decision_id: DecisionAnswer | str, *, occurred_at: Moment | None = None) -> Verdict:
         """Take a conversion back."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return self._send(calls.revoke(name, [Revocation(decision_id_of(decision_id), occurred)])).verdicts[0]
+        return self._send(protocol.revoke(name, [Revocation(decision_id_of(decision_id), occurred)])).verdicts[0]
 
     def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> ConversionBatch:
-        """Conversions that travel together: sent when `size` are waiting, or after `seconds`, or at the end."""
+        """Collect conversions, and send them when `size` are waiting, or after `seconds`, or at the end of `with`."""
         return ConversionBatch(lambda conversions: self._convert(name, conversions), size=size, seconds=seconds)
 
-    def _send(self, call: calls.Call[T]) -> T:
-        for tries, wait in enumerate((*calls.waits(self._retries), None)):
+    def _send(self, call: protocol.Call[T]) -> T:
+        for tries, delay in enumerate((*protocol.retry_delays(self._retries), None)):
             try:
                 answer = self._http.request(
                     call.method,
                     call.path,
                     content=call.content,
-                    headers={"Content-Type": call.kind},
-                    timeout=max(self._timeout, call.patience),
+                    headers={"Content-Type": call.content_type},
+                    timeout=max(self._timeout, call.timeout),
                 )
             except httpx.TransportError as error:
-                if wait is None:
-                    raise ServiceError(f"{self._shown_url} does not answer: {error!r}") from error
-                time.sleep(wait)
+                if delay is None:
+                    raise ServiceError(f"{self._redacted_url} does not answer: {error!r}") from error
+                time.sleep(delay)
             else:
-                if wait is None or answer.status_code not in calls.PASSING:
-                    return calls.result(call, answer.status_code, answer.content, is_again=tries > 0)
-                time.sleep(calls.pause(wait, answer.headers))
+                if delay is None or answer.status_code not in protocol.TRANSIENT:
+                    return protocol.parse_answer(call, answer.status_code, answer.content, is_retry=tries > 0)
+                time.sleep(protocol.extend_delay(delay, answer.headers))
         raise AssertionError("the last try returns or raises")
 
     def close(self) -> None:

@@ -103,7 +103,7 @@ class World:
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of an action, d."""
         return len(self.theta)
 
     def __repr__(self) -> str:

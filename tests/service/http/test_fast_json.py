@@ -35,7 +35,7 @@ LABELS = st.text(st.characters(exclude_characters="[", exclude_categories=["Cs"]
 
 
 @given(data=st.data(), dim=st.integers(1, 6), count=st.integers(1, 5))
-def test_ordinary_requests_are_read_alike(data: st.DataObject, dim: int, count: int) -> None:
+def test_fast_json_reads_usual_requests_as_msgspec_does(data: st.DataObject, dim: int, count: int) -> None:
     rows = st.lists(st.lists(NUMBERS, min_size=dim, max_size=dim), min_size=count, max_size=count)
     asked: dict[str, Any] = {"actions": data.draw(rows)}
     if data.draw(st.booleans()):
@@ -50,7 +50,7 @@ def test_ordinary_requests_are_read_alike(data: st.DataObject, dim: int, count: 
 @pytest.mark.parametrize(
     "number", ["0.1", "1e-400", "5e-324", "-0.0", "1E5", "123456789012345678", "0.30000000000000004"]
 )
-def test_numbers_are_the_same_to_the_last_bit(number: str) -> None:
+def test_fast_json_reads_numbers_to_the_last_bit(number: str) -> None:
     assert_alike(f'{{"actions": [[{number}]]}}'.encode(), 1)
 
 
@@ -95,12 +95,12 @@ def test_numbers_are_the_same_to_the_last_bit(number: str) -> None:
         '{"ids": ["a"]}',
     ],
 )
-def test_what_is_in_doubt_is_left_to_the_careful_reader(body: str) -> None:
+def test_fast_json_leaves_unusual_bodies_to_msgspec(body: str) -> None:
     assert READER.read(body.encode(), 2) is None
     assert_alike(b'{"actions": [[1, 2]], "request_id": "r"}', 2)  # and the next one is none the worse for it
 
 
-def test_bytes_that_are_no_text_are_left_too() -> None:
+def test_fast_json_leaves_bytes_that_are_not_utf_8() -> None:
     assert READER.read(b'{"actions": [[1, 2]], "request_id": "\xff"}', 2) is None
     assert READER.read(b"[" * 100_000, 2) is None
     assert READER.read(b'\xef\xbb\xbf{"actions": [[1, 2]]}', 2) is None  # nor does the careful one pass over a mark

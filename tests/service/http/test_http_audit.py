@@ -1,4 +1,4 @@
-"""Who made, deleted or was refused what: by the id of the key, and never the key."""
+"""The log of creations, deletions and refusals: by the id of the key, and never the key."""
 
 import time
 from pathlib import Path
@@ -21,7 +21,7 @@ def said(server: Server, event: str) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name != "timestamp"} for line in server.said(event)]
 
 
-def test_what_changes_and_what_is_refused_is_in_the_log(tmp_path: Path) -> None:
+def test_changes_and_refusals_are_logged_with_the_key_id(tmp_path: Path) -> None:
     with running(tmp_path / "a.db") as server:
         assert ask(server, None, "PUT", "/v1/bandits/free", SPEC) == 201
         file = KeyFile(Path(f"{server.store}.keys"))

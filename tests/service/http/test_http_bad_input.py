@@ -147,7 +147,7 @@ SPECS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("case", SPECS)
-def test_a_bad_specification_makes_nothing(server: Server, case: str) -> None:
+def test_a_bad_specification_creates_no_bandit(server: Server, case: str) -> None:
     before = facts(server)
     start = time.monotonic()
     answer = server.http.put("/v1/bandits/new", content=SPECS[case], headers=JSON)
@@ -160,7 +160,7 @@ def test_a_bad_specification_makes_nothing(server: Server, case: str) -> None:
 @pytest.mark.parametrize(
     "name", ["../b", "..%2Fb", "%2e%2e%2fb", "b%00", "%00", "b%0a", ".b", "x" * 65, "b%ff", "b%20", "é", "b;drop"]
 )
-def test_a_bad_name_is_a_name_of_nothing(server: Server, name: str) -> None:
+def test_a_bad_bandit_name_is_refused(server: Server, name: str) -> None:
     before = facts(server)
     for method, path in (("PUT", ""), ("GET", ""), ("GET", "/stats"), ("POST", "/decisions"), ("DELETE", "")):
         status, body = raw(
@@ -216,14 +216,14 @@ def test_a_bad_array_changes_nothing(server: Server, case: str) -> None:
     assert facts(server) == before
 
 
-def test_nothing_is_unpacked(server: Server) -> None:
+def test_a_compressed_body_is_refused(server: Server) -> None:
     bomb, memory = gzip.compress(b" " * 100 * MEGABYTE), server.memory
     answer = server.http.post(DECISIONS, content=bomb, headers={"Content-Encoding": "gzip"} | JSON)
     assert (answer.status_code, refusal(answer)["code"]) == (415, "unsupported_media_type")
     assert server.memory - memory < 50 * MEGABYTE
 
 
-def test_a_body_without_a_length_is_cut_off(server: Server) -> None:
+def test_a_chunked_body_beyond_the_limit_is_refused(server: Server) -> None:
     memory = server.memory
     try:
         answer = server.http.post(DECISIONS, content=(b" " * 65536 for _ in range(2000)), headers=JSON)
@@ -237,7 +237,7 @@ def test_a_body_without_a_length_is_cut_off(server: Server) -> None:
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/xml", "multipart/form-data; boundary=x", "application/jsonp"]
 )
-def test_only_json_and_arrays_are_taken(server: Server, kind: str) -> None:
+def test_other_content_types_are_refused(server: Server, kind: str) -> None:
     answer = server.http.post(DECISIONS, content=json.dumps({"actions": ROWS}), headers={"Content-Type": kind})
     assert (answer.status_code, refusal(answer)["code"]) == (415, "unsupported_media_type")
     answer = server.http.post(CONVERSIONS, content=npy(np.eye(2)), headers={"Content-Type": "application/x-npy"})
@@ -246,7 +246,7 @@ def test_only_json_and_arrays_are_taken(server: Server, kind: str) -> None:
     assert answer.status_code == 415
 
 
-def test_bandits_have_a_limit(server: Server) -> None:
+def test_max_bandits_limits_the_bandits(server: Server) -> None:
     assert server.http.put("/v1/bandits/second", json={"dim": 2, "window": 1}).status_code == 201
     answer = server.http.put("/v1/bandits/third", json={"dim": 2, "window": 1})
     assert (answer.status_code, "max_bandits" in refusal(answer)["message"]) == (400, True)
@@ -254,5 +254,5 @@ def test_bandits_have_a_limit(server: Server) -> None:
     server.http.delete("/v1/bandits/second?confirm=second").raise_for_status()
 
 
-def test_nothing_above_was_a_fault_of_the_server(server: Server) -> None:
+def test_bad_input_never_logs_a_failed_request(server: Server) -> None:
     assert not server.said("a request failed")

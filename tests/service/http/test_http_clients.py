@@ -13,7 +13,7 @@ import pytest
 from servers import Server, running, wait_until
 
 import latecomer as lc
-from latecomer.client.protocol import pause
+from latecomer.client.protocol import extend_delay
 from latecomer.errors import ConflictError, InputError, ServiceError, UnknownBanditError
 from latecomer.service.http.keys import KeyFile
 from latecomer.service.messages import Conversion
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def test_every_call(server: Server) -> None:
+def test_every_call_of_the_client(server: Server) -> None:
     with server.client() as client:
         info = client.create("sync", dim=2, window=timedelta(days=7), policy="OTFLinUCB", parameters={"ridge": 2.0})
         assert info == client.info("sync") == client.bandits()[0]
@@ -38,7 +38,9 @@ def test_every_call(server: Server) -> None:
         array = client.decide("sync", np.array(ROWS))
         named = client.decide("sync", np.array(ROWS), ids=["x", "y"])
         wide = client.create("wide", dim=5, window=100, features={"price": {"scale": 50}})
-        chosen = client.choose("wide", {"book": {"price": 12}, "lamp": {"price": 40}}, context={"country": "NO"})
+        chosen = client.decide_features(
+            "wide", {"book": {"price": 12}, "lamp": {"price": 40}}, context={"country": "NO"}
+        )
         assert chosen.action_id in ("book", "lamp")
         assert client.delete("wide") == wide
         now = datetime.now(UTC)
@@ -52,7 +54,7 @@ def test_every_call(server: Server) -> None:
         assert client.bandits() == []
 
 
-def test_every_call_awaited(server: Server) -> None:
+def test_every_call_of_the_async_client(server: Server) -> None:
     async def calls() -> None:
         async with lc.AsyncClient(server.url) as client:
             info = await client.create("async", dim=2, window=100)
@@ -60,7 +62,7 @@ def test_every_call_awaited(server: Server) -> None:
             answers = await asyncio.gather(*(client.decide("async", np.array(ROWS)) for _ in range(20)))
             assert sorted(answer.round for answer in answers) == list(range(1, 21))
             await client.create("wide", dim=5, window=100, features={"price": {"scale": 50}})
-            chosen = await client.choose("wide", {"book": {"price": 12}})
+            chosen = await client.decide_features("wide", {"book": {"price": 12}})
             assert chosen.action_id == "book"
             await client.delete("wide")
             assert await client.convert("async", answers[0].decision_id) is lc.Verdict.ACCEPTED
@@ -79,7 +81,7 @@ def test_every_call_awaited(server: Server) -> None:
     asyncio.run(calls())
 
 
-def test_more_than_one_request_takes_travels_in_several(server: Server) -> None:
+def test_conversions_beyond_the_limit_are_sent_in_several_requests(server: Server) -> None:
     with server.client() as client:
         client.create("many", dim=2, window=100)
         verdicts = client.convert_many("many", (Conversion("none") for _ in range(25_000)))
@@ -87,7 +89,7 @@ def test_more_than_one_request_takes_travels_in_several(server: Server) -> None:
         client.delete("many")
 
 
-def test_a_batch_goes_when_it_is_full_when_it_is_old_and_at_the_end(server: Server) -> None:
+def test_a_batch_is_sent_when_full_after_its_interval_and_at_the_end(server: Server) -> None:
     with server.client() as client:
         client.create("batched", dim=2, window=1000)
         ids = [client.decide("batched", ROWS).decision_id for _ in range(12)]
@@ -151,7 +153,7 @@ class Careless:
         self._listener.close()
 
 
-def test_what_is_lost_on_the_way_back_is_asked_again_and_decided_once(server: Server) -> None:
+def test_a_lost_answer_is_retried_and_decided_once(server: Server) -> None:
     with server.client() as client:
         client.create("lossy", dim=2, window=1000)
     proxy = Careless(server.port, loses={1, 2, 3, 6, 9})
@@ -169,7 +171,7 @@ def test_what_is_lost_on_the_way_back_is_asked_again_and_decided_once(server: Se
         proxy.close()
 
 
-def test_a_deletion_whose_answer_was_lost_is_a_deletion(server: Server) -> None:
+def test_a_retried_deletion_that_finds_nothing_succeeds(server: Server) -> None:
     with server.client() as client:
         client.create("short-lived", dim=2, window=1000)
     proxy = Careless(server.port, loses={0})
@@ -182,13 +184,16 @@ def test_a_deletion_whose_answer_was_lost_is_a_deletion(server: Server) -> None:
         proxy.close()
 
 
-def test_a_server_that_says_when_is_asked_then() -> None:
+def test_retry_after_delays_the_next_try() -> None:
     """Fifteen seconds are too long to wait; a second is not."""
-    waits = [pause(0.1, headers) for headers in ({}, {"retry-after": "1"}, {"retry-after": "15"}, {"retry-after": "x"})]
+    waits = [
+        extend_delay(0.1, headers)
+        for headers in ({}, {"retry-after": "1"}, {"retry-after": "15"}, {"retry-after": "x"})
+    ]
     assert waits == [0.1, 1.0, 5.0, 0.1]
 
 
-def test_errors_are_errors(server: Server) -> None:
+def test_error_answers_are_raised_as_their_errors(server: Server) -> None:
     with server.client() as client:
         client.create("strict", dim=2, window=1000)
         with pytest.raises(UnknownBanditError, match="there is no bandit 'none'"):
@@ -207,7 +212,7 @@ def test_errors_are_errors(server: Server) -> None:
 WRONG_ID = "^decision_id must be a text, as it was given, or the answer that has it; got 5$"
 
 
-def test_an_answer_stands_for_its_id(server: Server) -> None:
+def test_an_answer_is_accepted_in_place_of_its_decision_id(server: Server) -> None:
     wrong: Any = 5
     with server.client() as client:
         client.create("named", dim=2, window=1000)
@@ -245,7 +250,7 @@ def test_an_answer_stands_for_its_id(server: Server) -> None:
     asyncio.run(awaited())
 
 
-def test_a_client_shows_its_address_and_no_secret() -> None:
+def test_the_repr_of_a_client_has_no_secret() -> None:
     with lc.Client("https://me:secret@127.0.0.1:9/far?token=secret", key="secret", retries=0) as client:
         assert repr(client) == "Client('https://127.0.0.1:9/far')"
         with pytest.raises(ServiceError, match=r"^https://127.0.0.1:9/far does not answer") as raised:
@@ -254,7 +259,7 @@ def test_a_client_shows_its_address_and_no_secret() -> None:
     assert repr(lc.AsyncClient("localhost:9", key="secret")) == "AsyncClient('http://localhost:9')"
 
 
-def test_a_key_travels(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_client_sends_its_key(tmp_path_factory: pytest.TempPathFactory) -> None:
     store = tmp_path_factory.mktemp("keyed") / "a.db"
     key, _ = KeyFile(store.with_name("a.db.keys")).add(scopes=["read"])
     with running(store) as server:
@@ -267,7 +272,7 @@ def test_a_key_travels(tmp_path_factory: pytest.TempPathFactory) -> None:
             client.bandits()
 
 
-def test_an_address_without_a_scheme_is_http(server: Server) -> None:
+def test_a_url_without_a_scheme_is_http(server: Server) -> None:
     with server.client() as client:
         every = client.bandits()
     with lc.Client(f"localhost:{server.port}") as client:
@@ -281,7 +286,7 @@ def test_an_address_without_a_scheme_is_http(server: Server) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "ftp://localhost", "http://", "://x", None, 8080])
-def test_an_address_that_is_none(url: Any) -> None:
+def test_a_bad_url_is_refused(url: Any) -> None:
     for client in (lc.Client, lc.AsyncClient):
         with pytest.raises(InputError, match=r"^url must be an address such as http://127.0.0.1:8080; got "):
             client(url)

@@ -103,7 +103,7 @@ def await_all(connections: list[socket.socket]) -> None:
         time.sleep(0.1)
 
 
-def test_who_does_not_read_is_cut_off_and_holds_no_place(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
     """As many connections as there may be, none of which reads: the next one found no place, for ever."""
     with (
         running(tmp_path / "a.db", LATECOMER_MAX_CONNECTIONS="24", LATECOMER_WRITE_TIMEOUT="2") as server,
@@ -131,7 +131,7 @@ def test_a_slow_reader_gets_the_whole_answer(server: Server) -> None:
     assert got.count(whole) == got.count(b'{"status":"alive"}') == 400
 
 
-def test_idle_connections_make_room(tmp_path: Path) -> None:
+def test_idle_connections_are_closed_for_new_ones(tmp_path: Path) -> None:
     """More than there may be in all: the one that has been idle longest goes, and nobody waits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
@@ -181,7 +181,7 @@ def _repeated(server: Server) -> Iterator[httpx.Response]:
     ],
     ids=["no body", "a body", "half a body"],
 )
-def test_a_request_and_then_no_more_is_answered(server: Server, asked: bytes, expected: bytes) -> None:
+def test_a_request_followed_by_a_half_close_is_answered(server: Server, asked: bytes, expected: bytes) -> None:
     """A client that says it is done writing still reads."""
     with connect(server) as connection:
         connection.sendall(asked)
@@ -214,7 +214,7 @@ def test_pipelined_requests_are_answered_in_their_order(server: Server) -> None:
     ],
     ids=["TLS", "version", "length", "two lengths", "length and chunks", "long header", "long target", "many headers"],
 )
-def test_what_is_not_http_is_refused_in_the_one_shape(server: Server, sent: bytes, status: int) -> None:
+def test_bytes_that_are_not_http_get_an_error_body(server: Server, sent: bytes, status: int) -> None:
     with connect(server) as connection:
         connection.sendall(sent)
         got = answers(connection)
@@ -223,7 +223,7 @@ def test_what_is_not_http_is_refused_in_the_one_shape(server: Server, sent: byte
     assert got.partition(b"\r\n\r\n")[2].startswith(b'{"error":{"code":')
 
 
-def test_a_body_that_is_waited_for_is_asked_for(server: Server) -> None:
+def test_expect_100_continue_is_answered(server: Server) -> None:
     with connect(server) as connection:
         head = PUT.replace(b"/b ", b"/waited ")
         connection.sendall(head + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(SPEC))
@@ -244,7 +244,7 @@ def cpu(server: Server) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_out_of_descriptors_it_waits_and_says_so_once(tmp_path: Path) -> None:
+def test_without_descriptors_accept_waits_and_logs_once(tmp_path: Path) -> None:
     with running(tmp_path / "a.db", LATECOMER_HEADER_TIMEOUT="600") as server:
         used = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
         before = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
@@ -262,7 +262,7 @@ def test_out_of_descriptors_it_waits_and_says_so_once(tmp_path: Path) -> None:
         assert len(server.said(WAITING)) == 1
 
 
-def test_the_limit_of_files_is_raised_to_what_connections_take(server: Server) -> None:
+def test_the_limit_of_open_files_is_raised_for_connections(server: Server) -> None:
     soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
     assert soft >= min(hard, Settings().max_connections)
 
@@ -270,7 +270,7 @@ def test_the_limit_of_files_is_raised_to_what_connections_take(server: Server) -
 # ---- the end ----
 
 
-def test_a_hangup_drains_like_sigterm(tmp_path: Path, signals_that_arrive: None) -> None:
+def test_sighup_drains_like_sigterm(tmp_path: Path, signals_that_arrive: None) -> None:
     server = Server(tmp_path / "a.db")
     with connect(server) as connection:
         connection.sendall(PUT + b"Content-Length: %d\r\n\r\n%b" % (len(SPEC), SPEC[:9]))

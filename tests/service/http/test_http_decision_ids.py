@@ -62,7 +62,7 @@ def cut_tail(store: Path, rounds: int) -> None:
     connection.close()
 
 
-def test_ids_of_a_cut_history_are_unknown(tmp_path: Path) -> None:
+def test_decision_ids_of_a_lost_history_are_unknown(tmp_path: Path) -> None:
     """Killed, cut, and restored from a copy: the rows that are left keep their ids, and no others count."""
     store, copy = tmp_path / "shop.db", tmp_path / "copy.db"
     server = Server(store)
@@ -108,7 +108,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
     running.stop()
 
 
-def test_an_id_cannot_be_made_from_another(server: Server) -> None:
+def test_a_decision_id_cannot_be_made_from_another(server: Server) -> None:
     """Whoever may report conversions knows some ids, and learns nothing of the others from them."""
     caller = Caller(server)
     caller.call("PUT", "", {"dim": 2, "window": "7d", "policy": "OTFLinUCB"})

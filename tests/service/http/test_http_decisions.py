@@ -34,23 +34,23 @@ def test_a_decision_and_its_conversion(server: Server) -> None:
     assert set(decision) == {"decision_id", "index", "action_id", "round", "score", "expires_at"}
     assert decision["action_id"] == "xy"[decision["index"]]
     assert decision["expires_at"] is None  # the window is in rounds
-    told = {"decision_id": decision["decision_id"]}
+    report = {"decision_id": decision["decision_id"]}
     for verdict in ("accepted", "duplicate"):
-        answer = server.http.post("/v1/bandits/b/conversions", json=told)
+        answer = server.http.post("/v1/bandits/b/conversions", json=report)
         assert (answer.status_code, answer.json()) == (200, {"verdicts": [verdict]})
-    answer = server.http.post("/v1/bandits/b/revocations", json=[told, told])
+    answer = server.http.post("/v1/bandits/b/revocations", json=[report, report])
     assert answer.json() == {"verdicts": ["accepted", "duplicate"]}
-    answer = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": "none-1"}, told])
+    answer = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": "none-1"}, report])
     assert answer.json()["verdicts"][0] == "unknown"
 
 
-def test_a_window_in_time_says_when_it_closes(server: Server) -> None:
+def test_a_window_in_time_has_expires_at(server: Server) -> None:
     decision = server.http.post("/v1/bandits/timed/decisions", json={"actions": ROWS}).json()
     closes = datetime.fromisoformat(decision["expires_at"])
     assert 6.9 < (closes - datetime.now(closes.tzinfo)).total_seconds() / 86400 < 7.1
 
 
-def test_an_array_is_the_same_as_its_rows(server: Server) -> None:
+def test_an_npy_body_decides_as_its_rows_do(server: Server) -> None:
     file = io.BytesIO()
     np.save(file, np.array(ROWS))
     headers = {"Content-Type": "application/x-npy"}
@@ -62,15 +62,15 @@ def test_an_array_is_the_same_as_its_rows(server: Server) -> None:
     assert same.json() == first.json()
 
 
-def test_features_are_hashed(server: Server) -> None:
+def test_features_decide_as_their_hashed_rows_do(server: Server) -> None:
     actions = [{"id": f"offer-{i}", "features": {"price": i / 10, "kind": "book", "new": True}} for i in range(5)]
     answer = server.http.post(DESCRIBED, json={"context": {"country": "NO", "hour": 7}, "actions": actions})
     assert answer.status_code == 201
     assert answer.json()["action_id"] == f"offer-{answer.json()['index']}"
 
 
-def test_many_features_are_the_same_as_few(server: Server) -> None:
-    """What is hashed aside, so that others do not wait, is hashed alike."""
+def test_many_features_decide_as_few_do(server: Server) -> None:
+    """Features hashed in another thread get the numbers of those hashed on the loop."""
     actions = [{"id": f"offer-{i}", "features": {f"f{j}": i / 100 + j for j in range(20)}} for i in range(100)]
     small = {"actions": actions[:1], "request_id": "few"}
     padded = {"request_id": "few", "actions": actions[:1], "context": {}}
@@ -81,7 +81,7 @@ def test_many_features_are_the_same_as_few(server: Server) -> None:
     assert (again.status_code, again.json()) == (201, first.json())
 
 
-def test_the_same_request_is_the_same_decision_across_a_restart(tmp_path: Path) -> None:
+def test_a_request_id_gives_the_same_decision_after_a_restart(tmp_path: Path) -> None:
     body = {"actions": ROWS, "ids": ["x", "y"], "request_id": "order 1"}
     path = "/v1/bandits/b/decisions"
     with running(tmp_path / "a.db") as server:
@@ -95,7 +95,7 @@ def test_the_same_request_is_the_same_decision_across_a_restart(tmp_path: Path) 
         assert server.http.get("/v1/bandits/b/stats").json()["rounds"] == 1
 
 
-def test_a_bandit_is_made_looked_at_and_deleted(server: Server) -> None:
+def test_a_bandit_is_created_shown_and_deleted(server: Server) -> None:
     path = "/v1/bandits/short-lived"
     first, again = (server.http.put(path, json=SPEC) for _ in range(2))
     assert (first.status_code, again.status_code) == (201, 200)
@@ -109,11 +109,11 @@ def test_a_bandit_is_made_looked_at_and_deleted(server: Server) -> None:
     for answer in (server.http.get(path), server.http.post(f"{path}/decisions", json={"actions": ROWS})):
         assert (answer.status_code, refusal(answer)["code"]) == (404, "not_found")
     assert server.http.put(path, json=SPEC).status_code == 201  # a new one, to which the old ids mean nothing
-    told = server.http.post(f"{path}/conversions", json={"decision_id": decision["decision_id"]})
-    assert told.json() == {"verdicts": ["unknown"]}
+    report = server.http.post(f"{path}/conversions", json={"decision_id": decision["decision_id"]})
+    assert report.json() == {"verdicts": ["unknown"]}
 
 
-def test_stats_tell_what_happened(server: Server) -> None:
+def test_stats_count_decisions_and_verdicts(server: Server) -> None:
     server.http.put("/v1/bandits/counted", json={**SPEC, "policy": "OTFLinTS"})
     path = "/v1/bandits/counted"
     answers = [server.http.post(f"{path}/decisions", json={"actions": ROWS}).json() for _ in range(3)]
@@ -143,26 +143,25 @@ def test_stats_have_the_delay_curve_of_a_policy_that_estimates_it(server: Server
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_however_a_path_is_spelt_the_answer_is_the_same(server: Server, slash: str) -> None:
-    """Without a slash events take the short way, with one the framework's."""
+def test_a_path_may_end_with_a_slash(server: Server, slash: str) -> None:
     made = server.http.post(f"/v1/bandits/b/decisions{slash}", json={"actions": ROWS})
     assert made.status_code == 201
     assert made.headers["content-type"] == "application/json"
     assert int(made.headers["content-length"]) == len(made.content)
-    told = {"decision_id": made.json()["decision_id"]}
+    report = {"decision_id": made.json()["decision_id"]}
     for what, verdict in (("conversions", "accepted"), ("revocations", "accepted")):
-        answer = server.http.post(f"/v1/bandits/b/{what}{slash}", json=told)
+        answer = server.http.post(f"/v1/bandits/b/{what}{slash}", json=report)
         assert (answer.status_code, answer.json()) == (200, {"verdicts": [verdict]})
     for what in ("decisions", "conversions", "revocations"):
         path = f"/v1/bandits/none/{what}{slash}"
-        refused = server.http.post(path, json={"actions": ROWS} if what == "decisions" else told)
+        refused = server.http.post(path, json={"actions": ROWS} if what == "decisions" else report)
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
         assert server.http.get(path).status_code == 405
         assert server.http.post(path, content=b"{}", headers={"Content-Type": "text/plain"}).status_code in (404, 415)
     assert server.http.post(f"/v1/bandits//decisions{slash}", json={"actions": ROWS}).status_code in (404, 405)
 
 
-def test_the_short_way_is_counted_like_the_other(server: Server) -> None:
+def test_a_path_with_a_slash_is_counted_as_the_same_route(server: Server) -> None:
     def count() -> float:
         line = 'latecomer_request_seconds_count{method="POST",route="/v1/bandits/{name}/decisions",'
         page = server.http.get("/metrics").text
@@ -174,8 +173,8 @@ def test_the_short_way_is_counted_like_the_other(server: Server) -> None:
     assert count() == before + 2
 
 
-def test_features_are_another_body_though_they_give_the_same_rows(server: Server) -> None:
-    """Both are beyond the scale of 20."""
+def test_a_request_id_with_other_features_of_the_same_rows_conflicts(server: Server) -> None:
+    """Values beyond the scale of 20 are refused in either place."""
 
     def asked(hour: float) -> dict[str, object]:
         return {"request_id": "scaled", "actions": [{"id": "x", "features": {"hour": hour}}]}
@@ -200,7 +199,7 @@ MANY = "&".join(f"a{i}=1" for i in range(11))
         ("request_id=a", "json"),
     ],
 )
-def test_bad_queries(server: Server, query: str, kind: str) -> None:
+def test_a_bad_query_is_refused(server: Server, query: str, kind: str) -> None:
     file = io.BytesIO()
     np.save(file, np.array(ROWS))
     content = file.getvalue() if kind == "npy" else json.dumps({"actions": ROWS}).encode()

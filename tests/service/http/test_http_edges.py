@@ -47,7 +47,7 @@ def statuses_in(stream: IO[bytes]) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("step", [1, 7, 100_000])
-def test_an_offer_of_another_protocol_is_passed_over_and_the_body_kept(server: Server, step: int) -> None:
+def test_an_upgrade_offer_is_ignored_and_the_body_read(server: Server, step: int) -> None:
     request = DECIDE + OFFER + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
     chunked = DECIDE + OFFER + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n"
     plain = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + OFFER + b"\r\n"
@@ -57,7 +57,7 @@ def test_an_offer_of_another_protocol_is_passed_over_and_the_body_kept(server: S
 
 
 @pytest.mark.parametrize("long", [b"X-Long: " + b"a" * 70_000, b"X-Long: " + b"a" * 600_000])
-def test_a_head_that_is_too_long_is_refused_wherever_it_ends(server: Server, long: bytes) -> None:
+def test_a_head_of_more_than_64_kb_is_refused(server: Server, long: bytes) -> None:
     assert talk(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + long + b"\r\n\r\n") == [431]
     assert talk(server, b"GET /healthz?" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n") == [431]
     short = b"X-Short: " + b"a" * 60_000
@@ -68,7 +68,9 @@ def test_a_head_that_is_too_long_is_refused_wherever_it_ends(server: Server, lon
     ("version", "expect", "statuses"),
     [(b"1.1", b"100-continue", [100, 201]), (b"1.1", b"x", [201]), (b"1.0", b"100-continue", [201])],
 )
-def test_who_expects_a_word_gets_it(server: Server, version: bytes, expect: bytes, statuses: list[int]) -> None:
+def test_100_continue_is_sent_to_http_1_1_alone(
+    server: Server, version: bytes, expect: bytes, statuses: list[int]
+) -> None:
     head = DECIDE.replace(b"1.1", version) + b"Expect: %b\r\nContent-Length: %d\r\n\r\n" % (expect, len(BODY))
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(head)
@@ -84,7 +86,7 @@ def test_who_expects_a_word_gets_it(server: Server, version: bytes, expect: byte
     assert [int(part.split()[1]) for part in (first, answer) if part] == statuses
 
 
-def test_who_is_turned_away_is_told_so_also_with_a_body(server: Server) -> None:
+def test_a_rejected_connection_gets_503_also_with_a_body(server: Server) -> None:
     with ExitStack() as stack:
         for _ in range(8):
             busy = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=30))
@@ -107,7 +109,7 @@ def test_who_is_turned_away_is_told_so_also_with_a_body(server: Server) -> None:
     ],
     ids=["whole address", "HTTP/1.0", "the last one", "upgrade"],
 )
-def test_one_answer_and_the_end(server: Server, sent: bytes, found: bytes) -> None:
+def test_the_last_request_of_a_connection_gets_one_answer(server: Server, sent: bytes, found: bytes) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(sent)
         got = b"".join(iter(lambda: connection.recv(65_536), b""))

@@ -1,4 +1,4 @@
-"""What is wrong, said well: one shape, the place, the field, and no more words than anybody reads."""
+"""Error answers: one shape, the place, the field, and no more words than anybody reads."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ("DELETE", "/healthz", 405),
     ],
 )
-def test_one_shape_for_every_error(server: Server, method: str, path: str, status: int) -> None:
+def test_404_and_405_have_the_error_shape(server: Server, method: str, path: str, status: int) -> None:
     answer = server.http.request(method, path, content=b"{}" if method == "POST" else None)
     assert answer.status_code == status
     assert refusal(answer)["code"] == {404: "not_found", 405: "method_not_allowed"}[status]
@@ -44,7 +44,7 @@ def test_one_shape_for_every_error(server: Server, method: str, path: str, statu
         assert answer.headers["allow"]
 
 
-def test_the_place_of_a_mistake_is_named(server: Server) -> None:
+def test_a_malformed_body_names_its_place(server: Server) -> None:
     answer = server.http.post(DECISIONS, content='{"actions": [[0.6, 0], [0, "x"]]}', headers=JSON)
     assert refusal(answer)["field"] == "actions[1][1]"
     answer = server.http.post(CONVERSIONS, json=[{"decision_id": "x"}, {"value": 1}])
@@ -73,16 +73,16 @@ def test_the_place_of_a_mistake_is_named(server: Server) -> None:
         ("PUT", "/v1/bandits/new", {"dim": 2, "window": 7, "features": {"x": {"scale": 1}}}, "dim"),
     ],
 )
-def test_the_field_of_a_broken_rule_is_named(server: Server, method: str, path: str, body: object, field: str) -> None:
+def test_a_broken_rule_names_its_field(server: Server, method: str, path: str, body: object, field: str) -> None:
     assert refusal(server.http.request(method, path, json=body))["field"] == field
 
 
-def test_a_policy_that_was_meant_is_named(server: Server) -> None:
+def test_an_unknown_policy_suggests_the_nearest(server: Server) -> None:
     answer = server.http.put("/v1/bandits/new", json={"dim": 2, "window": 7, "policy": "linucb"})
     assert refusal(answer)["message"].endswith("got 'linucb'; did you mean 'LinUCB'?")
 
 
-def test_nobody_reads_a_name_of_ten_thousand_letters(server: Server) -> None:
+def test_the_error_for_a_long_name_is_short(server: Server) -> None:
     answer = server.http.get(f"/v1/bandits/{'x' * 10_000}")
     assert answer.status_code == 404
     assert len(refusal(answer)["message"]) < 200
@@ -98,7 +98,7 @@ def test_nobody_reads_a_name_of_ten_thousand_letters(server: Server) -> None:
     ],
     ids=["window", "policy", "parameter", "unknown field"],
 )
-def test_nobody_reads_a_message_of_a_megabyte(server: Server, body: dict[str, object]) -> None:
+def test_the_error_for_a_long_value_is_short(server: Server, body: dict[str, object]) -> None:
     answer = server.http.put("/v1/bandits/new", json=body)
     assert answer.status_code == 400
     assert len(refusal(answer)["message"]) < 1010

@@ -54,7 +54,7 @@ def test_half_sent_requests_are_closed_while_others_are_served(server: Server) -
     assert server.http.get("/v1/bandits/b/stats").json()["rounds"] == before + answered
 
 
-def test_a_body_that_trickles_is_cut_off_too(server: Server) -> None:
+def test_a_body_that_arrives_too_slowly_is_refused(server: Server) -> None:
     """A byte now and then does not buy more time."""
     start = time.monotonic()
     with socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT) as connection:

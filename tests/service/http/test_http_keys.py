@@ -1,4 +1,4 @@
-"""Who may do what: missing, wrong, revoked, other-scope and other-bandit keys, and what a log must not say."""
+"""Keys and scopes: missing, wrong, revoked, other-scope and other-bandit keys, and what a log must not say."""
 
 import stat
 import subprocess
@@ -64,14 +64,14 @@ EVERYTHING = [
 
 
 @pytest.mark.parametrize(("scope", "method", "path", "body"), EVERYTHING)
-def test_each_scope_opens_its_own_doors(keys: Keys, scope: str, method: str, path: str, body: object) -> None:
+def test_a_key_with_the_scope_is_accepted(keys: Keys, scope: str, method: str, path: str, body: object) -> None:
     assert keys.ask(keys.make(scope), method, path, body).status_code < 401
     other = keys.ask(keys.make(*(s for s in SCOPES if s != scope)), method, path, body)
     assert (other.status_code, refusal(other)["code"]) == (403, "forbidden")
 
 
 @pytest.mark.parametrize(("scope", "method", "path", "body"), EVERYTHING)
-def test_without_a_valid_key_every_door_is_closed(keys: Keys, scope: str, method: str, path: str, body: object) -> None:
+def test_a_request_without_a_valid_key_is_refused(keys: Keys, scope: str, method: str, path: str, body: object) -> None:
     good = keys.make(scope)
     swapped = good[:-1] + ("0" if good[-1] != "0" else "1")
     for key in (None, "x", "lc_", "lc__", "lc_000000000000_" + "0" * 64, swapped, good.upper(), good + "0"):
@@ -82,7 +82,7 @@ def test_without_a_valid_key_every_door_is_closed(keys: Keys, scope: str, method
     assert basic.status_code == 401
 
 
-def test_a_key_for_one_bandit_learns_nothing_of_another(keys: Keys) -> None:
+def test_a_key_for_one_bandit_shows_no_other(keys: Keys) -> None:
     key = keys.make(*SCOPES, bandits=("b",))
     assert keys.ask(key, "POST", "/v1/bandits/b/decisions", ROWS).status_code == 201
     assert [info["name"] for info in keys.ask(key, "GET", "/v1/bandits").json()["bandits"]] == ["b"]
@@ -108,18 +108,18 @@ def test_a_revoked_key_is_refused_at_once(keys: Keys) -> None:
     assert keys.ask(presented, "POST", "/v1/bandits/b/decisions", ROWS).status_code == 401
 
 
-def test_a_head_needs_the_key_of_its_get(keys: Keys) -> None:
+def test_head_needs_the_key_of_get(keys: Keys) -> None:
     for path in ("/v1/bandits", "/v1/bandits/b", "/v1/bandits/b/stats", "/metrics"):
         for key in (None, "x", keys.make("read"), keys.make("decide")):
             assert keys.ask(key, "HEAD", path).status_code == keys.ask(key, "GET", path).status_code, path
 
 
-def test_what_machines_ask_needs_no_key(keys: Keys) -> None:
+def test_probes_and_schema_need_no_key(keys: Keys) -> None:
     for path in ("/healthz", "/readyz", "/schema"):
         assert keys.ask(None, "GET", path).status_code == 200
 
 
-def test_no_key_is_kept_or_logged(keys: Keys) -> None:
+def test_no_key_is_stored_or_logged(keys: Keys) -> None:
     key = keys.make("decide")
     secret = key.split("_")[2]
     keys.ask(key, "POST", "/v1/bandits/b/decisions", ROWS)
@@ -131,7 +131,7 @@ def test_no_key_is_kept_or_logged(keys: Keys) -> None:
     assert "lc_" not in keys.server.output
 
 
-def test_revoking_the_last_key_does_not_open_the_door(tmp_path: Path) -> None:
+def test_after_the_last_key_is_revoked_every_request_is_refused(tmp_path: Path) -> None:
     with running(tmp_path / "a.db") as server:
         assert server.http.get("/v1/bandits").status_code == 200  # no keys, this machine alone
         file = KeyFile(Path(f"{server.store}.keys"))
@@ -147,7 +147,7 @@ def test_revoking_the_last_key_does_not_open_the_door(tmp_path: Path) -> None:
         assert (answer.status_code, refusal(answer)["code"]) == (503, "unavailable")
 
 
-def test_without_keys_only_this_machine_is_answered(tmp_path: Path) -> None:
+def test_without_keys_the_host_header_must_be_local(tmp_path: Path) -> None:
     """A page whose name was made to lead to this machine is not this machine."""
     with running(tmp_path / "a.db") as server:
         for host in ("localhost", "127.0.0.1", "127.0.0.1:80", "[::1]:8080", "LOCALHOST:1"):
@@ -169,7 +169,7 @@ def test_without_keys_only_this_machine_is_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104 - that is the point
-def test_another_address_takes_keys(tmp_path: Path, host: str) -> None:
+def test_a_public_address_needs_keys(tmp_path: Path, host: str) -> None:
     ended = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "latecomer", "serve", "--store", str(tmp_path / "a.db"), "--host", host, "--port", "0"],
         capture_output=True,
@@ -182,7 +182,7 @@ def test_another_address_takes_keys(tmp_path: Path, host: str) -> None:
     assert not (tmp_path / "a.db").exists()
 
 
-def test_every_address_with_keys(tmp_path: Path) -> None:
+def test_a_public_address_is_served_with_keys(tmp_path: Path) -> None:
     presented, _ = KeyFile(tmp_path / "a.db.keys").add(scopes=["read"])
     with running(tmp_path / "a.db", "--host", "0.0.0.0") as server:  # noqa: S104
         assert server.http.get("/v1/bandits").status_code == 401

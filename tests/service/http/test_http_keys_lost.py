@@ -34,7 +34,7 @@ def file(store: Path) -> KeyFile:
     return KeyFile(Path(f"{store}.keys"))
 
 
-def test_removing_the_keys_of_a_running_server_opens_nothing(store: Path, file: KeyFile) -> None:
+def test_a_removed_key_file_refuses_every_request(store: Path, file: KeyFile) -> None:
     delete = ("DELETE", "/v1/bandits/b?confirm=b")
     with running(store) as server:
         client = PlainClient(server.port)
@@ -71,7 +71,7 @@ def test_removing_the_keys_of_a_running_server_opens_nothing(store: Path, file: 
         assert client.ask(*delete)[0] == 401
 
 
-def test_files_that_others_can_read_are_named_and_left_alone(store: Path, file: KeyFile) -> None:
+def test_files_readable_by_others_are_logged(store: Path, file: KeyFile) -> None:
     file.add(scopes=SCOPES)
     lc.open(store, dim=2, window="7d").close()
     assert not is_open_to_others(store)
@@ -83,7 +83,7 @@ def test_files_that_others_can_read_are_named_and_left_alone(store: Path, file: 
     assert store.stat().st_mode & 0o777 == 0o644
 
 
-def test_going_back_to_no_keys_is_said_once(store: Path, file: KeyFile) -> None:
+def test_no_require_keys_is_logged_once(store: Path, file: KeyFile) -> None:
     file.add(scopes=SCOPES)
     with running(store, "--no-require-keys") as server:  # there are keys: they are needed
         assert PlainClient(server.port).create("b") == 401
@@ -109,7 +109,7 @@ def test_a_server_that_requires_keys_does_not_run_without(store: Path, file: Key
     assert not store.exists()
 
 
-def test_keys_are_remembered_though_the_store_could_not_be_written_when_they_came(store: Path, file: KeyFile) -> None:
+def test_keys_are_remembered_once_the_store_can_be_written(store: Path, file: KeyFile) -> None:
     with running(store) as server:
         assert PlainClient(server.port).create("b") == 201
         other = apsw.Connection(str(store))

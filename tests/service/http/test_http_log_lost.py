@@ -47,7 +47,7 @@ def deaf(store_path: Path, how: str) -> Iterator[tuple[PlainClient, "subprocess.
 
 
 @pytest.mark.parametrize("how", ["full", "gone"])
-def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path, how: str) -> None:
+def test_a_log_that_cannot_be_written_does_not_stop_the_server(tmp_path: Path, how: str) -> None:
     """The writer's thread says that commits fail, and that they work again: both lines are lost, and no more."""
     with deaf(tmp_path / "a.db", how) as (client, process):
         assert client.create("b") == 201
@@ -76,7 +76,7 @@ def drained(reader: int) -> bytes:
             return got
 
 
-def test_lost_lines_are_counted_and_said_when_there_is_room_again() -> None:
+def test_lost_log_lines_are_counted_and_reported() -> None:
     """A pipe that is full, and then is not: nothing is raised, and the next line says how many are missing."""
     reader, descriptor = os.pipe()
     os.set_blocking(descriptor, False)
@@ -111,7 +111,7 @@ from latecomer.service.storage.background import Job
 from latecomer.service.http.operations import PUBLIC, Operation
 from latecomer.service.http.response import Response
 from latecomer.service.http.router import Route
-from latecomer.service.http.settings import settings
+from latecomer.service.http.settings import read_settings
 from latecomer.service.http.server import serve
 from latecomer.service.http.logging_setup import start_log
 
@@ -128,7 +128,7 @@ def extra(context):
         return Response(200, b"{}")
     return [Route(FAULT, kill_writer)]
 
-chosen = settings(environment={}, given={"store": sys.argv[2], "port": 0})
+chosen = read_settings(environment={}, given={"store": sys.argv[2], "port": 0})
 asyncio.run(serve(chosen, start_log("info"), extra=extra))
 """
 
@@ -158,7 +158,7 @@ def test_a_dead_writer_ends_the_server(tmp_path: Path) -> None:
         assert PlainClient(server.port).decide("b", request_id="r") == (201, decided)
 
 
-def test_a_reader_that_does_not_read_holds_nobody_up() -> None:
+def test_a_blocked_log_reader_does_not_block_the_server() -> None:
     """A pipe takes 64 kB: what does not fit is lost, counted, and said once there is room."""
     reader, writer = os.pipe()
     with os.fdopen(writer, "w") as stream, os.fdopen(reader, "rb") as pipe:

@@ -13,7 +13,7 @@ from servers import Server, refusal, running
 
 import latecomer as lc
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
-from latecomer.service.http.openapi import document
+from latecomer.service.http.openapi import write_document
 from latecomer.service.http.settings import Settings
 from latecomer.service.messages import Conversion
 
@@ -36,7 +36,7 @@ def stats(server: Server) -> Any:
     return server.http.get("/v1/bandits/b/stats").json()
 
 
-def test_the_future_is_refused_with_its_field_and_nothing_has_changed(server: Server) -> None:
+def test_occurred_at_in_the_future_is_refused_with_its_field(server: Server) -> None:
     first, second = decided(server), decided(server)
     ahead = (datetime.now(UTC) + timedelta(days=1, minutes=5)).isoformat()
     before = stats(server)
@@ -55,14 +55,14 @@ def test_the_future_is_refused_with_its_field_and_nothing_has_changed(server: Se
 
 
 @pytest.mark.parametrize("moment", [1_767_614_400, 1_767_614_400_000, "NaT", "", "9999-12-31T23:59:59-05:00"])
-def test_nonsense_is_refused(server: Server, moment: object) -> None:
+def test_occurred_at_that_is_no_time_is_refused(server: Server, moment: object) -> None:
     before = stats(server)
     answer = server.http.post(CONVERSIONS, json={"decision_id": "x", "occurred_at": moment})
     assert (answer.status_code, refusal(answer)["field"]) == (400, "occurred_at")
     assert stats(server) == before
 
 
-def test_the_client_reads_times_in_every_dress_and_refuses_what_is_none(server: Server) -> None:
+def test_the_client_accepts_every_type_of_time(server: Server) -> None:
     ids = [decided(server) for _ in range(6)]
     now = datetime.now(UTC)
     dresses: list[Any] = [now, pd.Timestamp(now), np.datetime64(now.replace(tzinfo=None)), now.isoformat()]
@@ -88,8 +88,8 @@ def test_the_client_reads_times_in_every_dress_and_refuses_what_is_none(server: 
     assert stats(server)["conversions"]["accepted"] == before + 5
 
 
-def test_the_schema_has_the_warnings() -> None:
-    schemas = document(Settings())["components"]["schemas"]
+def test_the_schema_describes_warnings() -> None:
+    schemas = write_document(Settings())["components"]["schemas"]
     assert schemas["Verdicts"]["required"] == ["verdicts"]
     assert schemas["Verdicts"]["properties"]["warnings"]["items"] == {"$ref": "#/components/schemas/ReportWarning"}
     assert set(schemas["ReportWarning"]["properties"]) == {"index", "code", "message"}

@@ -32,7 +32,7 @@ def numbers(server: Server) -> dict[tuple[str, str], float]:
     }
 
 
-def test_probes_and_numbers(tmp_path: Path) -> None:
+def test_probes_and_metrics(tmp_path: Path) -> None:
     with running(tmp_path / "a.db") as server:
         assert server.http.get("/healthz").json() == {"status": "alive"}
         assert server.http.get("/readyz").json() == {"status": "ready"}
@@ -60,7 +60,7 @@ def test_probes_and_numbers(tmp_path: Path) -> None:
         assert seen["latecomer_store_failing", ""] == 0
 
 
-def test_a_head_is_an_answer_without_its_body(tmp_path: Path) -> None:
+def test_head_has_no_body_and_options_lists_methods(tmp_path: Path) -> None:
     with running(tmp_path / "a.db") as server:
         for path in ("/healthz", "/readyz", "/v1/bandits"):
             asked, answered = server.http.head(path), server.http.get(path)
@@ -74,7 +74,7 @@ def test_a_head_is_an_answer_without_its_body(tmp_path: Path) -> None:
             assert set(answer.headers["allow"].split(", ")) == allowed
 
 
-def test_routes_that_nobody_has_do_not_fill_the_numbers(tmp_path: Path) -> None:
+def test_unknown_routes_share_one_metric_label(tmp_path: Path) -> None:
     with running(tmp_path / "a.db") as server:
         for i in range(50):
             server.http.get(f"/none/{i}")
@@ -84,7 +84,7 @@ def test_routes_that_nobody_has_do_not_fill_the_numbers(tmp_path: Path) -> None:
         assert "method=other,route=other,status=404" in routes
 
 
-def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
+def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
     """Requests come in on many connections while it is told to stop: each is answered whole, or was never taken."""
     store_path = tmp_path / "a.db"
     answered: list[str] = []
@@ -156,7 +156,7 @@ def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
         assert server.http.get("/v1/bandits").json() == {"bandits": []}
 
 
-def test_ctrl_c_is_a_clean_end_too(tmp_path: Path, signals_that_arrive: None) -> None:
+def test_ctrl_c_exits_cleanly(tmp_path: Path, signals_that_arrive: None) -> None:
     import signal
 
     server = Server(tmp_path / "a.db")
@@ -175,7 +175,7 @@ def test_every_line_of_the_log_is_json(tmp_path: Path) -> None:
     assert [line["event"] for line in said] == ["serving", "bandit created", "bandit deleted", "draining", "stopped"]
 
 
-def test_a_second_owner_is_refused(tmp_path: Path) -> None:
+def test_a_second_server_on_the_store_or_port_is_refused(tmp_path: Path) -> None:
     with running(tmp_path / "a.db") as server:
         ended = subprocess.run(  # noqa: S603
             [sys.executable, "-m", "latecomer", "serve", "--store", str(tmp_path / "a.db"), "--port", "0"],
@@ -198,7 +198,7 @@ def test_a_second_owner_is_refused(tmp_path: Path) -> None:
         assert "cannot be bound" in port.stderr
 
 
-def test_the_other_loopback(tmp_path: Path) -> None:
+def test_ipv6_loopback_is_served(tmp_path: Path) -> None:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -210,7 +210,7 @@ def test_the_other_loopback(tmp_path: Path) -> None:
         assert server.stop() == 0
 
 
-def test_a_host_is_an_address(tmp_path: Path) -> None:
+def test_a_host_name_is_refused(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "latecomer", "serve", "--host", "localhost"],
         capture_output=True,
@@ -238,7 +238,7 @@ def test_a_missing_package_is_named_with_its_remedy(package: str, tmp_path: Path
 # ---- settings ----
 
 
-def test_the_news_page_of_the_example_learns(tmp_path: Path) -> None:
+def test_the_news_example_learns(tmp_path: Path) -> None:
     source = ROOT / "examples/news.py"
     assert len(source.read_text().splitlines()) <= 60
     ended = subprocess.run(  # noqa: S603
@@ -250,7 +250,7 @@ def test_the_news_page_of_the_example_learns(tmp_path: Path) -> None:
     assert "'accepted'" in ended.stdout
 
 
-def test_a_store_whose_time_is_ahead_says_so(tmp_path: Path) -> None:
+def test_a_store_whose_time_is_ahead_is_logged(tmp_path: Path) -> None:
     class Ahead(SystemClocks):
         def wall(self) -> int:
             return super().wall() + 36_500 * 86_400_000_000

@@ -22,7 +22,7 @@ def damaged_store(path: Path) -> None:
     connection.close()
 
 
-def test_the_others_are_served_and_the_damaged_one_is_named(tmp_path: Path) -> None:
+def test_a_damaged_bandit_is_quarantined_and_the_others_served(tmp_path: Path) -> None:
     store_path = tmp_path / "shop.db"
     damaged_store(store_path)
     with running(store_path) as server:

@@ -11,7 +11,7 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from servers import Server, running
 
-from latecomer.service.http.openapi import document
+from latecomer.service.http.openapi import write_document
 from latecomer.service.http.operations import OPERATIONS
 
 EXAMPLES = 25
@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         assert not server.said("a request failed")
 
 
-schema = schemathesis.openapi.from_dict(document(SETTINGS))
+schema = schemathesis.openapi.from_dict(write_document(SETTINGS))
 
 
 @schemathesis.serializer("application/x-npy")
@@ -45,14 +45,14 @@ def as_it_is(context: Any, value: Any) -> bytes:
 @pytest.mark.filterwarnings("default")  # of the tool's own
 @schema.parametrize()
 @BRIEFLY
-def test_what_the_schema_allows_is_answered_as_it_says(case: Any, server: Server) -> None:
+def test_answers_match_the_schema(case: Any, server: Server) -> None:
     _validate(case, server)
 
 
 @pytest.mark.filterwarnings("default")
 @schema.include(path_regex="name").parametrize()
 @BRIEFLY
-def test_the_same_for_a_bandit_that_exists(case: Any, server: Server) -> None:
+def test_answers_match_the_schema_for_an_existing_bandit(case: Any, server: Server) -> None:
     if case.method != "DELETE":
         case.path_parameters["name"] = "b"
     _validate(case, server)
@@ -68,10 +68,10 @@ def _validate(case: Any, server: Server) -> None:
         assert is_beyond_a_schema(answer.json()["error"]["message"]), (case.body, answer.text)
 
 
-def test_the_document_names_every_route(server: Server) -> None:
+def test_every_operation_answers_with_a_documented_status(server: Server) -> None:
     """Each operation answers, and with a status that it lists."""
     described = server.http.get("/schema").json()
-    assert described == document(SETTINGS)
+    assert described == write_document(SETTINGS)
     assert described["openapi"].startswith("3.1")
     for operation in OPERATIONS:
         answer = server.http.request(operation.method, operation.path.format(name="none"))

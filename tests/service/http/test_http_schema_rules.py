@@ -12,10 +12,10 @@ from servers import Server, refusal, running
 
 from latecomer.policies.registry import POLICIES
 from latecomer.service.bandit.descriptor import NOT_PARAMETERS
-from latecomer.service.http.openapi import document
+from latecomer.service.http.openapi import write_document
 from latecomer.service.http.openapi_rules import PARAMETERS
 
-DOCUMENT = document(SETTINGS)
+DOCUMENT = write_document(SETTINGS)
 BANDIT = "/v1/bandits/{name}"
 PATHS = {
     "spec": ("PUT", BANDIT),

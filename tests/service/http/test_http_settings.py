@@ -7,7 +7,7 @@ import pytest
 from servers import running
 
 from latecomer.errors import InputError
-from latecomer.service.http.settings import PREFIX, Settings, names, settings
+from latecomer.service.http.settings import PREFIX, Settings, read_settings, setting_names
 
 ROOT = Path(__file__).parents[3]
 
@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[3]
 def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text('port = 1\nhost = "127.0.0.2"\nmax_body = 3\nbody_timeout = 2.5\n')
-    found = settings(file, environment={"LATECOMER_PORT": "2", "LATECOMER_HOST": "127.0.0.3"}, given={"port": 3})
+    found = read_settings(file, environment={"LATECOMER_PORT": "2", "LATECOMER_HOST": "127.0.0.3"}, given={"port": 3})
     assert (found.port, found.host, found.max_body, found.body_timeout) == (3, "127.0.0.3", 3, 2.5)
-    assert settings(environment={}) == Settings()
-    assert settings(environment={}, given={"store": "x/y.db"}).keys_file == Path("x/y.db.keys")
+    assert read_settings(environment={}) == Settings()
+    assert read_settings(environment={}, given={"store": "x/y.db"}).keys_file == Path("x/y.db.keys")
 
 
 @pytest.mark.parametrize(
@@ -36,20 +36,20 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, message: str)
     file = tmp_path / "a.toml"
     file.write_text(text)
     with pytest.raises(InputError, match=message) as raised:
-        settings(file, environment={})
+        read_settings(file, environment={})
     assert "a.toml" in str(raised.value)
 
 
 def test_a_mistake_in_the_environment_is_named() -> None:
     for variable, value in {"LATECOMER_PORT": "many", "LATECOMER_LOG_LEVEL": "loud", "LATECOMER_MAX_BODY": ""}.items():
         with pytest.raises(InputError, match=rf"^{variable}='{value}' of the environment .* or unset it$"):
-            settings(environment={variable: value})
+            read_settings(environment={variable: value})
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \| (.+?) \|$", (ROOT / "docs/service.md").read_text(), re.M)
     documented = {name: (variable, default) for name, variable, default, _ in rows}
-    assert list(documented) == list(names())
+    assert list(documented) == list(setting_names())
     for name, default in msgspec_defaults().items():
         depends = {"keys": "`STORE.keys`", "retention": "as before, or `7d`", "require_keys": "as before, or no"}
         assert (default in ("", None)) == (name in depends)
@@ -57,16 +57,16 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 
 @pytest.mark.parametrize("file", ["latecomer.service", "Dockerfile"])
-def test_what_is_deployed_sets_what_can_be_set(file: str) -> None:
+def test_deployment_files_set_known_settings(file: str) -> None:
     used = set(re.findall(rf"\b{PREFIX}(\w+)=", (ROOT / "deploy" / file).read_text()))
     assert used
-    assert {name.lower() for name in used} <= set(names())
+    assert {name.lower() for name in used} <= set(setting_names())
 
 
-def test_what_kubernetes_injects_is_left_out_and_said(tmp_path: Path) -> None:
+def test_a_port_injected_by_kubernetes_is_ignored_and_logged(tmp_path: Path) -> None:
     """For a service named latecomer every pod gets LATECOMER_PORT=tcp://…, and nobody meant the setting."""
     injected = {"LATECOMER_PORT": "tcp://10.0.0.1:80", "LATECOMER_SERVICE_PORT": "80"}
-    assert settings(environment=injected).port == Settings().port
+    assert read_settings(environment=injected).port == Settings().port
     with running(tmp_path / "a.db", LATECOMER_PORT=injected["LATECOMER_PORT"]) as server:
         (said,) = server.said("a variable that Kubernetes has set is ignored")
         assert (said["variable"], said["value"]) == ("LATECOMER_PORT", "tcp://10.0.0.1:80")

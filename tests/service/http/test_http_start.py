@@ -58,7 +58,7 @@ def test_two_servers_that_start_at_once_do_not_share_a_port(tmp_path: Path) -> N
     assert again.stop() == 0
 
 
-def test_serving_is_said_when_it_accepts(tmp_path: Path) -> None:
+def test_serving_is_logged_once_connections_are_accepted(tmp_path: Path) -> None:
     process = start(tmp_path, "--store", "a.db", "--port", "0")
     try:
         assert process.stderr is not None
@@ -81,9 +81,7 @@ def test_serving_is_said_when_it_accepts(tmp_path: Path) -> None:
     ],
     ids=["port", "level", "file", "host", "damaged store", "missing folder"],
 )
-def test_an_error_at_the_start_is_a_line_of_json(
-    tmp_path: Path, arguments: tuple[str, ...], code: int, message: str
-) -> None:
+def test_a_start_error_is_a_line_of_json(tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     (tmp_path / "damaged.db").write_bytes(b"not a store at all, and long enough to be looked at" * 100)
     process = start(tmp_path, "--port", "0", *arguments)
     assert message in failure(process)["error"]

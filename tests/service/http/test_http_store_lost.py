@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])
-def test_nothing_is_acknowledged_into_a_store_that_is_gone(store: Path, how: str) -> None:
+def test_a_lost_store_acknowledges_nothing(store: Path, how: str) -> None:
     with running(store) as server:
         client = PlainClient(server.port)
         assert client.create("b") == 201
@@ -66,7 +66,7 @@ def test_nothing_is_acknowledged_into_a_store_that_is_gone(store: Path, how: str
 
 
 @pytest.mark.parametrize("how", LOSSES)
-def test_a_loss_is_noticed_in_this_process_too(store: Path, how: str) -> None:
+def test_a_lost_store_is_noticed_by_the_embedded_store(store: Path, how: str) -> None:
     with lc.open(store, dim=2, window="7d") as bandit:
         bandit.decide([[1.0, 0.0]])
         time.sleep(FRESH)
@@ -77,7 +77,7 @@ def test_a_loss_is_noticed_in_this_process_too(store: Path, how: str) -> None:
         assert bandit.stats().rounds >= 1  # reads go on
 
 
-def test_under_load_what_is_asked_after_the_loss_is_refused(store: Path) -> None:
+def test_under_load_requests_after_the_loss_are_refused(store: Path) -> None:
     answered: list[tuple[float, int]] = []
     with running(store) as server:
         client, over = PlainClient(server.port), threading.Event()
@@ -107,7 +107,7 @@ def test_under_load_what_is_asked_after_the_loss_is_refused(store: Path) -> None
     assert set(after) == {503}
 
 
-def test_an_idle_server_says_it_and_goes_on_when_the_store_is_back(store: Path) -> None:
+def test_an_idle_server_logs_the_loss_and_recovers(store: Path) -> None:
     with running(store) as server:
         client = PlainClient(server.port)
         assert client.create("b") == 201
@@ -145,7 +145,7 @@ def serve(store: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
 
 
-def test_a_store_that_was_there_is_not_begun_anew_unasked(store: Path) -> None:
+def test_a_missing_store_is_not_created_without_create(store: Path) -> None:
     lc.open(store, dim=2, window="7d").close()
     store.unlink()
     refused = serve(store)
@@ -167,7 +167,7 @@ def test_a_store_that_was_there_is_not_begun_anew_unasked(store: Path) -> None:
     lc.open(store, dim=2, window="7d").close()
 
 
-def test_what_was_written_ahead_of_a_missing_store_is_a_trace_too(store: Path) -> None:
+def test_a_left_over_wal_counts_as_an_earlier_store(store: Path) -> None:
     """SQLite would remove it in silence; with the store itself put back, it holds what was acknowledged last."""
     with running(store) as server:
         PlainClient(server.port).create("b")

@@ -38,13 +38,13 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_a_header_of_no_use_is_refused(case: str) -> None:
+def test_a_bad_npy_header_is_refused(case: str) -> None:
     with pytest.raises(HTTPError) as caught:
         parse_npy(FAULTS[case])
     assert caught.value.status == 400
 
 
-def test_a_server_refuses_them_with_400_and_its_log_stays_json(tmp_path: Any) -> None:
+def test_bad_npy_headers_get_400_and_the_log_stays_json(tmp_path: Any) -> None:
     with running(tmp_path / "a.db") as server:
         server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}).raise_for_status()
         for case, body in FAULTS.items():
@@ -66,11 +66,11 @@ def test_a_server_refuses_them_with_400_and_its_log_stays_json(tmp_path: Any) ->
     ],
 )
 @pytest.mark.parametrize("version", [1, 2])
-def test_what_other_writers_write_is_read_too(header: str, version: int) -> None:
+def test_npy_headers_of_other_writers_are_read(header: str, version: int) -> None:
     np.testing.assert_array_equal(parse_npy(npy(header, version=version)), [[0.25, 0.5, 0.75]])
 
 
-def test_the_array_is_ours_and_in_the_order_of_the_machine() -> None:
+def test_a_parsed_npy_array_is_writable_and_native() -> None:
     array = parse_npy(npy(FORM))
     assert (array.dtype, array.flags.owndata, array.flags.writeable) == (np.dtype(np.float64), True, True)
 
@@ -138,12 +138,12 @@ def assert_read_alike(found: npt.NDArray[np.float64], body: bytes) -> None:
 @given(body=BODIES)
 @example(body=npy(FORM))
 @settings(deadline=None)
-def test_any_bytes_are_an_array_or_a_refusal(body: bytes) -> None:
+def test_any_bytes_are_an_array_or_an_http_error(body: bytes) -> None:
     check_that_it_is_an_array_or_a_refusal(body)
 
 
 @pytest.mark.soak
 @given(body=BODIES)
 @settings(max_examples=200_000, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_bytes_at_length(body: bytes) -> None:
+def test_any_bytes_are_an_array_or_an_http_error_at_length(body: bytes) -> None:
     check_that_it_is_an_array_or_a_refusal(body)

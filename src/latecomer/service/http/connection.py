@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from latecomer.service.http.errors import HTTPError, encode_error
-from latecomer.service.http.heads import Headers, decline_offers, write_head
+from latecomer.service.http.heads import Headers, decline_offers, head_size, write_head
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 Answering = Coroutine[Any, Any, Response]
 App = Callable[[Request], Answering]
 
-_LONGEST_HEAD = 1 << 16
+_MAX_HEAD = 1 << 16
 _PIECE = 1 << 13
-"""Bytes that are parsed at once. Requests that were sent without waiting for answers are parsed so much ahead."""
+"""Bytes that are parsed at once: pipelined requests are parsed so far ahead."""
 
 
 class Connection(asyncio.Protocol):
@@ -40,13 +40,14 @@ class Connection(asyncio.Protocol):
         """Requests that wait for the answers of earlier ones."""
         self._unparsed = b""
         self._target, self._headers = b"", Headers()
-        self._unsettled = 0
-        """Bytes since the last thing that was whole: a head, a part of a body, a request."""
-        self._deaf = False
-        """Nothing else that arrives is looked at."""
+        self._head_bytes = 0
+        """Bytes since the last complete head, part of a body, or request."""
+        self._ignores_input = False
+        """Bytes that arrive are discarded."""
         self._eof = False
-        """Nothing else arrives."""
-        self._refusal: HTTPError | None = None
+        """The client has sent its last byte."""
+        self._final_error: HTTPError | None = None
+        """The error that is answered last, before the connection is closed."""
         self._writable, self._ended = True, False
         self._task: asyncio.Task[None] | None = None
         self._paused = False
@@ -54,16 +55,16 @@ class Connection(asyncio.Protocol):
     # ---- the transport ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Register with the listener."""
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=0)  # so that `pause_writing` says that something is not sent
+        self._transport.set_write_buffer_limits(high=0)  # so that `pause_writing` means that something is unsent
         self._listener.add(self)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """End: whoever waits for a body is told."""
-        self._ended = self._deaf = True
+        """Deregister, and wake whoever waits for a body."""
+        self._ended = self._ignores_input = True
         self._transport = None
-        del self._parser  # which holds this connection
+        del self._parser  # it refers to this connection
         self._listener.remove(self)
         for request in (self._request, self._parsed):
             if request is not None:
@@ -71,7 +72,7 @@ class Connection(asyncio.Protocol):
                 request.wake()
 
     def eof_received(self) -> bool:
-        """Answer what has arrived whole, though nothing else will come."""
+        """Keep the connection open as long as complete requests are to be answered."""
         self._eof = True
         if self._parsed is not None:
             self._parsed.is_broken = True
@@ -79,21 +80,21 @@ class Connection(asyncio.Protocol):
         return not self._ended and (self._request is not None or bool(self._ahead) or bool(self._unparsed))
 
     def pause_writing(self) -> None:
-        """The client does not read: what could not be sent waits, though not for long."""
+        """Start the write timeout: the client does not read, and something is unsent."""
         self._writable = False
-        self._listener.await_close(self)
+        self._listener.start_closing(self)
 
     def resume_writing(self) -> None:
-        """Everything is sent."""
+        """Stop the write timeout: everything is sent."""
         self._writable = True
         if not self._ended:
-            self._listener.forgive(self)
+            self._listener.stop_closing(self)
             if self._request is None:
-                self._go_on()
+                self._begin_next()
 
     def data_received(self, data: bytes) -> None:
-        """Parse it, unless an earlier request is yet to be answered."""
-        if self._deaf:
+        """Parse the bytes, or keep them while an earlier request is not yet answered."""
+        if self._ignores_input:
             return
         if self._unparsed or self._is_ahead:
             self._unparsed += data
@@ -101,78 +102,78 @@ class Connection(asyncio.Protocol):
         elif len(data) <= _PIECE:
             self._parse(data)
         else:
-            self._feed(data)
+            self._parse_pieces(data)
 
     @property
     def _is_ahead(self) -> bool:
-        """Tell whether an earlier request is yet to be answered or sent: the next one's turn has not come."""
+        """Tell whether an earlier request is not yet answered and sent, so that the next one has to wait."""
         return self._parsed is None if self._request is not None else not self._writable
 
-    def _feed(self, data: bytes) -> None:
+    def _parse_pieces(self, data: bytes) -> None:
         for start in range(0, len(data), _PIECE):
             if self._is_ahead:
                 self._unparsed = data[start:]
                 self.pause_reading()
                 return
             self._parse(data[start : start + _PIECE])
-            if self._deaf:
+            if self._ignores_input:
                 return
 
     def _parse(self, piece: bytes) -> None:
-        self._unsettled += len(piece)
+        self._head_bytes += len(piece)
         while piece:
             try:
                 self._parser.feed_data(piece)
                 piece = b""
             except HttpParserUpgrade as upgrade:
-                if self._parsed is not None or self._parser.get_method() == b"CONNECT":  # the last that is understood
-                    self._deaf = True
+                if self._parsed is not None or self._parser.get_method() == b"CONNECT":  # nothing after it is HTTP
+                    self._ignores_input = True
                     return
                 piece = self._decline_upgrade() + piece[upgrade.args[0] :]
             except HttpParserError as error:
-                self._refuse(HTTPError(400, f"the request must be HTTP/1.1: {error}"))
+                self._fail(HTTPError(400, f"the request must be HTTP/1.1: {error}"))
                 return
-        if self._unsettled > _LONGEST_HEAD:
-            self._refuse(HTTPError(431, f"the head of a request must have at most {_LONGEST_HEAD} bytes"))
+        if self._head_bytes > _MAX_HEAD:
+            self._fail(HTTPError(431, f"the head of a request must have at most {_MAX_HEAD} bytes"))
 
     def _decline_upgrade(self) -> bytes:
-        """Return the head of the request without its offer to speak something else, for a parser of its own."""
+        """Return the head without its offer of another protocol, for a new parser."""
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         self._parser = HttpRequestParser(self)
         return write_head(method, self._target, version, decline_offers(self._headers))
 
-    def _refuse(self, refusal: HTTPError) -> None:
-        """Answer what came before, then this; nothing else is read."""
-        self._deaf, self._refusal = True, refusal
+    def _fail(self, error: HTTPError) -> None:
+        """Answer earlier requests, then with this error; discard what else arrives."""
+        self._ignores_input, self._final_error = True, error
         if self._parsed is not None:
             self._parsed.is_broken = True
             self._parsed.wake()
         elif self._request is None:
-            self._go_on()
+            self._begin_next()
 
     # ---- the parser ----
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Start a request."""
         self._target, self._headers = b"", []
 
     def on_url(self, part: bytes) -> None:
-        """A part of its target."""
+        """Add a part of the request's target."""
         self._target = self._target + part if self._target else part
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; what comes after a body is none."""
+        """Add a header; trailers after a body are dropped."""
         if self._parsed is None:
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """Its head is whole: it can be begun with, unless it is too long, or is to be parsed again without an offer."""
+        """Make the request, unless its head is too long, or offers another protocol and is to be parsed again."""
         method, version = self._parser.get_method().decode("ascii"), self._parser.get_http_version()
-        if self._unsettled > _LONGEST_HEAD and self._head_size() > _LONGEST_HEAD:
+        if self._head_bytes > _MAX_HEAD and head_size(self._target, self._headers) > _MAX_HEAD:
             return
         if self._parser.should_upgrade() and method != "CONNECT":
             return
-        self._unsettled = 0
+        self._head_bytes = 0
         self._parsed = request = Request(
             self,
             method=method,
@@ -186,19 +187,16 @@ class Connection(asyncio.Protocol):
         else:
             self._ahead.append(request)
 
-    def _head_size(self) -> int:
-        return len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers)
-
     def on_body(self, part: bytes) -> None:
-        """A part of its body."""
+        """Add a part of the request's body."""
         if self._parsed is not None:
-            self._unsettled = 0
+            self._head_bytes = 0
             self._parsed.feed(part)
 
     def on_message_complete(self) -> None:
-        """It is whole."""
+        """Mark the request's body as whole."""
         if self._parsed is not None:
-            self._unsettled = 0
+            self._head_bytes = 0
             self._parsed.is_whole = True
             self._parsed.wake()
             self._parsed = None
@@ -223,75 +221,72 @@ class Connection(asyncio.Protocol):
         """Write the answer; then close, or go on to the next request."""
         request.is_answered = True
         keep_alive = request.keep_alive and request.is_whole and not self.is_closing
-        self.write(
-            response.to_bytes(
-                date_line=self._listener.date_line, keep_alive=keep_alive, head_only=request.method == "HEAD"
-            )
-        )
+        date_line, head_only = self._listener.date_line, request.method == "HEAD"
+        self.write(response.to_bytes(date_line=date_line, keep_alive=keep_alive, head_only=head_only))
         if self._request is request:
             self._request = None
         if not keep_alive:
             self.close(unread=not (request.is_whole or self._eof or self._listener.is_closing))
         elif self._writable:
-            self._go_on()
+            self._begin_next()
 
-    def _go_on(self) -> None:
-        """Begin the next request, where there is one."""
+    def _begin_next(self) -> None:
+        """Begin the next request, or wait for one."""
         if self._ended:
             return
         if self._ahead:
             self._begin(self._ahead.popleft())
-        elif self._refusal is not None:
+        elif self._final_error is not None:
             unparsed = Request(self, method="", version="1.1", target=b"", headers=[], keep_alive=False)
-            self._respond(unparsed, Response(self._refusal.status, encode_error(self._refusal)))
+            self._respond(unparsed, Response(self._final_error.status, encode_error(self._final_error)))
         elif self._unparsed:
             data, self._unparsed = self._unparsed, b""
-            self._feed(data)
+            self._parse_pieces(data)
             if not self._is_ahead:
                 self.resume_reading()
             if self._request is None:
-                self._wait()
+                self._wait_for_request()
         else:
-            self._wait()
+            self._wait_for_request()
 
-    def _wait(self) -> None:
-        """Wait for a request, where there can be one."""
-        if self._deaf or self._eof or self.is_closing:
+    def _wait_for_request(self) -> None:
+        """Become idle, or close where no request can come any more."""
+        if self._ignores_input or self._eof or self.is_closing:
             self.close()
         else:
             self._listener.set_idle(self)
             self.resume_reading()
 
-    # ---- what others do to it ----
+    # ---- for the request and the listener ----
 
     @property
     def is_closing(self) -> bool:
-        """The next answer is the last."""
+        """Tell whether the next answer is the last."""
         return self._ended or self._listener.is_closing
 
     def write(self, data: bytes) -> None:
-        """Send, or keep until it can be sent."""
+        """Send the bytes, or buffer them until they can be sent."""
         if self._transport is not None and not self._ended:
             self._transport.write(data)
 
     def pause_reading(self) -> None:
-        """Let the client wait."""
+        """Stop reading from the socket."""
         if self._transport is not None and not self._paused:
             self._paused = True
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Go on."""
+        """Read from the socket again."""
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
 
     def close(self, *, unread: bool = False) -> None:
-        """Close once everything is sent. `unread`: hear the client out first, or it would miss its answer."""
+        """Close once everything is sent; `unread`: after the rest of the request, or the client loses its answer."""
         if self._transport is None or self._ended:
             return
-        self._ended = self._deaf = True
-        self._listener.await_close(self)
+        self._ended = self._ignores_input = True
+        self._listener.start_closing(self)
         if unread and self._transport.can_write_eof():
             self._transport.write_eof()
             self.resume_reading()
@@ -299,6 +294,6 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close at once, unsent bytes or not."""
         if self._transport is not None:
             self._transport.abort()

@@ -1,4 +1,4 @@
-"""Work that takes long, beside the loop."""
+"""Slow work in a thread of its own."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,12 +11,12 @@ R = TypeVar("R")
 
 
 async def run_in_daemon_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call it in a thread that nobody waits for when the process ends: a compiler can take half a minute."""
+    """Call the function in a thread that does not hold up the end of the process: compiling can take half a minute."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[R] = loop.create_future()
 
-    def settle(result: R | None, error: BaseException | None) -> None:
-        if future.done():  # whoever asked has gone
+    def set_outcome(result: R | None, error: BaseException | None) -> None:
+        if future.done():  # the caller was cancelled
             return
         if error is None:
             future.set_result(result)  # type: ignore[arg-type]
@@ -27,10 +27,10 @@ async def run_in_daemon_thread(function: Callable[P, R], *args: P.args, **kwargs
         result, error = None, None
         try:
             result = function(*args, **kwargs)
-        except BaseException as caught:  # noqa: BLE001 - it is raised where it was asked for
+        except BaseException as caught:  # noqa: BLE001 - it is raised in the caller
             error = caught
         with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, result, error)
+            loop.call_soon_threadsafe(set_outcome, result, error)
 
-    Thread(target=work, name="latecomer-aside", daemon=True).start()
+    Thread(target=work, name="latecomer-daemon", daemon=True).start()
     return await future

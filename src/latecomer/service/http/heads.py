@@ -1,17 +1,17 @@
-"""Heads of requests, written again: without an offer to speak another protocol.
+"""Rewrites the head of a request that offers to upgrade to another protocol.
 
-The parser takes what follows such an offer for that protocol, a body included. Clients that would rather speak HTTP/2
-make one with every request, and go on with HTTP/1.1 where it is passed over.
+llhttp takes everything after such an offer, the body included, for the other protocol. Clients that prefer HTTP/2 offer
+it with every request, and go on with HTTP/1.1 where the offer is ignored.
 """
 
 Headers = list[tuple[bytes, bytes]]
 
 _OFFERS = (b"upgrade", b"http2-settings")
-"""Headers, and words of Connection, of a client that offers another protocol."""
+"""Headers that offer another protocol; their names stand in Connection too."""
 
 
 def decline_offers(headers: Headers) -> Headers:
-    """Leave out what offers another protocol.
+    """Remove the headers that offer another protocol.
 
     >>> decline_offers([(b"connection", b"Upgrade, close"), (b"upgrade", b"h2c"), (b"host", b"a")])
     [(b'connection', b'close'), (b'host', b'a')]
@@ -26,8 +26,13 @@ def decline_offers(headers: Headers) -> Headers:
     return kept
 
 
+def head_size(target: bytes, headers: Headers) -> int:
+    """Count the bytes of a target and its headers."""
+    return len(target) + sum(len(name) + len(value) + 4 for name, value in headers)
+
+
 def write_head(method: bytes, target: bytes, version: bytes, headers: Headers) -> bytes:
-    r"""Write a head as it would have been sent.
+    r"""Write a head as a client sends it.
 
     >>> write_head(b"GET", b"/healthz", b"1.1", [(b"host", b"a")])
     b'GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n'

@@ -1,4 +1,4 @@
-"""A log for what strangers can cause: a flood of it does not fill the disk."""
+"""A log of bounded size for lines that any client can cause."""
 
 import asyncio
 from time import monotonic
@@ -6,24 +6,24 @@ from typing import Any
 
 from latecomer.service.http.logging_setup import Log
 
-_MOST = 20
+_MAX_LINES = 20
 _SECONDS = 60.0
 
 
 class LimitedLog:
-    """Writes at most so many lines in so many seconds, and then how many it left out."""
+    """Writes at most so many lines in so many seconds, and then how many were left out."""
 
-    def __init__(self, log: Log, *, most: int = _MOST, seconds: float = _SECONDS) -> None:
-        self._log, self._most, self._seconds = log, most, seconds
+    def __init__(self, log: Log, *, max_lines: int = _MAX_LINES, seconds: float = _SECONDS) -> None:
+        self._log, self._max_lines, self._seconds = log, max_lines, seconds
         self._start, self._written = -seconds, 0
         self._event, self._left_out = "", 0
 
     def warn(self, event: str, **fields: Any) -> None:
-        """Write a line, if there is room for it."""
+        """Write a line, or count it as left out."""
         now = monotonic()
         if not self._left_out and now - self._start >= self._seconds:
             self._start, self._written = now, 0
-        if self._written < self._most:
+        if self._written < self._max_lines:
             self._written += 1
             self._log.warning(event, **fields)
             return

@@ -1,4 +1,4 @@
-"""Accepts connections: as many as there may be, in all and from one address, and no slow one for ever."""
+"""Accepts connections, limits their number in all and by address, and closes slow ones."""
 
 import asyncio
 import socket
@@ -16,22 +16,22 @@ from latecomer.service.http.response import Response
 from latecomer.service.http.settings import Settings
 
 _BACKLOG = 1024
-_AT_ONCE = 64
-"""Connections that are accepted before others have their turn."""
-_PAUSE = 0.25
-"""Seconds until it is tried again where nothing can be accepted, for want of descriptors as a rule."""
-_QUIET = 60.0
-"""Seconds between two log lines about that."""
-_HEARING = 1.0
-"""Seconds for which somebody who is turned away is heard out."""
-_MOST_TURNED_AWAY = 64
-"""Of whom so many are heard out at once."""
-_TICKS = 20
-"""Looks for overdue connections within a time limit."""
+_ACCEPT_BATCH = 64
+"""Connections that are accepted in one turn of the loop."""
+_ACCEPT_PAUSE = 0.25
+"""Seconds until the next try after `accept` failed, mostly for want of descriptors."""
+_LOG_INTERVAL = 60.0
+"""Seconds between two log lines about a failing `accept`."""
+_REJECTED_SECONDS = 1.0
+"""Seconds for which the rest of a rejected request is read."""
+_MAX_REJECTED = 64
+"""Rejected connections that are read at once."""
+_CHECKS = 20
+"""Checks for overdue connections within a time limit."""
 
 
 def bind_listener(host: str, port: int) -> socket.socket:
-    """Bind and listen, and so hold the port: whoever comes second fails here, even in the same moment.
+    """Bind and listen, and so hold the port: a second server fails here, even at the same moment.
 
     SO_REUSEADDR lets a restart take over a port with connections in TIME_WAIT. It does not let two listen. The kernel
     frees the port when the process ends, however it ends.
@@ -66,19 +66,19 @@ class Listener:
         self._addresses: Counter[str] = Counter()
         self._connections: set[Connection] = set()
         self._idle: dict[Connection, float] = {}
-        """Since when they have been waiting for a request, the longest first."""
-        self._unsent: dict[Connection, float] = {}
-        """Since when the rest of an answer, or of a connection, has been waiting to go, the longest first."""
+        """Since when each has been waiting for a request, the longest first."""
+        self._closing: dict[Connection, float] = {}
+        """Since when each has had something to send or to read before it goes on or closes, the longest first."""
         self._opening: set[asyncio.Task[Any]] = set()
-        self._turned_away: set[socket.socket] = set()
+        self._rejected: set[socket.socket] = set()
         self._empty = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._complained = -_QUIET
-        self._tick = min(settings.header_timeout, settings.write_timeout, _TICKS / 2) / _TICKS
+        self._logged_at = -_LOG_INTERVAL
+        self._tick = min(settings.header_timeout, settings.write_timeout, _CHECKS / 2) / _CHECKS
 
     def start(self) -> None:
         """Accept from now on."""
-        self._look()
+        self._check()
         self._loop.add_reader(self._socket, self._accept)
 
     async def close(self) -> None:
@@ -86,8 +86,8 @@ class Listener:
         self.is_closing = True
         self._loop.remove_reader(self._socket)
         self._socket.close()
-        for accepted in list(self._turned_away):
-            self._let_go(accepted)
+        for accepted in list(self._rejected):
+            self._close_rejected(accepted)
         for connection in list(self._idle):
             connection.close()
         if self._opening:
@@ -103,41 +103,41 @@ class Listener:
         for connection in list(self._connections):
             connection.abort()
 
-    # ---- new ones ----
+    # ---- accepting ----
 
     def _accept(self) -> None:
-        for _ in range(_AT_ONCE):
+        for _ in range(_ACCEPT_BATCH):
             try:
                 accepted, client = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._wait(error)
+                self._pause_accepting(error)
                 return
             accepted.setblocking(False)
-            if self._has_room(client[0]):
+            if self._make_room(client[0]):
                 self._open(accepted, client[:2])
             else:
-                self._turn_away(accepted)
+                self._reject(accepted)
 
-    def _wait(self, error: OSError) -> None:
-        """Leave new connections where they are for a moment: the kernel keeps them."""
+    def _pause_accepting(self, error: OSError) -> None:
+        """Leave new connections to the kernel's queue for a moment."""
         self._loop.remove_reader(self._socket)
-        self._loop.call_later(_PAUSE, self._resume)
-        if monotonic() - self._complained >= _QUIET:
-            self._complained = monotonic()
+        self._loop.call_later(_ACCEPT_PAUSE, self._resume_accepting)
+        if monotonic() - self._logged_at >= _LOG_INTERVAL:
+            self._logged_at = monotonic()
             self._log.error(
                 "no connection can be accepted: new ones wait; raise the limit of open files, or lower max_connections",
                 why=error.strerror,
                 connections=len(self._connections),
             )
 
-    def _resume(self) -> None:
+    def _resume_accepting(self) -> None:
         if not self.is_closing:
             self._loop.add_reader(self._socket, self._accept)
 
-    def _has_room(self, address: str) -> bool:
-        """Find a place for one more, if need be that of the connection that has been idle longest."""
+    def _make_room(self, address: str) -> bool:
+        """Tell whether one more may come; close the connection that has been idle longest if need be."""
         limits = self._settings
         if self._addresses[address] >= limits.max_connections_per_address:
             return self._close_idle(address)
@@ -161,10 +161,10 @@ class Listener:
 
     def _opened(self, opening: "asyncio.Task[Any]", address: str) -> None:
         self._opening.discard(opening)
-        if opening.exception() is not None:  # it went before it came
-            self._leave(address)
+        if opening.exception() is not None:  # the client has gone already
+            self._forget_address(address)
 
-    def _turn_away(self, accepted: socket.socket) -> None:
+    def _reject(self, accepted: socket.socket) -> None:
         self._count_error("unavailable")
         error = HTTPError(503, "there are too many connections: try again, or keep one open for many requests")
         response = Response(503, encode_error(error), headers=[(b"retry-after", b"1")])
@@ -174,15 +174,15 @@ class Listener:
         except OSError:
             accepted.close()
             return
-        if len(self._turned_away) >= _MOST_TURNED_AWAY:
+        if len(self._rejected) >= _MAX_REJECTED:
             accepted.close()
             return
-        self._turned_away.add(accepted)
+        self._rejected.add(accepted)
         self._loop.add_reader(accepted, self._discard, accepted)
-        self._loop.call_later(_HEARING, self._let_go, accepted)
+        self._loop.call_later(_REJECTED_SECONDS, self._close_rejected, accepted)
 
     def _discard(self, accepted: socket.socket) -> None:
-        """Hear out who is turned away: what is unread when it is closed would cost the client its answer."""
+        """Read and drop the rest of a rejected request: closing with unread bytes would cost the client its answer."""
         try:
             if accepted.recv(1 << 16):
                 return
@@ -190,69 +190,69 @@ class Listener:
             return
         except OSError:
             pass
-        self._let_go(accepted)
+        self._close_rejected(accepted)
 
-    def _let_go(self, accepted: socket.socket) -> None:
-        if accepted in self._turned_away:
-            self._turned_away.discard(accepted)
+    def _close_rejected(self, accepted: socket.socket) -> None:
+        if accepted in self._rejected:
+            self._rejected.discard(accepted)
             self._loop.remove_reader(accepted)
             accepted.close()
 
-    # ---- what connections say of themselves ----
+    # ---- called by connections ----
 
     def add(self, connection: Connection) -> None:
-        """It is open."""
+        """Register an open connection."""
         self._connections.add(connection)
         self.set_idle(connection)
 
     def remove(self, connection: Connection) -> None:
-        """It is closed, or as good as."""
+        """Deregister a connection that is closed or about to be."""
         self._idle.pop(connection, None)
-        self._unsent.pop(connection, None)
+        self._closing.pop(connection, None)
         if connection in self._connections:
             self._connections.remove(connection)
-            self._leave(connection.client[0])
+            self._forget_address(connection.client[0])
         if not self._connections:
             self._empty.set()
 
-    def _leave(self, address: str) -> None:
+    def _forget_address(self, address: str) -> None:
         self._addresses[address] -= 1
         if not self._addresses[address]:
             del self._addresses[address]
 
     def set_idle(self, connection: Connection) -> None:
-        """It waits for a request."""
+        """Note that the connection waits for a request."""
         if self.is_closing:
             connection.close()
         else:
             self._idle[connection] = self._loop.time()
 
     def set_busy(self, connection: Connection) -> None:
-        """It has a request."""
+        """Note that the connection has a request."""
         self._idle.pop(connection, None)
 
-    def await_close(self, connection: Connection) -> None:
-        """It has something to send, or to hear, before it can go on or end."""
+    def start_closing(self, connection: Connection) -> None:
+        """Start the write timeout: the connection has something to send or to read before it goes on or closes."""
         self._idle.pop(connection, None)
-        self._unsent.setdefault(connection, self._loop.time())
+        self._closing.setdefault(connection, self._loop.time())
 
-    def forgive(self, connection: Connection) -> None:
-        """It has sent everything."""
-        self._unsent.pop(connection, None)
+    def stop_closing(self, connection: Connection) -> None:
+        """Stop the write timeout: the connection has sent everything."""
+        self._closing.pop(connection, None)
 
     def report_fault(self, error: Exception) -> None:
-        """A request was left without an answer."""
+        """Log an error that the application did not answer."""
         self._log.error("a request failed", exc_info=error)
 
-    def _look(self) -> None:
-        """End what is overdue, and set the date."""
+    def _check(self) -> None:
+        """Close overdue connections, and set the date."""
         self.date_line = f"date: {formatdate(usegmt=True)}\r\n".encode()
         now = self._loop.time()
         for connection in _overdue(self._idle, now - self._settings.header_timeout):
             connection.close()
-        for connection in _overdue(self._unsent, now - self._settings.write_timeout):
+        for connection in _overdue(self._closing, now - self._settings.write_timeout):
             connection.abort()
-        self._timer = self._loop.call_later(self._tick, self._look)
+        self._timer = self._loop.call_later(self._tick, self._check)
 
 
 def _overdue(since: dict[Connection, float], limit: float) -> list[Connection]:

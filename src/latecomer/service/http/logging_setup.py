@@ -1,7 +1,7 @@
 """The log of a server: one JSON object a line, on standard error. No key, no body and no query ever gets here.
 
-A line that cannot be written (a full disk, a reader that has gone or does not read) is dropped and counted: nobody who
-logs is told, for none of them could do anything about it.
+A line that cannot be written (a full disk, a reader that has gone or does not read) is dropped and counted. No error is
+raised where the line was logged: that code could do nothing about it.
 """
 
 import json
@@ -17,10 +17,10 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 Log = FilteringBoundLogger
-_PATIENCE = 50
-"""Milliseconds to wait for a reader that is slow; none once a line was lost to it."""
+_SLOW_READER = 50
+"""Milliseconds to wait for a slow reader; none once a line was lost to it."""
 _UNBLOCKED = select.PIPE_BUF
-"""Bytes that a pipe with room takes without waiting."""
+"""Bytes that a pipe with room takes without blocking."""
 _lost_lines = 0
 """Lines that no stream of this process could write."""
 
@@ -36,7 +36,7 @@ class LogStream:
         self._stream = stream
         self._lock = Lock()
         self._torn = False
-        self._unsaid = 0
+        self._unreported = 0
         self.lost = 0
         """Lines that could not be written."""
 
@@ -44,12 +44,12 @@ class LogStream:
         """Write one line or more, whole, or count it as lost."""
         with self._lock:
             try:
-                if self._unsaid or self._torn:
-                    self._put(self._apology())
-                    self._unsaid = 0
+                if self._unreported or self._torn:
+                    self._put(self._lost_notice())
+                    self._unreported = 0
                 self._put(text)
             except (OSError, ValueError):  # the latter where the stream has been closed
-                self._lose()
+                self._count_lost()
         return len(text)
 
     def flush(self) -> None:
@@ -61,26 +61,26 @@ class LogStream:
         ready = select.poll()
         ready.register(descriptor, select.POLLOUT)
         while data:
-            if not ready.poll(0 if self._unsaid else _PATIENCE):
-                raise BlockingIOError("nobody reads")
+            if not ready.poll(0 if self._unreported else _SLOW_READER):
+                raise BlockingIOError("the reader does not read")
             data = data[os.write(descriptor, data[:_UNBLOCKED]) :]
             self._torn = len(data) > 0
 
-    def _lose(self) -> None:
+    def _count_lost(self) -> None:
         global _lost_lines  # noqa: PLW0603 - a process has one standard error
         self.lost += 1
-        self._unsaid += 1
+        self._unreported += 1
         _lost_lines += 1
 
-    def _apology(self) -> str:
-        """The end of a torn line, and a line that says how many are missing."""
-        said = {
+    def _lost_notice(self) -> str:
+        """Return the end of a torn line, and a line that says how many are missing."""
+        notice = {
             "event": "log lines were lost",
-            "lines": self._unsaid,
+            "lines": self._unreported,
             "level": "warning",
             "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
         }
-        return ("\n" if self._torn else "") + (json.dumps(said) + "\n" if self._unsaid else "")
+        return ("\n" if self._torn else "") + (json.dumps(notice) + "\n" if self._unreported else "")
 
 
 def count_lost_lines() -> int:
@@ -89,7 +89,7 @@ def count_lost_lines() -> int:
 
 
 def start_log(level: str) -> Log:
-    """Set the process's logs up, other libraries' included, and give back ours. None of them ever raises."""
+    """Set up the logs of the process, other libraries' included, and return ours. Logging never raises."""
     shared: list[Any] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

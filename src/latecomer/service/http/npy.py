@@ -1,7 +1,7 @@
-"""Arrays in NumPy's file format, read without evaluating anything: a header of three fields, then the numbers.
+"""Parses arrays in NumPy's file format without evaluating anything: a header of three fields, then the numbers.
 
-NumPy's own reader passes the header to Python's parser, which a hostile one can make recurse, warn, or raise what
-nobody foresaw. Here the header is matched against the few forms that it may have, and is read in one pass.
+NumPy's own reader passes the header to Python's parser, which a hostile one can make recurse, warn, or raise any
+error. Here the header is matched against the few forms that it may have, and is read in one pass.
 """
 
 import re
@@ -13,7 +13,7 @@ from latecomer.service.http.errors import HTTPError, invalid
 
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {b"\x01\x00": 2, b"\x02\x00": 4}
-"""By version: the bytes that say how long the header is."""
+"""By version, the bytes of the header's length."""
 _LONGEST_HEADER = 1024
 _FIELD = re.compile(
     rb"""[ \t]* (['"]) (descr|fortran_order|shape) \1 [ \t]* : [ \t]*  # its name

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document: the routes as a table, the bodies from the very types that decode and encode them."""
+"""Writes the OpenAPI 3.1 document from the table of operations and the types of the bodies."""
 
 from importlib.metadata import version
 from typing import Any
@@ -11,7 +11,7 @@ from latecomer.service.http.operations import BANDIT_NAME, NAME, OPERATIONS, PUB
 from latecomer.service.http.settings import Settings
 
 _REF = "#/components/schemas/{name}"
-_WHY = {
+_DESCRIPTIONS = {
     400: "The request breaks a rule; nothing has changed.",
     401: "No key, or not a valid one.",
     403: "The key is for something else.",
@@ -27,8 +27,8 @@ _WHY = {
 }
 
 
-def document(settings: Settings) -> dict[str, Any]:
-    """The document, as plain data, with the limits of a server of these settings."""
+def write_document(settings: Settings) -> dict[str, Any]:
+    """Return the document as plain data, with the limits of these settings."""
     types = [kind for operation in OPERATIONS for kind in (operation.takes, operation.gives) if kind is not None]
     schemas, components = msgspec.json.schema_components([*types, ErrorBody], ref_template=_REF)
     constrain(components, settings)
@@ -84,4 +84,4 @@ def _success(operation: Operation, status: int, found: dict[int, Any]) -> dict[s
 
 
 def _error(status: int, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"description": _WHY[status], "content": {"application/json": {"schema": schema}}}
+    return {"description": _DESCRIPTIONS[status], "content": {"application/json": {"schema": schema}}}

@@ -1,4 +1,4 @@
-"""Rules that types alone do not say, added to the schemas that msgspec writes; a test walks them both ways."""
+"""Adds to the schemas of msgspec the rules that types alone do not say."""
 
 import inspect
 from typing import Any
@@ -9,7 +9,7 @@ from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.descriptor import NOT_PARAMETERS
 from latecomer.service.http.settings import Settings
 from latecomer.service.messages import DEFAULT_POLICY
-from latecomer.service.scales import LEAST_DIM
+from latecomer.service.scales import MIN_DIM
 
 Schema = dict[str, Any]
 
@@ -61,7 +61,7 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
     spec["allOf"] = [
         {
             "if": {"properties": {"features": {"minProperties": 1}}, "required": ["features"]},
-            "then": {"properties": {"dim": {"minimum": LEAST_DIM}}},
+            "then": {"properties": {"dim": {"minimum": MIN_DIM}}},
         },
         *(_without(parameter, policies) for parameter, policies in takers.items()),
     ]
@@ -81,7 +81,7 @@ def _without(parameter: str, policies: list[str]) -> Schema:
 
 
 def _constrain_decision(components: dict[str, Schema], settings: Settings) -> None:
-    """A decision has rows of numbers, or actions by their features, and never both."""
+    """Say that a decision has rows of numbers, or actions described by features, and never both."""
     request = components["DecisionRequest"]
     fields = request.pop("properties")
     required, closed = request.pop("required"), request.pop("additionalProperties")

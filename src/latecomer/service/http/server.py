@@ -1,4 +1,4 @@
-"""From settings to a running server, and back, on this process's own loop, which alone owns the store."""
+"""Runs a server: from its settings to its end, on one loop that alone owns the store."""
 
 import asyncio
 import ipaddress
@@ -25,9 +25,9 @@ from latecomer.service.store import Store
 _CANCEL_SECONDS = 1.0
 """Seconds for the answers of requests that were cancelled."""
 _CLOCK_TOLERANCE = 60.0
-"""Seconds that the store's time may differ from the machine's without a word."""
+"""Seconds that the store's time may differ from the machine's without a warning."""
 _OTHER_FILES = 64
-"""Files beside the connections: the store, its copies, the loop's own."""
+"""Open files besides the connections: the store, its copies, the loop's own."""
 ExtraRoutes = Callable[[AppContext], Sequence[Route]]
 
 
@@ -37,17 +37,19 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
     `extra` makes routes beyond those of the API, for benchmarks and tests.
     """
     keys = KeyFile(settings.keys_file)
-    alone = is_loopback(settings.host)
-    required = settings.require_keys or not alone
+    is_local = is_loopback(settings.host)
+    required = settings.require_keys or not is_local
     if required and not keys.keys():
-        rule = "host must be a loopback address" if not alone else "require_keys must be false"
-        given = settings.host if not alone else settings.require_keys
+        rule = "host must be a loopback address" if not is_local else "require_keys must be false"
+        given = settings.host if not is_local else settings.require_keys
         raise InputError(
             f"{rule} as long as there are no keys; got {given!r}: "
             f"make one with `latecomer keys add --scope admin --keys {settings.keys_file}`"
         )
     with (
-        bind_listener(settings.host, settings.port) as bound,  # before the store: a second server leaves that alone
+        bind_listener(
+            settings.host, settings.port
+        ) as bound,  # before the store, so that a second server does not touch it
         Store.open(
             settings.store,
             snapshot_every=settings.snapshot_every,
@@ -75,7 +77,7 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
         _raise_file_limit(settings.max_connections + _OTHER_FILES)
         listener = Listener(bound, settings, app, log, count_error=metrics.count_error)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` means it
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as under `nohup`
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
         listener.start()
         log.info(
@@ -99,7 +101,7 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
 
 
 def _log_state(store: Store, settings: Settings, log: Log) -> None:
-    """Log what is wrong with the store from the beginning."""
+    """Log what is wrong with the store at the start."""
     if failure := store.health.failure:
         _log_failure(log, failure)
     if abs(ahead := store.health.clock_offset) > _CLOCK_TOLERANCE:
@@ -131,7 +133,7 @@ async def _drain(listener: Listener, app: App, log: Log, seconds: float) -> None
 
 
 def _raise_file_limit(wanted: int) -> None:
-    """Let the process have as many files open as there may be connections, as far as that is its own to say."""
+    """Raise the limit of open files for the connections, as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -139,7 +141,7 @@ def _raise_file_limit(wanted: int) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach that address."""
+    """Tell whether the address can be reached from this machine alone."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""The settings of a server: from a TOML file, the environment and the command line, the later ones winning."""
+"""The settings of a server, from a TOML file, the environment and the command line; the later ones win."""
 
 import os
 import tomllib
@@ -46,25 +46,25 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def keys_file(self) -> Path:
-        """Where keys are kept; beside the store unless said otherwise."""
+        """Return the path of the key file: `keys`, or a file beside the store."""
         return Path(self.keys or f"{self.store}.keys")
 
 
-def settings(
+def read_settings(
     file: Path | None = None,
     *,
     environment: Mapping[str, str] | None = None,
     given: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """The settings that hold: `given` (the command line) over the environment over the file over the defaults.
+    """Read the settings: `given` (the command line) over the environment over the file over the defaults.
 
-    >>> settings(environment={"LATECOMER_PORT": "9000"}).port
+    >>> read_settings(environment={"LATECOMER_PORT": "9000"}).port
     9000
     """
     found = _from_file(file) if file is not None else {}
     found |= _from_environment(os.environ if environment is None else environment)
     found |= {name: value for name, value in (given or {}).items() if value is not None}
-    return _checked(found, "a setting")
+    return _convert(found, "a setting")
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -74,13 +74,13 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise InputError(f"--config must be a file that can be read; got '{path}' ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid TOML: {error}") from None
-    _checked(found, str(path))
+    _convert(found, str(path))
     return found
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found = {}
-    for name in names():
+    for name in setting_names():
         variable = PREFIX + name.upper()
         if variable in environment and not _is_injected(variable, environment):
             found[name] = environment[variable]
@@ -99,29 +99,29 @@ def _check_variable(variable: str, name: str, value: str) -> None:
 
 
 def _is_injected(variable: str, environment: Mapping[str, str]) -> bool:
-    """Kubernetes gives every pod LATECOMER_PORT=tcp://… where a service is named latecomer: nobody meant our port."""
+    """Tell whether Kubernetes has set the variable: LATECOMER_PORT=tcp://… where a service is named latecomer."""
     return variable == _PORT and environment[variable].startswith("tcp://")
 
 
-def injected(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Variables of the environment that are left out, for Kubernetes has set them and not the operator.
+def find_injected(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables that are ignored because Kubernetes has set them, not the operator.
 
-    >>> injected({"LATECOMER_PORT": "tcp://10.0.0.1:80", "LATECOMER_HOST": "0.0.0.0"})
+    >>> find_injected({"LATECOMER_PORT": "tcp://10.0.0.1:80", "LATECOMER_HOST": "0.0.0.0"})
     {'LATECOMER_PORT': 'tcp://10.0.0.1:80'}
     """
     found = os.environ if environment is None else environment
     return {variable: value for variable, value in found.items() if _is_injected(variable, found)}
 
 
-def names() -> tuple[str, ...]:
-    """Every setting's name."""
+def setting_names() -> tuple[str, ...]:
+    """List the names of the settings."""
     return Settings.__struct_fields__
 
 
-def _checked(found: dict[str, Any], where: str) -> Settings:
-    unknown = sorted(set(found) - set(names()))
+def _convert(found: dict[str, Any], where: str) -> Settings:
+    unknown = sorted(set(found) - set(setting_names()))
     if unknown:
-        raise InputError(f"{where}: {unknown[0]!r} is not a setting; there are {', '.join(names())}")
+        raise InputError(f"{where}: {unknown[0]!r} is not a setting; there are {', '.join(setting_names())}")
     try:
         return msgspec.convert(found, Settings, strict=False)
     except msgspec.ValidationError as error:

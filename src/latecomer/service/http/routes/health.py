@@ -7,7 +7,7 @@ from latecomer.service.http import operations
 from latecomer.service.http.bodies import Readiness, State
 from latecomer.service.http.context import AppContext
 from latecomer.service.http.errors import HTTPError
-from latecomer.service.http.openapi import document
+from latecomer.service.http.openapi import write_document
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
 from latecomer.service.http.router import Route
@@ -19,8 +19,8 @@ def routes(context: AppContext) -> list[Route]:
     """Bind the four handlers to their operations."""
 
     @cache
-    def write_document() -> Response:
-        return json_response(document(context.settings))
+    def make_schema() -> Response:
+        return json_response(write_document(context.settings))
 
     async def healthz(request: Request) -> Response:
         return json_response(State("alive"))
@@ -36,7 +36,7 @@ def routes(context: AppContext) -> list[Route]:
         return Response(200, context.metrics.page(), _PROMETHEUS)
 
     async def schema(request: Request) -> Response:
-        return await asyncio.to_thread(write_document)  # the first time, every policy is loaded for its parameters
+        return await asyncio.to_thread(make_schema)  # the first time, every policy is loaded for its parameters
 
     return [
         Route(operations.HEALTHZ, healthz),

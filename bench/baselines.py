@@ -17,7 +17,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Choice(Struct, frozen=True, eq=False):
-    """As cheap a record as Python has, so that the record is not what is measured."""
+    """The cheapest record that Python has, so that the record itself is not measured."""
 
     round: int
     index: int

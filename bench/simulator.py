@@ -160,7 +160,7 @@ def _figure_1() -> Row:
 
 
 def _reproduce() -> Iterator[Row]:
-    """In fresh processes: the first with no machine code on disk, the second with it."""
+    """Run fresh processes: the first with no machine code on disk, the second with it."""
     with tempfile.TemporaryDirectory() as folder:
         for name, limit in (("first run ever, compile included", 150.0), ("warm", 60.0)):
             seconds, peak = _timed_reproduce(folder)

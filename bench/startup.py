@@ -1,4 +1,4 @@
-"""From nothing to an imported package, and to a first decision: fresh processes, whole, as a user waits for them."""
+"""The time to import the package, and to the first decision: whole fresh processes, as a user waits for them."""
 
 import os
 import subprocess

@@ -19,7 +19,7 @@ HOW = (
 
 
 class Times:
-    """Seconds a unit of work took in each block, by side."""
+    """Times in seconds of a unit of work in each block, by side."""
 
     def __init__(self, blocks: Mapping[str, list[float]]) -> None:
         self.blocks = blocks
@@ -60,6 +60,6 @@ def quiet() -> Iterator[None]:
 
 
 def micro(seconds: float) -> str:
-    """In microseconds, with three digits."""
+    """Format seconds in microseconds, with three digits."""
     value = seconds * 1e6
     return f"{value:.3g} µs" if value < 1000 else f"{value:,.0f} µs"

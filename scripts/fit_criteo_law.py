@@ -31,7 +31,7 @@ def read(folder: Path) -> tuple[Floats, Floats, Floats]:
 
 
 def point_mass(density: Floats, cdf: Floats) -> float:
-    """At one second, the clock's tick: what lies left of the density's first valley."""
+    """Return the point mass at one second, the clock's tick: the mass left of the density's first valley."""
     rises = np.diff(density) > 0.0
     valley = 1 + np.flatnonzero(~rises[:-1] & rises[1:])[0]
     return float(cdf[valley])

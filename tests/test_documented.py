@@ -206,11 +206,10 @@ def test_the_way_of_a_decision_names_files_and_functions_that_exist() -> None:
     steps = table(section(page("docs/design.md"), "The way of a decision"))
     assert [int(step[0]) for step in steps] == list(range(1, len(steps) + 1))
     assert len(steps) <= 25
-    for _, place, _ in steps:
-        file, function = re.findall(r"`([^`]+)`", place)
-        source = (ROOT / "src/latecomer" / file).read_text(encoding="utf-8")
-        for part in function.split("."):
-            assert re.search(rf"^ *(?:async )?(?:def|class) {part}\b", source, re.MULTILINE), place
+    for _, file, function, _ in steps:
+        source = (ROOT / "src/latecomer" / file.strip("`")).read_text(encoding="utf-8")
+        for part in function.strip("`").split("."):
+            assert re.search(rf"^ *(?:async )?(?:def|class) {part}\b", source, re.MULTILINE), (file, function)
 
 
 def test_every_room_is_in_the_table_of_the_design() -> None:
@@ -223,7 +222,7 @@ def test_every_room_is_in_the_table_of_the_design() -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_no_formula_is_eaten_by_emphasis(path: Path) -> None:
-    """In Markdown ‖a‖_{V} … ‖b‖_{V} is emphasis: what is emphasised must be words."""
+    """‖a‖_{V} … ‖b‖_{V} is emphasis in Markdown: emphasised text must be words."""
     for token in MarkdownIt("commonmark").enable("table").parse(path.read_text(encoding="utf-8")):
         inside = False
         for child in token.children or ():

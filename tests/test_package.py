@@ -2,21 +2,17 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from processes import run_python
 
 import latecomer as lc
 
 ROOT = Path(__file__).parents[1]
 
 
-def python(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout  # noqa: S603
-
-
 def test_import_brings_nothing_heavy() -> None:
-    loaded = json.loads(python("import json, sys, latecomer; print(json.dumps(sorted(sys.modules)))"))
+    loaded = json.loads(run_python("import json, sys, latecomer; print(json.dumps(sorted(sys.modules)))"))
     heavy = {"numpy", "numba", "scipy", "polars", "matplotlib", "msgspec"} & set(loaded)
     assert heavy == set()
 
@@ -27,9 +23,9 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_tab_completion_shows_the_public_names_alone() -> None:
-    """In a process that has used some of them, whose modules stand in the package by then."""
+    """Names that a process has used leave their modules in the package, which `dir` must not show."""
     used = "lc.World, lc.Client, lc.recommended, lc.delays, lc.theory"
-    shown = json.loads(python(f"import json, latecomer as lc; {used}; print(json.dumps(dir(lc)))"))
+    shown = json.loads(run_python(f"import json, latecomer as lc; {used}; print(json.dumps(dir(lc)))"))
     assert shown == sorted([*lc.__all__, "__version__"])
     for module in (lc.delays, lc.theory, lc.actions):
         assert sorted(dir(module)) == sorted(module.__all__)
@@ -37,7 +33,7 @@ def test_tab_completion_shows_the_public_names_alone() -> None:
 
 def test_parts_of_the_package_need_no_import_of_their_own() -> None:
     parts = "lc.theory.upper_bound, lc.delays.Fixed, lc.actions.UnitVectors, lc.errors.InputError, lc.Conversion"
-    names = python(f"import latecomer as lc; print([part.__name__ for part in ({parts})])")
+    names = run_python(f"import latecomer as lc; print([part.__name__ for part in ({parts})])")
     assert names.strip() == "['upper_bound', 'Fixed', 'UnitVectors', 'InputError', 'Conversion']"
 
 

@@ -51,7 +51,7 @@ def test_the_density_is_that_of_the_figure() -> None:
 
 @needs_the_density
 def test_the_script_finds_the_constants_again() -> None:
-    """To rounding: another version of SciPy may stop a little earlier."""
+    """Equal to rounding, for another version of SciPy may stop a little earlier."""
     script = runpy.run_path(str(ROOT / "scripts" / "fit_criteo_law.py"))
     tick, components = script["constants"](DATA)
     assert tick == criteo_law._TICK

@@ -1,13 +1,12 @@
 """The reader of the Criteo attribution file, on files written here."""
 
 import gzip
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from subprocess import run
 
 import numpy as np
 import pytest
+from processes import run_python
 
 from latecomer.delays import Skipped, read_criteo
 from latecomer.errors import FileError
@@ -176,7 +175,7 @@ def test_read_criteo_of_two_million_rows_takes_little_memory(tmp_path: Path) -> 
     packed = gzip.compress("".join(lines).encode(), 1)
     path.write_bytes(gzip.compress(f"{HEADER}\n".encode()) + packed * 20)
     # VmHWM, as what getrusage says of a child may be its parent's peak
-    out = run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True).stdout  # noqa: S603
+    out = run_python(MEASURE, path)
     counts, peak_kb = out.splitlines()
     assert counts.split() == ["2000000", str(20 * sum(converted)), str(20 * delays[np.array(converted)].sum())]
     assert int(peak_kb) < 1_000_000

@@ -65,7 +65,7 @@ def test_as_released_the_first_two_panels_end_near_100(
 def test_the_theorems_index_is_worse_than_uniform_play(
     results: dict[tuple[str, int, int], Result], cell: tuple[str, int, int]
 ) -> None:
-    """So that nobody "fixes" it: at this horizon the bonus of the theorem exceeds every gap."""
+    """The theorem's index is not to be "fixed": at this horizon the bonus of the theorem exceeds every gap."""
     uniform = results[cell].final(paper.UNIFORM).mean()
     assert results[cell].final(paper.UCB).mean() > uniform
     assert results[cell].final(paper.UCB_BUFFERED).mean() > uniform

@@ -1,4 +1,4 @@
-"""Which window: every number of the table from its source, and a choice that can be explained."""
+"""The window's advice: every number of the table from first principles, and a choice that can be explained."""
 
 import json
 import math

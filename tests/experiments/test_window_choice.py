@@ -47,7 +47,7 @@ def test_chance_moves_nothing_with_few_runs() -> None:
 
 
 def test_what_is_said_is_seldom_wrong() -> None:
-    """At the tolerance itself, where it is hardest, over every window and look of 200 simulations: 5 % at most."""
+    """5 % of 200 simulations at most err, at the tolerance itself, where it is hardest, over every window and look."""
     means = np.array([250.0, 250.0, 250.0, 250.0, 200.0, 200.0])
     wrong = 0
     for seed in range(200):

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from policy_cases import EVERY_POLICY, make
+from processes import run_python
 
 import latecomer as lc
 from latecomer.errors import InputError
@@ -146,7 +147,7 @@ lc.simulate(world, policies, horizon=100, runs=3, seed=9, progress=False).write(
 
 def test_a_second_process_writes_the_same_bytes(tmp_path: Path) -> None:
     for name in ("first", "second"):
-        subprocess.run([sys.executable, "-c", CODE, tmp_path / name], check=True)  # noqa: S603
+        run_python(CODE, tmp_path / name)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 

@@ -109,8 +109,8 @@ def test_a_bandit_is_created_shown_and_deleted(server: Server) -> None:
     for answer in (server.http.get(path), server.http.post(f"{path}/decisions", json={"actions": ROWS})):
         assert (answer.status_code, error_of(answer)["code"]) == (404, "not_found")
     assert server.http.put(path, json=SPEC).status_code == 201  # a new one, to which the old ids mean nothing
-    told = server.http.post(f"{path}/conversions", json={"decision_id": decision["decision_id"]})
-    assert told.json() == {"verdicts": ["unknown"]}
+    answer = server.http.post(f"{path}/conversions", json={"decision_id": decision["decision_id"]})
+    assert answer.json() == {"verdicts": ["unknown"]}
 
 
 def test_stats_count_decisions_and_verdicts(server: Server) -> None:

@@ -8,16 +8,16 @@ import pytest
 from latecomer.service.http.timeouts import SharedTimeout
 
 
-async def waits(patience: SharedTimeout, seconds: float) -> str:
-    with patience:
+async def waits(timeout: SharedTimeout, seconds: float) -> str:
+    with timeout:
         await asyncio.sleep(seconds)
     return "done"
 
 
 def test_only_overdue_tasks_time_out() -> None:
     async def main() -> list[object]:
-        patience = SharedTimeout(0.2)
-        some = [waits(patience, seconds) for seconds in (0.0, 5.0, 0.05, 5.0, 0.1)]
+        timeout = SharedTimeout(0.2)
+        some = [waits(timeout, seconds) for seconds in (0.0, 5.0, 0.05, 5.0, 0.1)]
         return list(await asyncio.gather(*some, return_exceptions=True))
 
     start = time.monotonic()
@@ -28,31 +28,31 @@ def test_only_overdue_tasks_time_out() -> None:
 
 def test_a_shared_timeout_works_again_after_a_pause() -> None:
     async def main() -> None:
-        patience = SharedTimeout(0.1)
+        timeout = SharedTimeout(0.1)
         for _ in range(3):
             with pytest.raises(TimeoutError):
-                await waits(patience, 5.0)
-            assert await waits(patience, 0.0) == "done"
+                await waits(timeout, 5.0)
+            assert await waits(timeout, 0.0) == "done"
             await asyncio.sleep(0.15)
-            assert patience._timer is None
-        assert not patience._deadlines
-        assert not patience._overdue
+            assert timeout._timer is None
+        assert not timeout._deadlines
+        assert not timeout._overdue
 
     asyncio.run(main())
 
 
 def test_a_cancelled_task_does_not_time_out() -> None:
     async def main() -> None:
-        patience = SharedTimeout(0.1)
-        task = asyncio.create_task(waits(patience, 5.0))
+        timeout = SharedTimeout(0.1)
+        task = asyncio.create_task(waits(timeout, 5.0))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        both = asyncio.create_task(waits(patience, 5.0))  # overdue, and cancelled before it has heard of that
+        both = asyncio.create_task(waits(timeout, 5.0))  # overdue, and cancelled before it has heard of that
         await asyncio.sleep(0)
-        patience._deadlines[both] = 0.0
-        patience._check()
+        timeout._deadlines[both] = 0.0
+        timeout._check()
         both.cancel()
         with pytest.raises(asyncio.CancelledError):
             await both
@@ -62,8 +62,8 @@ def test_a_cancelled_task_does_not_time_out() -> None:
 
 def test_an_error_within_the_timeout_is_raised_as_it_is() -> None:
     async def main() -> None:
-        patience = SharedTimeout(0.1)
-        with pytest.raises(KeyError), patience:
+        timeout = SharedTimeout(0.1)
+        with pytest.raises(KeyError), timeout:
             raise KeyError
 
     asyncio.run(main())

@@ -42,6 +42,12 @@ def _leave_it(namespace: dict[str, Any]) -> None:
 
 
 @pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of a store that does not exist yet."""
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
 def signals_that_arrive() -> Iterator[None]:
     """A shell's background job ignores SIGINT, one under `nohup` SIGHUP, and so would their children."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -66,7 +66,7 @@ class NumpyLinUCB:
 
 
 class TunedLinUCB(NumpyLinUCB):
-    """The same choices from methods instead of operators, `vecdot` instead of a sum, and fewer temporaries."""
+    """The plain baseline with methods for operators, `vecdot` for a sum, and fewer temporaries."""
 
     def decide(self, actions: Array) -> Choice:
         self.rounds = round = self.rounds + 1

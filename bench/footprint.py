@@ -1,4 +1,4 @@
-"""What a pending decision weighs: everything that the policy allocated, by tracemalloc, over the decisions it holds."""
+"""Memory of a pending decision: everything that the policy allocated, by tracemalloc, over the decisions it holds."""
 
 import tracemalloc
 from collections.abc import Iterator

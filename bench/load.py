@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class Load(Struct):
-    """What a stretch of load saw."""
+    """Answers and latencies of a stretch of load."""
 
     seconds: float
     latencies: list[float]

@@ -1,4 +1,4 @@
-"""How a round grows with the window and the dimension, the window full.
+"""Time of a round by window and dimension, the window full.
 
 The width alone is what an exact policy takes more than a buffered one: everything else in their rounds is the same.
 """

@@ -126,7 +126,7 @@ def _numpy_rounds() -> None:
 
 
 def _two_cores() -> Row:
-    experiment = paper.figure_1("B")[500, 100]
+    experiment = paper.make_figure_1("B")[500, 100]
     runs = 24
 
     def play(jobs: int) -> None:
@@ -147,7 +147,7 @@ def _two_cores() -> Row:
 def _figure_1() -> Row:
     started = time.perf_counter()
     for law in paper.LAWS:
-        for experiment in paper.figure_1(law).values():
+        for experiment in paper.make_figure_1(law).values():
             simulate(experiment.world, experiment.policies, horizon=experiment.horizon, runs=100, progress=False)
     seconds = time.perf_counter() - started
     return Row(

@@ -51,7 +51,7 @@ def rounds() -> Iterator[Row]:
 
 
 def other_forms() -> Row:
-    """What `decide` takes besides a plain array of doubles."""
+    """Time of `decide` for inputs other than a plain array of doubles."""
     plain = binary_sets(np.random.default_rng(0), 1)[0]
     forms: dict[str, list[Any]] = {
         "plain": [plain, plain],

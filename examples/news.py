@@ -1,4 +1,4 @@
-"""A news page that chooses articles over HTTP, and hears late which were read to the end: watch the regret fall.
+"""A news page that chooses articles over HTTP, and learns late which were read to the end: watch the regret fall.
 
 It starts a server of its own in a temporary folder: `python examples/news.py`.
 """

@@ -1,4 +1,4 @@
-"""A shop that chooses a banner for every visitor, and hears of a purchase days later, or never.
+"""A shop that chooses a banner for every visitor, and learns of a purchase days later, or never.
 
 One to five visitors in a hundred buy; half of the purchases come after more than a day and a half, one in twenty-five
 after the window has closed. Half of the visitors are a control group and are shown any banner: what the policy earns is
@@ -34,7 +34,7 @@ def play() -> np.ndarray:
     visits = []
     for hour in np.sort(rng.uniform(0, WEEKS * 7 * 24, WEEKS * 7 * VISITORS_A_DAY)):
         now = start + timedelta(hours=hour)
-        while on_their_way and on_their_way[0][0] <= now:  # the news comes when it comes
+        while on_their_way and on_their_way[0][0] <= now:  # conversions that have arrived
             at, round = heapq.heappop(on_their_way)
             policy.convert(round, at=at)  # LATE after two weeks, and then nothing changes
 

@@ -1,6 +1,6 @@
-"""Documentation that cannot drift: every public name, verb, option and parameter is on its page, and pages agree.
+"""Documentation that cannot drift: every public name, verb, option, setting, policy and parameter is on its page.
 
-The settings of the server are held against docs/service.md in tests/service/http/test_http_operations.py.
+Each check is run once more with the name removed from the page, which it must find.
 """
 
 import inspect
@@ -15,11 +15,12 @@ from markdown_it import MarkdownIt
 
 import latecomer as lc
 from latecomer.cli.main import app
-from latecomer.policies import registry as catalogue
+from latecomer.policies import registry
+from latecomer.service.http.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-POLICIES = {name: catalogue.policy_class(name) for name in catalogue.POLICIES} | {"recommended": lc.recommended}
+POLICIES = {name: registry.policy_class(name) for name in registry.POLICIES} | {"recommended": lc.recommended}
 
 
 def page(name: str) -> str:
@@ -55,11 +56,23 @@ def public_names() -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("name", public_names())
-def test_every_public_name_is_in_the_reference(name: str) -> None:
+def undocumented_names(reference: str) -> set[str]:
+    """Return the public names that the reference lacks; a documented module documents all of its names."""
+    listed = set(re.findall(r"^\.\. auto\w+:: (\S+)$", reference, re.MULTILINE))
+    modules = set(re.findall(r"^\.\. automodule:: (\S+)\n   :members:\n", reference, re.MULTILINE))
+    return {name for name in public_names() if name not in listed and name.rpartition(".")[0] not in modules}
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    assert undocumented_names(page("docs/api.md")) == set()
+
+
+def test_a_public_name_removed_from_the_reference_is_found() -> None:
     reference = page("docs/api.md")
-    whole_module = f".. automodule:: {name.rpartition('.')[0]}\n   :members:\n"
-    assert whole_module in reference or name in re.findall(r"^\.\. auto\w+:: (\S+)$", reference, re.MULTILINE)
+    for name in public_names():
+        named = f"{re.escape(name)}|{re.escape(name.rpartition('.')[0])}"
+        cut = re.sub(rf"^\.\. auto\w+:: (?:{named})\n", "", reference, flags=re.MULTILINE)
+        assert name in undocumented_names(cut)
 
 
 # ---- the command line ----
@@ -74,18 +87,48 @@ def options(command: Any) -> set[str]:
     return own.union(*map(options, getattr(command, "commands", {}).values()))
 
 
+def undocumented_options(text: str, verb: str) -> set[str]:
+    """Return the options and the inner verbs of a verb that its section of the page lacks."""
+    written = section(text, f"latecomer {verb}")
+    inner = {name for name in getattr(VERBS[verb], "commands", ()) if f"{verb} {name}" not in written}
+    return inner | (options(VERBS[verb]) - set(re.findall(r"`(--[\w-]+)", written)))
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_and_option_is_on_the_page_of_the_command_line(verb: str) -> None:
     text = page("docs/command-line.md")
     assert any(re.match(rf"\[`latecomer {verb}[` ]", row[0]) for row in table(text)), "it is not in the first table"
-    described = section(text, f"latecomer {verb}")
-    assert {option for option in options(VERBS[verb]) if f"`{option}" not in described} == set()
-    assert {name for name in getattr(VERBS[verb], "commands", ()) if f"{verb} {name}" not in described} == set()
+    assert undocumented_options(text, verb) == set()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_option_removed_from_the_page_is_found(verb: str) -> None:
+    text = page("docs/command-line.md")
+    for option in options(VERBS[verb]):
+        assert undocumented_options(re.sub(rf"`{option}(?![\w-])", "`", text), verb) == {option}
 
 
 def test_readme_lists_the_verbs() -> None:
     rows = [row for row in table(section(page("README.md"), "What is in it")) if "`latecomer reproduce`" in row[0]]
     assert set(re.findall(r"`(?:latecomer )?(\w+)`", rows[0][0])) == set(VERBS)
+
+
+# ---- the settings ----
+
+
+def undocumented_settings(text: str) -> set[str]:
+    """Return the settings without a row; tests/service/http/test_http_settings.py compares their defaults."""
+    return set(Settings.__struct_fields__) - {row[0].strip("`") for row in table(section(text, "Settings"))}
+
+
+def test_every_setting_is_on_the_page_of_the_service() -> None:
+    assert undocumented_settings(page("docs/service.md")) == set()
+
+
+@pytest.mark.parametrize("name", Settings.__struct_fields__)
+def test_a_setting_removed_from_the_page_is_found(name: str) -> None:
+    text = page("docs/service.md")
+    assert undocumented_settings(re.sub(rf"^\| `{name}` \|.*\n", "", text, flags=re.MULTILINE)) == {name}
 
 
 # ---- the policies ----
@@ -98,12 +141,18 @@ def test_readme_begins_with_the_policy_to_take() -> None:
     assert "`lc.recommended(" in page("README.md").split("\n\n")[1], "the first paragraph names it"
 
 
-def test_every_policy_is_on_its_page_twice_with_what_it_is_for_and_what_it_does() -> None:
+def undocumented_policies(text: str, heading: str) -> set[str]:
+    """Return the policies that the table under a heading lacks."""
+    rows = table(section(text, heading))
+    return set(POLICIES) - {name for row in rows for name in re.findall(r"`(\w+)", f"{row[0]} {row[1]}")}
+
+
+@pytest.mark.parametrize("heading", ["Which one do I take?", "What each one does"])
+def test_every_policy_is_on_its_page_with_its_use_and_its_algorithm(heading: str) -> None:
     text = page("docs/policies.md")
-    for heading in ("Which one do I take?", "What each one does"):
-        rows = table(section(text, heading))
-        named = {name for row in rows for name in re.findall(r"`(\w+)", f"{row[0]} {row[1]}") if name in POLICIES}
-        assert named == set(POLICIES), heading
+    assert undocumented_policies(text, heading) == set()
+    for name in POLICIES:
+        assert undocumented_policies(re.sub(rf"`{name}\b", "`", text), heading) == {name}, "its removal is not found"
 
 
 def test_the_page_sends_nobody_to_a_policy_that_is_worse_than_random_play() -> None:
@@ -129,16 +178,44 @@ def test_the_figures_of_the_policies_are_those_of_the_arena() -> None:
         assert cited == figures[labels.get(name, name)], f"{name}: docs/arena.md has other figures"
 
 
-def test_every_parameter_of_every_policy_is_on_its_page() -> None:
+def documented_parameters(text: str) -> dict[str, set[str]]:
+    """Return the policies of each parameter, as the table of parameters has them."""
     documented = {}
-    for parameter, of, *_ in table(section(page("docs/policies.md"), "Parameters")):
+    for parameter, of, *_ in table(section(text, "Parameters")):
         named = set(re.findall(r"`(\w+)`", of))
         documented[parameter.strip("`")] = set(POLICIES) - named if of.startswith("all") else named
+    return documented
+
+
+def test_every_parameter_of_every_policy_is_on_its_page() -> None:
     taken: dict[str, set[str]] = {}
     for name, policy in POLICIES.items():
         for parameter in inspect.signature(policy).parameters:
             taken.setdefault(parameter, set()).add(name)
-    assert documented == taken
+    text = page("docs/policies.md")
+    assert documented_parameters(text) == taken
+    for parameter in taken:
+        cut = re.sub(rf"^\| `{parameter}` \|.*\n", "", text, flags=re.MULTILINE)
+        assert set(taken) - set(documented_parameters(cut)) == {parameter}, "its removal is not found"
+
+
+# ---- the design ----
+
+
+def test_the_way_of_a_decision_names_files_and_functions_that_exist() -> None:
+    steps = table(section(page("docs/design.md"), "The way of a decision"))
+    assert [int(step[0]) for step in steps] == list(range(1, len(steps) + 1))
+    assert len(steps) <= 25
+    for _, place, _ in steps:
+        file, function = re.findall(r"`([^`]+)`", place)
+        source = (ROOT / "src/latecomer" / file).read_text(encoding="utf-8")
+        for part in function.split("."):
+            assert re.search(rf"^ *(?:async )?(?:def|class) {part}\b", source, re.MULTILINE), place
+
+
+def test_every_room_is_in_the_table_of_the_design() -> None:
+    rooms = {row[0].strip("`/") for row in table(section(page("docs/design.md"), "The rooms"))}
+    assert rooms == {path.parent.name for path in (ROOT / "src/latecomer").glob("*/__init__.py")}
 
 
 # ---- every page ----
@@ -156,7 +233,7 @@ def test_no_formula_is_eaten_by_emphasis(path: Path) -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """What GitHub calls the headings of a page."""
+    """Return the anchors that GitHub gives the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

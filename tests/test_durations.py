@@ -34,7 +34,7 @@ WEEK = timedelta(days=7)
     ],
     ids=repr,
 )
-def test_a_week_in_any_dress(window: Any) -> None:
+def test_parse_window_reads_a_week_in_every_form(window: Any) -> None:
     found = parse_window(window)
     assert (found, type(found)) == (WEEK, timedelta)
     policy = lc.OTFLinUCB(2, window)
@@ -42,7 +42,7 @@ def test_a_week_in_any_dress(window: Any) -> None:
     assert policy.decide(np.eye(2), at=0.0).round == 1
 
 
-def test_rounds_are_whole_numbers() -> None:
+def test_parse_window_takes_whole_rounds() -> None:
     assert parse_window(500) == parse_window(np.int32(500)) == 500  # type: ignore[arg-type]
 
 
@@ -66,7 +66,7 @@ def test_rounds_are_whole_numbers() -> None:
         (-1, "window must be at least 0"),
     ],
 )
-def test_a_window_that_is_none(window: Any, message: str) -> None:
+def test_parse_window_refuses_what_is_no_window(window: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         lc.recommended(5, window)
     assert str(caught.value).startswith(message)
@@ -77,7 +77,7 @@ def test_a_window_that_the_advice_names_can_be_given_back() -> None:
         assert parse_window(format_duration(seconds)) == timedelta(seconds=seconds)
 
 
-def test_an_error_names_the_argument() -> None:
+def test_parse_duration_names_the_argument() -> None:
     with pytest.raises(InputError, match=r"^longest must be a whole number and one of s, m, min, h, d, w, such as 30d"):
         parse_duration("soon", name="longest", such_as="30d")
 

@@ -61,25 +61,25 @@ class NoZone(tzinfo):
     ],
     ids=repr,
 )
-def test_a_time_in_any_dress(moment: Any) -> None:
+def test_parse_timestamp_reads_a_time_in_every_form(moment: Any) -> None:
     assert parse_timestamp(moment) == STAMP
 
 
 @pytest.mark.parametrize(
     "day", [date(2026, 1, 5), "2026-01-05", np.datetime64("2026-01-05"), pd.Timestamp("2026-01-05")], ids=repr
 )
-def test_a_day_is_its_midnight(day: Any) -> None:
+def test_parse_timestamp_reads_a_day_as_its_midnight(day: Any) -> None:
     assert parse_timestamp(day) == STAMP - 12 * 3600 * 10**6
 
 
-def test_the_hour_that_comes_twice() -> None:
+def test_parse_timestamp_tells_the_two_hours_of_a_clock_change_apart() -> None:
     first, again = (datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Oslo"), fold=fold) for fold in (0, 1))
     assert parse_timestamp(again) - parse_timestamp(first) == 3600 * 10**6
     assert parse_timestamp(pd.Timestamp(again)) == parse_timestamp(again)
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_every_datetime_comes_back(moment: datetime) -> None:
+def test_to_datetime_inverts_parse_timestamp(moment: datetime) -> None:
     assert to_datetime(parse_timestamp(moment)) == moment
     assert parse_timestamp(np.datetime64(moment.replace(tzinfo=None))) == parse_timestamp(moment)
     assert parse_timestamp(moment.isoformat()) == parse_timestamp(moment)
@@ -89,7 +89,7 @@ MISSING = [pd.NaT, pd.NA, np.datetime64("NaT"), np.datetime64("NaT", "ns"), floa
 
 
 @pytest.mark.parametrize("moment", [*MISSING, "", "NaT", "nan", "None"], ids=repr)
-def test_what_is_missing_is_refused_with_the_remedy(moment: Any) -> None:
+def test_parse_timestamp_refuses_missing_values_with_the_remedy(moment: Any) -> None:
     with pytest.raises(InputError, match=r"^bought must be a .* since 1970; got .*: .*leave out rows without a conver"):
         parse_timestamp(moment, name="bought")
 
@@ -99,7 +99,7 @@ def test_what_is_missing_is_refused_with_the_remedy(moment: Any) -> None:
     [True, np.True_, [1.0], {}, b"2026", timedelta(1), np.timedelta64(1, "s"), pd.Timedelta(1), 1j, np.zeros(())],
     ids=repr,
 )
-def test_what_is_no_time_is_refused(moment: Any) -> None:
+def test_parse_timestamp_refuses_what_is_no_time(moment: Any) -> None:
     with pytest.raises(InputError, match=r"^at must be a datetime, an ISO 8601 text, .*; got"):
         parse_timestamp(moment)
 
@@ -141,7 +141,7 @@ def test_the_unit_of_a_number_in_quotes_is_guessed_at_once(text: str, unit: str,
     [(10**3, "milliseconds", 1000), (10**6, "microseconds", 1_000_000), (10**9, "nanoseconds", 1_000_000_000)],
 )
 @pytest.mark.parametrize("kind", [int, float, np.int64, np.float64])
-def test_another_unit_is_guessed(number: int, unit: str, divisor: int, kind: Any) -> None:
+def test_parse_timestamp_guesses_another_unit(number: int, unit: str, divisor: int, kind: Any) -> None:
     with pytest.raises(
         InputError,
         match=rf"^at must be a time in the years 1 to 9999, .* in the year [\d,]+: it looks like {unit}, divide it by "
@@ -178,5 +178,5 @@ def test_times_beyond_the_year_9999_are_refused(moment: Any) -> None:
 
 
 @pytest.mark.parametrize("moment", ["9999-12-31T23:59:59.999999Z", 253_402_300_799, -62_135_596_800, date(1, 1, 1)])
-def test_the_ends_of_the_calendar(moment: Any) -> None:
+def test_parse_timestamp_takes_the_ends_of_the_calendar(moment: Any) -> None:
     assert to_datetime(parse_timestamp(moment)).year in (1, 9999)

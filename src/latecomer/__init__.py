@@ -1,6 +1,7 @@
 """Latecomer decides now and learns from conversions that arrive late, or never.
 
-Names load when they are first used, so that `import latecomer` takes no time; the first policy loads Numba.
+Names load when they are first used, so that `import latecomer` takes no time; the first policy imports Numba. The
+policies' names come from `policies.registry`; their import lines here are for type checkers.
 """
 
 from importlib import import_module
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from latecomer import errors
 from latecomer.extras import explain_missing_package
-from latecomer.policies.registry import POLICIES
+from latecomer.policies.registry import POLICIES as _POLICIES
 
 if TYPE_CHECKING:
     from latecomer import delays, theory
@@ -17,20 +18,20 @@ if TYPE_CHECKING:
     from latecomer.experiments.window.advice import advise_window
     from latecomer.policies.base.decision import Decision, Verdict
     from latecomer.policies.base.protocol import Policy
-    from latecomer.policies.greedy import Greedy
-    from latecomer.policies.imputed_lin_ts import ImputedLinTS
-    from latecomer.policies.lin_ts import LinTS
-    from latecomer.policies.lin_ucb import LinUCB
-    from latecomer.policies.logistic_lin_ts import LogisticLinTS
-    from latecomer.policies.matured_lin_ts import MaturedLinTS
-    from latecomer.policies.matured_lin_ucb import MaturedLinUCB
-    from latecomer.policies.otf_lin_ts import OTFLinTS
-    from latecomer.policies.otf_lin_ucb import OTFLinUCB
+    from latecomer.policies.greedy import Greedy as Greedy
+    from latecomer.policies.imputed_lin_ts import ImputedLinTS as ImputedLinTS
+    from latecomer.policies.lin_ts import LinTS as LinTS
+    from latecomer.policies.lin_ucb import LinUCB as LinUCB
+    from latecomer.policies.logistic_lin_ts import LogisticLinTS as LogisticLinTS
+    from latecomer.policies.matured_lin_ts import MaturedLinTS as MaturedLinTS
+    from latecomer.policies.matured_lin_ucb import MaturedLinUCB as MaturedLinUCB
+    from latecomer.policies.otf_lin_ts import OTFLinTS as OTFLinTS
+    from latecomer.policies.otf_lin_ucb import OTFLinUCB as OTFLinUCB
     from latecomer.policies.recommended import recommended
     from latecomer.policies.registry import load
-    from latecomer.policies.uniform import Uniform
-    from latecomer.policies.waiting_lin_ts import WaitingLinTS
-    from latecomer.policies.waiting_lin_ucb import WaitingLinUCB
+    from latecomer.policies.uniform import Uniform as Uniform
+    from latecomer.policies.waiting_lin_ts import WaitingLinTS as WaitingLinTS
+    from latecomer.policies.waiting_lin_ucb import WaitingLinUCB as WaitingLinUCB
     from latecomer.service.embedded import open  # noqa: A004 - lc.open, as gzip.open
     from latecomer.service.messages import Conversion
     from latecomer.simulation import actions
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    **POLICIES,
+    **_POLICIES,
     "AsyncClient": "latecomer.client.aio",
     "Client": "latecomer.client.sync",
     "Conversion": "latecomer.service.messages",
@@ -68,21 +69,9 @@ __all__ = [
     "Client",
     "Conversion",
     "Decision",
-    "Greedy",
-    "ImputedLinTS",
-    "LinTS",
-    "LinUCB",
-    "LogisticLinTS",
-    "MaturedLinTS",
-    "MaturedLinUCB",
-    "OTFLinTS",
-    "OTFLinUCB",
     "Policy",
     "Result",
-    "Uniform",
     "Verdict",
-    "WaitingLinTS",
-    "WaitingLinUCB",
     "World",
     "actions",
     "advise_window",
@@ -94,6 +83,7 @@ __all__ = [
     "simulate",
     "theory",
 ]
+__all__.extend(_POLICIES)
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""What can go wrong, each error naming the rule, the value and the remedy."""
+"""Errors that Latecomer raises on purpose; each names the rule, the value and the remedy."""
 
 
 class LatecomerError(Exception):
@@ -22,7 +22,7 @@ class OccurredBeforeDecisionWarning(UserWarning):
 
 
 class NotIdentifiableError(LatecomerError):
-    """What was asked for cannot be known from what was seen, however much of it there is."""
+    """A quantity cannot be estimated from this kind of data, however much of it there is."""
 
 
 class FileError(LatecomerError):
@@ -34,7 +34,7 @@ class LogError(FileError, InputError):
 
 
 class DamagedFileError(FileError):
-    """The file is not what it should be, or its contents do not match their checksums."""
+    """A file is of another kind, or its contents do not match their checksums."""
 
 
 class QuarantinedError(DamagedFileError):
@@ -42,7 +42,7 @@ class QuarantinedError(DamagedFileError):
 
 
 class NoRoomError(FileError):
-    """The disk is so full that the file cannot even be read as it should be."""
+    """The disk is too full to open the file."""
 
 
 class NewerFileError(FileError):

@@ -12,7 +12,6 @@ EXTRAS = {
     "distributed": "dask",
     "httptools": "service",
     "httpx": "service",
-    "litestar": "service",
     "matplotlib": "plot",
     "polars": "frames",
     "prometheus_client": "service",

@@ -108,7 +108,7 @@ def _from_datetime(moment: datetime, name: str) -> int:
         )
     if moment.utcoffset() is None:
         moment = moment.replace(tzinfo=UTC)
-    return _in_range((moment - EPOCH) // _MICROSECOND, moment, name)
+    return _check_range((moment - EPOCH) // _MICROSECOND, moment, name)
 
 
 def _from_numpy(moment: np.datetime64, name: str) -> int:
@@ -149,7 +149,7 @@ def _guess(seconds: float) -> str:
     return f", which is in the year {year:,}: it looks like {unit}, divide it by {PER_SECOND[unit]}"
 
 
-def _in_range(timestamp: int, moment: object, name: str) -> int:
+def _check_range(timestamp: int, moment: object, name: str) -> int:
     if not _EARLIEST <= timestamp <= _LATEST:
         _refuse_far(moment, name)
     return timestamp

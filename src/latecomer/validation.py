@@ -1,4 +1,4 @@
-"""Arguments made certain: every check says the name, the rule, the value, and what to do."""
+"""Checks of arguments; every error says the name, the rule, the value, and what to do."""
 
 import inspect
 import math
@@ -16,9 +16,9 @@ _WHOLE = (int, np.integer)
 
 
 def short_repr(text: object) -> str:
-    """What was given, for a message that others may have to read: not more of it than they want.
+    """Return the `repr` of a value, cut to 100 characters for a message.
 
-    >>> shown("a" * 1000)[-10:]
+    >>> short_repr("a" * 1000)[-10:]
     "aaaaaa'..."
     """
     written = repr(text)
@@ -26,7 +26,7 @@ def short_repr(text: object) -> str:
 
 
 def check_number(name: str, value: object, rule: str) -> float:
-    """A real number that is not NaN; a string is not a number."""
+    """Return a real number as a float; refuse NaN, and strings."""
     if isinstance(value, _REAL):
         with suppress(OverflowError):  # an int beyond all doubles
             result = float(value)
@@ -36,7 +36,7 @@ def check_number(name: str, value: object, rule: str) -> float:
 
 
 def check_positive(name: str, value: object) -> float:
-    """Above zero, finite, and with an inverse."""
+    """Return a finite number above 0 whose inverse is finite too."""
     result = check_number(name, value, "a number above 0")
     if not (0.0 < result < math.inf and math.isfinite(1.0 / result)):
         raise InputError(f"{name} must be above 0 and finite; got {value!r}", field=name)
@@ -44,7 +44,7 @@ def check_positive(name: str, value: object) -> float:
 
 
 def check_nonnegative(name: str, value: object) -> float:
-    """Zero or above, and nothing that overflows when squared."""
+    """Return a number from 0 to 1e9, which does not overflow when it is squared."""
     result = check_number(name, value, "a number of at least 0")
     if not 0.0 <= result <= 1e9:
         raise InputError(f"{name} must be at least 0 and at most 1e9; got {value!r}", field=name)
@@ -52,7 +52,7 @@ def check_nonnegative(name: str, value: object) -> float:
 
 
 def check_at_least_one(name: str, value: object) -> float:
-    """One or above, and nothing that overflows when squared."""
+    """Return a number from 1 to 1e9, which does not overflow when it is squared."""
     result = check_number(name, value, "a number of at least 1")
     if not 1.0 <= result <= 1e9:
         raise InputError(f"{name} must be at least 1 and at most 1e9; got {value!r}", field=name)
@@ -60,7 +60,7 @@ def check_at_least_one(name: str, value: object) -> float:
 
 
 def check_probability(name: str, value: object) -> float:
-    """Strictly between 0 and 1."""
+    """Return a probability strictly between 0 and 1."""
     result = check_number(name, value, "a probability strictly between 0 and 1")
     if not 0.0 < result < 1.0:
         raise InputError(
@@ -70,7 +70,7 @@ def check_probability(name: str, value: object) -> float:
 
 
 def check_share(name: str, value: object) -> float:
-    """In [0, 1], ends included."""
+    """Return a number in [0, 1], ends included."""
     result = check_number(name, value, "a number in [0, 1]")
     if not 0.0 <= result <= 1.0:
         raise InputError(f"{name} must be in [0, 1]; got {value!r}: it is a share, and 5 % is 0.05", field=name)
@@ -78,7 +78,7 @@ def check_share(name: str, value: object) -> float:
 
 
 def check_conversion_value(name: str, value: object) -> float:
-    """Check the worth of a conversion, a number in [0, 1]."""
+    """Return the value of a conversion, a number in [0, 1]."""
     result = check_number(name, value, "a number in [0, 1]")
     if result > 1.0:
         raise InputError(
@@ -94,10 +94,10 @@ def check_conversion_value(name: str, value: object) -> float:
 
 
 def check_call(owner: object, method: str, *arguments: str) -> None:
-    """Raise `InputError` where a method of a user's own cannot be called with these arguments, given by position."""
+    """Raise `InputError` where a user's own method cannot be called with these arguments, given by position."""
     try:
         signature = inspect.signature(getattr(owner, method))
-    except (TypeError, ValueError):  # it does not tell
+    except (TypeError, ValueError):  # it has no signature
         return
     try:
         signature.bind(*arguments)
@@ -109,7 +109,7 @@ def check_call(owner: object, method: str, *arguments: str) -> None:
 
 
 def check_integer(name: str, value: object, *, least: int) -> int:
-    """An integer of at least `least` that fits in 62 bits."""
+    """Return an integer of at least `least` that fits in 62 bits."""
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, _WHOLE):
         raise InputError(f"{name} must be a whole number; got {value!r}", field=name)
     if not least <= value < 2**62:
@@ -118,16 +118,16 @@ def check_integer(name: str, value: object, *, least: int) -> int:
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
-    """One of a few words."""
+    """Return a word that is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}", field=name)
     return value
 
 
 def suggest(word: object, choices: Collection[str]) -> str:
-    """A question to end an error with, where one of the choices is near.
+    """Return a question to end an error with, where one of the choices is near.
 
-    >>> nearest("linucb", ["Greedy", "LinUCB"])
+    >>> suggest("linucb", ["Greedy", "LinUCB"])
     "; did you mean 'LinUCB'?"
     """
     folded = {choice.casefold(): choice for choice in choices}

@@ -38,7 +38,7 @@ def read_on(terminal: int) -> bytes:
 
 
 def interrupt(arguments: list[str], folder: Path) -> str:
-    """What a command says on its terminal when Ctrl-C comes after some runs and before most."""
+    """Return the terminal output of a command that gets Ctrl-C after some runs and before most."""
     terminal, theirs = pty.openpty()
     command = [sys.executable, "-m", "latecomer", *arguments]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}

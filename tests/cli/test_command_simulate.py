@@ -181,7 +181,7 @@ def test_bad_options_are_refused(small: Path, arguments: list[str], message: str
 
 
 @pytest.mark.parametrize("out", ["small.toml", "small.toml/below"])
-def test_out_must_be_writable_before_the_work_begins(small: Path, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_is_checked_before_anything_is_simulated(small: Path, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("latecomer.simulation.simulate.simulate", lambda *_, **__: pytest.fail("played"))
     ended = simulate(small, "--out", out)
     assert ended.exit_code == 2

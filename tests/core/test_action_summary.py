@@ -1,4 +1,4 @@
-"""What is on offer: its summary, how it varies, and what θ̂ is shrunk towards."""
+"""Summaries of action sets, how they vary, and the point that θ̂ is shrunk towards."""
 
 from typing import Any
 
@@ -27,13 +27,13 @@ def test_a_summary_is_the_mean_and_the_spread() -> None:
     actions = np.random.default_rng(0).random((6, 5)) / 3
     mean = actions.mean(axis=0)
     expected = [*mean, ((actions - mean) ** 2).sum(axis=1).mean()]
-    *summary, count = bulk.summarise(lc.MaturedLinTS(5, 10), actions).tolist()
+    *summary, count = bulk.summarise(actions).tolist()
     np.testing.assert_allclose(np.array(summary) / 32767, expected, atol=0.5 / 32767)
     assert count == 6
 
 
 def test_one_action_has_no_spread() -> None:
-    assert bulk.summarise(lc.MaturedLinTS(5, 10), np.full((1, 5), 0.3)).tolist()[-2:] == [0, 1]
+    assert bulk.summarise(np.full((1, 5), 0.3)).tolist()[-2:] == [0, 1]
 
 
 @pytest.mark.parametrize(("fresh", "low", "high"), [(False, 0.0, 1e-6), (True, 0.8, 1.0)])

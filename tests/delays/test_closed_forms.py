@@ -20,24 +20,24 @@ from latecomer import delays
         (100, 500, 0, 0.182740),
     ],
 )
-def test_geometric(window: int, mean: float, start: int, share: float) -> None:
+def test_geometric_has_its_closed_form(window: int, mean: float, start: int, share: float) -> None:
     assert delays.Geometric(mean, start=start).cdf(window) == pytest.approx(share, abs=5e-7)
 
 
-def test_geometric_at_its_ends() -> None:
+def test_geometric_has_its_closed_form_at_extreme_means() -> None:
     assert delays.Geometric(1).cdf([0, 1]).tolist() == [0.0, 1.0]
     assert delays.Geometric(0, start=0).cdf(0) == 1.0
     assert delays.Geometric(4).cdf([0, 1, 2]).tolist() == pytest.approx([0.0, 0.25, 0.4375])
     assert delays.Geometric(1e12).cdf(1) == pytest.approx(1e-12, rel=1e-12)
 
 
-def test_fixed_and_never() -> None:
+def test_fixed_and_never_have_their_closed_form() -> None:
     assert delays.Fixed(3).cdf([-1, 2, 2.9, 3, 10**9]).tolist() == [0.0, 0.0, 0.0, 1.0, 1.0]
     assert delays.Never().cdf([0, 10**18]).tolist() == [0.0, 0.0]
     assert delays.Never().mean == math.inf
 
 
-def test_pareto() -> None:
+def test_pareto_has_its_closed_form() -> None:
     law = delays.Pareto(2.0, 3.0)
     assert law.cdf([1, 2, 5]).tolist() == pytest.approx([0.0, 0.0, 0.75])  # P(X < 6) = 1 − (3/6)²
     assert law.mean == pytest.approx(3.0 + 9.0 * zeta(2.0, 4.0), rel=1e-12)
@@ -53,7 +53,7 @@ def test_the_mean_of_a_floored_pareto_is_hurwitz_zeta(shape: float, scale: float
     assert delays.Pareto(shape, scale).mean == pytest.approx(exact, rel=1e-10)
 
 
-def test_log_normal() -> None:
+def test_log_normal_has_its_closed_form() -> None:
     law = delays.LogNormal(8.0, 2.0)
     assert law.cdf(7) == 0.5  # X < 8, the median
     assert law.cdf([0, 58]).tolist() == pytest.approx([0.14924, 0.84113], abs=2e-5)
@@ -63,12 +63,12 @@ def test_log_normal() -> None:
 
 
 @pytest.mark.parametrize("sigma", [0.2, 1.0, 2.5])
-def test_a_wide_log_normal_loses_half_a_round_to_the_floor(sigma: float) -> None:
+def test_mean_of_a_wide_log_normal_is_half_a_round_below_the_continuous_one(sigma: float) -> None:
     assert delays.LogNormal(1e7, sigma).mean == pytest.approx(1e7 * math.exp(sigma**2 / 2.0) - 0.5, abs=0.01)
 
 
 @pytest.mark.parametrize("at_most", [math.inf, 2e6])
-def test_the_mean_does_not_depend_on_where_the_formula_takes_over(at_most: float) -> None:
+def test_mean_of_log_normal_does_not_depend_on_the_number_of_exact_terms(at_most: float) -> None:
     law = delays.LogNormal(50.0, 3.0, at_most=at_most)
     assert law._mean(10_000) == pytest.approx(law._mean(2_000_000), rel=1e-9)
     assert law._mean(10_000) == pytest.approx(law.mean, rel=1e-9)
@@ -82,7 +82,7 @@ def test_extreme_log_normals_have_a_mean() -> None:
     assert delays.LogNormal(5.0, 1.0, unit=100.0, at_most=50.0).mean == 0.0
 
 
-def test_mixture() -> None:
+def test_mixture_has_its_closed_form() -> None:
     law = delays.Mixture([delays.Fixed(2), delays.Fixed(10)], [0.25, 0.75])
     assert law.cdf([1, 2, 9, 10]).tolist() == [0.0, 0.25, 0.25, 1.0]
     assert law.mean == 8.0
@@ -91,7 +91,7 @@ def test_mixture() -> None:
     assert thirds.weights == (1 / 3, 1 / 3, 1 / 3)
 
 
-def test_empirical() -> None:
+def test_empirical_has_the_steps_of_its_delays() -> None:
     law = delays.Empirical([7, 1, 1, 3])
     assert law.delays.tolist() == [1, 3, 7]
     assert law.shares.tolist() == [0.5, 0.25, 0.25]
@@ -106,7 +106,7 @@ def test_empirical() -> None:
         law.delays[0] = 5
 
 
-def test_empirical_of_times() -> None:
+def test_empirical_floors_times_to_rounds() -> None:
     law = delays.Empirical.floored(np.array([0, 99, 100, 250, 299]), unit=100)
     assert law.delays.tolist() == [0, 1, 2]
     assert law.shares.tolist() == [0.4, 0.2, 0.4]

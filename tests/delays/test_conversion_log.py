@@ -71,7 +71,7 @@ TIMES = pl.from_epoch(pl.all().cast(pl.Int64), "s")
     ],
     ids=["floats", "ints", "ints-pq", "nan", "Z", "no zone", "west", "east", "times", "ms", "zoned"],
 )
-def test_every_form_says_the_same(
+def test_read_conversions_is_the_same_for_every_file_format(
     form: pl.Expr, suffix: str, small: pl.DataFrame, expected: Floats, tmp_path: Path
 ) -> None:
     path = tmp_path / f"log.{suffix}"
@@ -84,7 +84,9 @@ def test_every_form_says_the_same(
 
 
 @pytest.mark.parametrize("separator", ["\t", ";"])
-def test_other_separators_and_order(separator: str, small: pl.DataFrame, expected: Floats, tmp_path: Path) -> None:
+def test_read_conversions_takes_other_separators_and_orders(
+    separator: str, small: pl.DataFrame, expected: Floats, tmp_path: Path
+) -> None:
     path = tmp_path / "log.txt"
     small.sort("decided_at", descending=True).select("converted_at", "decided_at").write_csv(path, separator=separator)
     np.testing.assert_allclose(read_conversions(path).curve.cdf, expected, rtol=1e-9)
@@ -93,7 +95,7 @@ def test_other_separators_and_order(separator: str, small: pl.DataFrame, expecte
 @pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf"], ids=["plain", "bom"])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("quote", [b"", b'"'], ids=["bare", "quoted"])
-def test_dialects_of_csv(before: bytes, end: bytes, quote: bytes, tmp_path: Path) -> None:
+def test_read_conversions_takes_dialects_of_csv(before: bytes, end: bytes, quote: bytes, tmp_path: Path) -> None:
     path = tmp_path / "log[1]*.csv"  # no pattern, a name
     cells = [(b"decided_at", b"converted_at"), *((b"%d" % s, b"%d" % (s + 1 + s % 60)) for s in range(500))]
     path.write_bytes(before + end.join(b",".join(quote + cell + quote for cell in row) for row in cells))
@@ -101,7 +103,7 @@ def test_dialects_of_csv(before: bytes, end: bytes, quote: bytes, tmp_path: Path
     assert (log.decisions, log.converted, log.curve.ends[-1]) == (500, 500, 60.0)
 
 
-def test_minutes_and_days_are_times_too(tmp_path: Path) -> None:
+def test_read_conversions_takes_minutes_and_days(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("decided_at,converted_at\n" + "2026-01-05,2026-01-05T12:30\n" * 40)
     log = read_conversions(path)
@@ -109,7 +111,7 @@ def test_minutes_and_days_are_times_too(tmp_path: Path) -> None:
     assert log.only_positives
 
 
-def test_against_the_truth(tmp_path: Path) -> None:
+def test_curve_of_a_log_is_unbiased(tmp_path: Path) -> None:
     """Half of the conversions of a law like Criteo's take more than three days: a log of 40 days cuts many off."""
     law = delays.Criteo(seconds_per_round=1)
     path = tmp_path / "log.parquet"
@@ -170,7 +172,7 @@ def test_positives_alone_have_the_same_delays(small: pl.DataFrame, tmp_path: Pat
     assert not every.only_positives
 
 
-def test_thin_tops_are_left_out(tmp_path: Path) -> None:
+def test_read_conversions_leaves_out_ages_with_few_watched_decisions(tmp_path: Path) -> None:
     """One conversion after the whole length of the log would halve everything below it."""
     quick = [(s, s + 10 + s % 50) for s in range(1, 2000)]
     path = tmp_path / "log.csv"
@@ -195,21 +197,21 @@ HEADER = "decided_at,converted_at\n"
         (HEADER + "7,8\n7,8,9\n", "is damaged: found more fields"),
     ],
 )
-def test_logs_that_are_refused(content: str, message: str, tmp_path: Path) -> None:
+def test_read_conversions_refuses_logs_that_cannot_be_estimated(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text(content)
     with pytest.raises(FileError, match=message):
         read_conversions(path)
 
 
-def test_columns_that_are_no_times(tmp_path: Path) -> None:
+def test_read_conversions_refuses_columns_that_are_no_times(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     pl.DataFrame({"decided_at": [[1.0]], "converted_at": [2.0]}).write_parquet(path)
     with pytest.raises(FileError, match=r"must have decided_at as numbers .* got List"):
         read_conversions(path)
 
 
-def test_a_column_of_nothing_is_no_conversion(tmp_path: Path) -> None:
+def test_read_conversions_takes_an_empty_column_for_no_conversion(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     pl.DataFrame({"decided_at": [1.0, 2.0], "converted_at": [None, None]}).write_parquet(path)
     with pytest.raises(FileError, match="got 0 in 2 rows"):
@@ -224,7 +226,9 @@ def test_a_column_of_nothing_is_no_conversion(tmp_path: Path) -> None:
         (b"PAR1xxxx", FileError, "neither Parquet nor CSV"),
     ],
 )
-def test_files_that_are_no_logs(content: bytes | None, error: type[Any], message: str, tmp_path: Path) -> None:
+def test_read_conversions_refuses_files_that_are_no_logs(
+    content: bytes | None, error: type[Any], message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "log"
     if content is not None:
         path.write_bytes(content)
@@ -232,7 +236,7 @@ def test_files_that_are_no_logs(content: bytes | None, error: type[Any], message
         read_conversions(path)
 
 
-def test_a_damaged_parquet_file(small: pl.DataFrame, tmp_path: Path) -> None:
+def test_read_conversions_refuses_a_damaged_parquet_file(small: pl.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     small.write_parquet(path)
     content = bytearray(path.read_bytes())

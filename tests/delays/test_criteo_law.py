@@ -58,7 +58,7 @@ def test_the_script_finds_the_constants_again() -> None:
     assert np.array(components) == pytest.approx(np.array(criteo_law._COMPONENTS), rel=0.02)
 
 
-def test_the_quoted_facts() -> None:
+def test_criteo_law_has_the_quoted_shares() -> None:
     law = delays.Criteo(seconds_per_round=100)
     assert law.cdf(0) == pytest.approx(0.073, abs=0.001)
     assert law.cdf(2000) == pytest.approx(0.445, abs=0.001)
@@ -66,13 +66,13 @@ def test_the_quoted_facts() -> None:
     assert law.mean == pytest.approx(5721, rel=0.002)
 
 
-def test_the_quoted_quantiles() -> None:
+def test_criteo_law_has_the_quoted_quantiles() -> None:
     shares = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99]
     rounds = np.array([0.23, 0.67, 1.54, 57.3, 2913, 9495, 16643, 20165, 24433])
     assert np.abs(delays.Criteo().cdf_of_seconds(100.0 * rounds) - shares).max() < 0.003
 
 
-def test_it_ends_at_thirty_days() -> None:
+def test_criteo_law_ends_at_thirty_days() -> None:
     law = delays.Criteo(100)
     assert law.cdf(25_919) == pytest.approx(1.0, abs=1e-12)
     assert law.cdf(25_800) < 1.0
@@ -80,7 +80,7 @@ def test_it_ends_at_thirty_days() -> None:
     assert law.cdf_of_seconds([0.0, 30 * 86_400.0]).tolist() == pytest.approx([0.0, 1.0])
 
 
-def test_the_clock_ticks_once_a_second() -> None:
+def test_criteo_law_has_a_point_mass_at_one_second() -> None:
     """The point mass: part of round 1 where a round is a second, of round 0 where it is longer."""
     law = delays.Criteo()
     jump = law.cdf_of_seconds(1.0) - law.cdf_of_seconds(np.nextafter(1.0, 0.0))

@@ -45,7 +45,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", ["delays.tsv", "delays.tsv.gz"])
-def test_the_delays_are_those_of_the_converted_rows(tmp_path: Path, name: str) -> None:
+def test_read_criteo_returns_the_delays_of_converted_rows(tmp_path: Path, name: str) -> None:
     found = read_criteo(write(tmp_path / name, GOOD))
     assert found.seconds.tolist() == [250, 0, 2_592_000]
     assert found.seconds.dtype == np.int64
@@ -69,13 +69,13 @@ def test_read_criteo_counts_malformed_rows_by_reason_wherever_blocks_end(tmp_pat
 
 
 @pytest.mark.parametrize("reason", BAD)
-def test_a_file_of_one_fault_alone(tmp_path: Path, reason: Skipped) -> None:
+def test_read_criteo_skips_a_file_of_one_fault(tmp_path: Path, reason: Skipped) -> None:
     found = read_criteo(write(tmp_path / "bad.tsv", BAD[reason]))
     assert found.report.skipped == {other: len(BAD[reason]) if other is reason else 0 for other in Skipped}
     assert len(found.seconds) == 0
 
 
-def test_any_order_of_columns_and_any_line_ends(tmp_path: Path) -> None:
+def test_read_criteo_takes_any_order_of_columns_and_any_line_ends(tmp_path: Path) -> None:
     header = "\t".join(["spare", "conversion_timestamp", "spare", "conversion", "timestamp"])
     path = write(
         tmp_path / "few.tsv", ["a\t90\tb\t1\t40", 'c\t-1\t"d\t0\t50'], header="\ufeff" + header, newline="\r\n"
@@ -85,20 +85,20 @@ def test_any_order_of_columns_and_any_line_ends(tmp_path: Path) -> None:
     assert found.report.unconverted == 1
 
 
-def test_a_last_line_without_an_end_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_read_criteo_takes_a_last_line_without_an_end_and_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "odd.tsv"
     odd = row(1, 1, 4).replace("7", "\xff")
     path.write_bytes("\n".join([HEADER, odd, row(2, 1, 9)]).encode("latin-1"))
     assert read_criteo(path).seconds.tolist() == [3, 7]
 
 
-def test_no_rows(tmp_path: Path) -> None:
+def test_read_criteo_takes_a_file_without_rows(tmp_path: Path) -> None:
     found = read_criteo(write(tmp_path / "none.tsv.gz", []))
     assert found.seconds.dtype == np.int64
     assert str(found.report) == "0 rows read: 0 converted, 0 not, 0 skipped"
 
 
-def test_the_first_bytes_tell_a_gzip_not_the_name(tmp_path: Path) -> None:
+def test_read_criteo_recognises_gzip_by_its_first_bytes(tmp_path: Path) -> None:
     plain, packed = tmp_path / "plain.gz", tmp_path / "packed.tsv"
     plain.write_bytes(write(tmp_path / "a.tsv", GOOD).read_bytes())
     packed.write_bytes(write(tmp_path / "a.tsv.gz", GOOD).read_bytes())
@@ -106,14 +106,14 @@ def test_the_first_bytes_tell_a_gzip_not_the_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["empty.tsv", "empty.tsv.gz"])
-def test_an_empty_file(tmp_path: Path, name: str) -> None:
+def test_read_criteo_refuses_an_empty_file(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(gzip.compress(b"") if name.endswith("gz") else b"")
     with pytest.raises(FileError, match=r"empty\.tsv.* is empty: its first line must name the columns, timestamp"):
         read_criteo(path)
 
 
-def test_missing_columns_are_named(tmp_path: Path) -> None:
+def test_read_criteo_names_missing_columns(tmp_path: Path) -> None:
     header = HEADER.replace("conversion_timestamp", "when").replace("timestamp", "time", 1)
     with pytest.raises(FileError, match=r"missing: timestamp, conversion_timestamp; its first line has 'time uid"):
         read_criteo(write(tmp_path / "a.tsv", GOOD, header=header))
@@ -121,7 +121,7 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
         read_criteo(write(tmp_path / "a.tsv", GOOD, header=HEADER + "\tconversion"))
 
 
-def test_a_gzip_cut_short_or_damaged(tmp_path: Path) -> None:
+def test_read_criteo_refuses_a_damaged_gzip(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [row(time, 1, time + delay) for time, delay in rng.integers(0, 10**9, (2000, 2)).tolist()]
     whole = write(tmp_path / "a.tsv.gz", rows).read_bytes()
@@ -142,12 +142,12 @@ def test_read_criteo_refuses_a_line_without_end(tmp_path: Path) -> None:
         read_criteo(write(tmp_path / "a.tsv", GOOD, header=HEADER + "x" * 1000), block_bytes=1000)
 
 
-def test_no_such_file(tmp_path: Path) -> None:
+def test_read_criteo_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_criteo(tmp_path / "absent.tsv")
 
 
-def test_the_delays_become_a_law_in_rounds(tmp_path: Path) -> None:
+def test_criteo_delays_become_a_law_in_rounds(tmp_path: Path) -> None:
     law = read_criteo(write(tmp_path / "a.tsv", GOOD)).law(seconds_per_round=100)
     assert law.delays.tolist() == [0, 2, 25_920]
 
@@ -162,7 +162,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak memory of a process is read from /proc")
-def test_two_million_rows_take_little_memory(tmp_path: Path) -> None:
+def test_read_criteo_of_two_million_rows_takes_little_memory(tmp_path: Path) -> None:
     """A gzip may be many, one after another: the same 100,000 rows twenty times, packed once."""
     rng = np.random.default_rng(0)
     times, delays = rng.integers(0, 2_600_000, 100_000), rng.integers(0, 2_592_000, 100_000)

@@ -1,4 +1,4 @@
-"""What a law refuses: each message names the argument, the rule and the value."""
+"""Arguments that a law refuses: each message names the argument, the rule and the value."""
 
 import math
 from collections.abc import Callable
@@ -56,7 +56,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), 1.5), "change must be a whole number; got 1.5"),  # type: ignore[arg-type]
     (
         lambda: delays.Mixture([delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), 5)], [1.0]),
-        r"laws\[0\] must be the same law in every round; got Drift.*: mix the laws before and after",
+        r"laws\[0\] must be the same law in every round; got ChangePoint.*: mix the laws before and after",
     ),
     (lambda: delays.Criteo(0), "seconds_per_round must be above 0 and finite; got 0"),
     (lambda: delays.Fixed(1).cdf(math.nan), "k must be a number of rounds, or an array of them; got nan"),
@@ -69,6 +69,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
-def test_a_refusal_says_what_is_wrong(call: Callable[[], Any], message: str) -> None:
+def test_delay_laws_refuse_bad_arguments_by_name(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()

@@ -1,4 +1,4 @@
-"""What the delay estimator refuses, and that nothing has changed then."""
+"""Arguments that the delay estimator refuses, with nothing changed."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from latecomer.delays import DelayEstimate
 from latecomer.errors import InputError, NotIdentifiableError
 
 
-def test_tau_is_refused() -> None:
+def test_estimate_refuses_to_state_tau() -> None:
     for holder in (DelayEstimate(10), DelayEstimate(10).curve()):
         with pytest.raises(NotIdentifiableError, match=r"τ_m.* is not identifiable from conversions"):
             holder.tau()
@@ -25,7 +25,7 @@ def test_tau_is_refused() -> None:
         ({"window": float("inf")}, "window must be at most 10,000,000 ticks of unit"),
     ],
 )
-def test_arguments_that_are_refused(arguments: dict[str, Any], message: str) -> None:
+def test_estimate_refuses_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         DelayEstimate(**arguments)
 
@@ -39,7 +39,7 @@ def test_arguments_that_are_refused(arguments: dict[str, Any], message: str) -> 
         (("1", 2), "decided must be a finite number; got '1'"),
     ],
 )
-def test_bad_stamps_change_nothing(stamps: tuple[Any, Any], message: str) -> None:
+def test_estimate_is_unchanged_by_refused_stamps(stamps: tuple[Any, Any], message: str) -> None:
     estimate = DelayEstimate(5)
     estimate.add(1, 2)
     before = estimate.to_dict()
@@ -59,7 +59,7 @@ def test_bad_stamps_change_nothing(stamps: tuple[Any, Any], message: str) -> Non
         ({"prior": "c"}, "prior must be a number"),
     ],
 )
-def test_damaged_data_is_refused(change: dict[str, object], message: str) -> None:
+def test_estimate_from_dict_refuses_damaged_data(change: dict[str, object], message: str) -> None:
     estimate = DelayEstimate(3)
     estimate.add(1, 2)
     with pytest.raises(InputError, match=message):

@@ -28,7 +28,7 @@ WORLD = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.dela
 ROW = ArenaWorld("small", "contexts", WORLD, horizon=60, window=8)
 
 
-def test_every_world_of_the_table_is_one() -> None:
+def test_load_worlds_reads_every_world() -> None:
     found = load_worlds()
     assert list(found)[:6] == [f"{law} {panel}" for law in "BU" for panel in ("(100, 100)", "(500, 100)", "(100, 500)")]
     assert len(found) >= 16
@@ -40,7 +40,7 @@ def test_every_world_of_the_table_is_one() -> None:
         assert (row.kind == "fixed") == bool((sets == sets[:1]).all()), name
 
 
-def test_what_the_issue_asks_for_is_there() -> None:
+def test_arena_has_its_kinds_of_worlds() -> None:
     found = load_worlds()
     assert {row.window for name, row in found.items() if "heavy tail" in name} == {2000, 10_000}
     assert np.unique(found["basis arms, .03 and .06"].world.theta).tolist() == [0.03, 0.06]
@@ -56,7 +56,7 @@ def test_what_the_issue_asks_for_is_there() -> None:
 
 
 @pytest.mark.parametrize("missing", ["kind", "horizon", "window"])
-def test_a_world_that_lacks_something(missing: str) -> None:
+def test_world_of_the_arena_names_the_key_that_it_lacks(missing: str) -> None:
     table: dict[str, object] = {"kind": "fixed", "horizon": 10, "window": 3, "theta": [0.5]}
     table |= {"actions": {"law": "unit vectors"}, "delays": {"law": "fixed", "delay": 1}}
     assert arena._parse_row("mine", dict(table)).world.dim == 1
@@ -88,7 +88,7 @@ FINALS = {
 }
 
 
-def test_ratios_by_hand() -> None:
+def test_score_table_has_the_ratios_by_hand() -> None:
     """Means 2, 6, 4, 8, 1: the best published is the released UCB, by its mean."""
     table = score_table(ROW, FINALS)
     assert table["policy"].to_list() == list(FINALS)
@@ -105,7 +105,7 @@ def test_ratios_by_hand() -> None:
     np.testing.assert_allclose(table["standard_error"][0], np.sqrt(2 / 3) / 2, rtol=1e-12)
 
 
-def test_without_a_reference_there_is_no_ratio() -> None:
+def test_score_table_without_a_reference_has_no_ratio() -> None:
     table = score_table(ROW, {name: FINALS[name] for name in (RECOMMENDED, UNDELAYED)})
     assert np.isnan(table["to_best_published"].to_numpy()).all()
     assert np.isnan(table["to_uniform"].to_numpy()).all()

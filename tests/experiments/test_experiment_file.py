@@ -14,7 +14,7 @@ from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
 EXAMPLE = Path(__file__).parents[2] / "examples" / "simulate.toml"
 
 
-def test_the_least_description() -> None:
+def test_least_file_has_the_defaults() -> None:
     made = parse(text())
     assert (made.horizon, made.runs, made.seed) == (50, 100, 0)
     np.testing.assert_allclose(made.world.theta, np.full(5, 5**-0.5))
@@ -30,14 +30,14 @@ def test_theta_as_a_list_sets_the_dimension() -> None:
 
 
 @pytest.mark.parametrize("arms", ["[[1, 0], [0, 0.5]]", '{ law = "fixed", arms = [[1, 0], [0, 0.5]] }'])
-def test_arms_as_rows(arms: str) -> None:
+def test_actions_may_be_rows_of_arms(arms: str) -> None:
     made = parse(text(world=f"theta = [0.5, 0]\nactions = {arms}\n{DELAYS}"))
     drawn = made.world.actions.sample(np.random.default_rng(0), 1, made.world.theta)
     assert drawn.tolist() == [[[1.0, 0.0], [0.0, 0.5]]]
 
 
 @pytest.mark.parametrize("law", ["binary", "uniform", "sphere"])
-def test_action_laws(law: str) -> None:
+def test_every_action_law_has_a_name(law: str) -> None:
     made = parse(text(world=f'{THETA}\nactions = {{ law = "{law}", count = 4 }}\n{DELAYS}'))
     assert type(made.world.actions).__name__.lower() == law
 
@@ -51,7 +51,7 @@ def test_action_laws(law: str) -> None:
         ('{ law = "rotating", count = 9, visible = 4, period = 50, seed = 1 }', lc.actions.Rotating(9, 4, 50, seed=1)),
     ],
 )
-def test_laws_of_fixed_and_passing_arms(source: str, law: lc.actions.ActionLaw) -> None:
+def test_laws_of_fixed_and_rotating_arms_have_their_parameters(source: str, law: lc.actions.ActionLaw) -> None:
     assert parse(text(world=f"{THETA}\nactions = {source}\n{DELAYS}")).world.actions == law
 
 
@@ -60,7 +60,7 @@ def test_theta_as_a_ramp() -> None:
     np.testing.assert_allclose(made.world.theta, np.array([1, 2, 3]) * 0.5 / 14**0.5)
 
 
-def test_logistic_rewards() -> None:
+def test_world_may_have_logistic_rewards() -> None:
     made = parse(text(world=f'{THETA}\n{ACTIONS}\n{DELAYS}\nreward = "logistic"\nintercept = -2'))
     assert (made.world.reward, made.world.intercept) == ("logistic", -2.0)
 
@@ -81,7 +81,7 @@ def test_logistic_rewards() -> None:
         ('{ law = "criteo" }', lc.delays.Criteo()),
     ],
 )
-def test_delay_laws(source: str, law: lc.delays.DelayLaw) -> None:
+def test_every_delay_law_has_a_name(source: str, law: lc.delays.DelayLaw) -> None:
     assert parse(text(world=f"{THETA}\n{ACTIONS}\ndelays = {source}")).world.delays == law
 
 
@@ -101,7 +101,7 @@ def test_an_empirical_law_from_a_list() -> None:
     assert law.cdf(0) == 0.5
 
 
-def test_every_policy_by_name() -> None:
+def test_every_policy_has_its_name() -> None:
     names = [name for name in experiment_file.POLICIES if name != "recommended"]  # a function: it has a test of its own
     made = parse(text(policies="\n".join(f'[policies."{n} here"]\npolicy = "{n}"\nwindow = 9' for n in names)))
     assert [type(policy).__name__ for policy in made.policies.values()] == names

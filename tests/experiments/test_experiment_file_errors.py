@@ -133,7 +133,7 @@ def test_refusals_name_the_key_the_rule_and_the_value(source: str, message: str)
     assert re.fullmatch(message.replace("?", r"\?"), str(caught.value)), str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_read_experiment_refuses_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.toml cannot be read: No such file"):
         experiment_file.read_experiment(tmp_path / "none.toml")
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
@@ -150,7 +150,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (b"horizon = 5\n", r"f\.toml: world is missing: a description needs it"),
     ],
 )
-def test_a_file_that_is_no_description(tmp_path: Path, content: bytes, message: str) -> None:
+def test_read_experiment_refuses_a_file_that_is_no_experiment(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "f.toml"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):

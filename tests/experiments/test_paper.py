@@ -28,7 +28,7 @@ def results() -> dict[tuple[str, int, int], Result]:
             experiment.world, experiment.policies, horizon=experiment.horizon, runs=RUNS, seed=0, progress=False
         )
         for law in paper.LAWS
-        for panel, experiment in paper.figure_1(law).items()
+        for panel, experiment in paper.make_figure_1(law).items()
     }
 
 
@@ -79,7 +79,7 @@ def test_buffered_explores_no_less_than_exact(results: dict[tuple[str, int, int]
 @pytest.mark.parametrize("law", paper.LAWS)
 def test_in_the_papers_worlds_what_we_recommend_ends_below_chance_and_the_paper(law: str) -> None:
     """The report's last section: the first two panels, where the window keeps enough to learn from."""
-    for experiment in paper.beyond(law)[:2]:
+    for experiment in paper.make_beyond(law)[:2]:
         result = simulate(
             experiment.world, experiment.policies, horizon=experiment.horizon, runs=20, seed=1, progress=False
         )

@@ -67,7 +67,7 @@ def test_memory_is_what_a_pending_decision_takes(advice: WindowAdvice) -> None:
 
 
 def test_regret_is_that_of_simulate(advice: WindowAdvice) -> None:
-    """The same world, policies and draws through the public interface.
+    """Simulate the world, policies and draws of the advice through the public interface.
 
     A round stands for four decisions, of which one in five converts: a quarter is the most, 1.25 times as often.
     """
@@ -132,13 +132,13 @@ def test_a_log_of_conversions_alone_needs_the_rate(log: Path, tmp_path: Path) ->
     assert positives.facts["decisions_an_hour"] == 500
 
 
-def test_longest_cuts_the_windows(log: Path) -> None:
+def test_longest_limits_the_windows(log: Path) -> None:
     found = advise_window(log, longest=timedelta(hours=2), **SMALL)
     assert found.table["window"][-1] == "2 h"
     assert found.table["share"][-1] == 1.0
 
 
-def test_the_scale() -> None:
+def test_choose_scale_pools_decisions_into_rounds() -> None:
     setting = Setting(horizon=DAY, dim=2, arms=10, rounds=100_000, runs=None, seed=0)
     for rate, rounds, runs, each, pooled in [
         (10, 240, 1000, 1.0, 1.0),
@@ -253,7 +253,7 @@ def test_the_rate_is_that_of_the_time_when_decisions_were_made(tmp_path: Path) -
     assert "over 1 d, watched for 10 d" in found.facts["delays"]
 
 
-def test_plain_data(advice: WindowAdvice) -> None:
+def test_advice_is_plain_data(advice: WindowAdvice) -> None:
     data = json.loads(json.dumps(advice.to_dict()))
     assert data["recommended_seconds"] == advice.recommended.total_seconds()
     assert (data["finding"], data["skipped"]) == (advice.finding, {})
@@ -290,6 +290,6 @@ def test_windows_are_named_ones_and_the_longest() -> None:
         ("no/such/log.csv", {}, "no/such/log.csv cannot be read: No such file or directory; check the path"),
     ],
 )
-def test_what_is_refused(source: Any, arguments: dict[str, Any], message: str) -> None:
+def test_advise_window_refuses_bad_arguments(source: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         advise_window(source, **arguments)

@@ -68,7 +68,7 @@ def test_the_range_is_of_windows_about_the_chosen_one() -> None:
     assert found.is_same.tolist() == [False, True, True, True, True, False]
 
 
-def test_common_luck_does_not_count() -> None:
+def test_compare_windows_ignores_what_all_windows_share() -> None:
     luck = np.random.default_rng(0).normal(0.0, 1e6, 4)
     costs: Array = np.array([[300.0], [200.0]]) + luck
     found = compare_windows(costs, np.full(4, UNIFORM), np.array([0.5, 1.0]), looks=1)
@@ -82,25 +82,25 @@ def test_one_window_alone_is_chosen() -> None:
     assert (found.chosen, found.is_clear, found.alike) == (0, True, (0, 0))
 
 
-def test_the_sentence_claims_no_more_than_the_runs_settle() -> None:
+def test_the_sentence_claims_no_more_than_the_runs_show() -> None:
     rows = [{"window": name} for name in ("1 h", "2 h", "4 h", "8 h", "16 h", "1 d")]
-    settled = compare_noisy([400, 230, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
-    assert write_finding(rows, settled).startswith("Anything from 2 h to 1 d costs about the same; take 8 h")
-    assert "settled" not in write_finding(rows, settled)
+    shown = compare_noisy([400, 230, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
+    assert write_finding(rows, shown).startswith("Anything from 2 h to 1 d costs about the same; take 8 h")
+    assert "certain" not in write_finding(rows, shown)
     open_still = compare_noisy([400, 230, 220, 210, 200, 205], runs=2, seed=0, noise=5.0)
     assert not open_still.is_clear
     assert write_finding(rows, open_still).startswith("Anything from 2 h to 1 d may cost about the same; take 8 h")
-    assert write_finding(rows, open_still).endswith("This is not settled: more runs may show that it costs more.")
+    assert write_finding(rows, open_still).endswith("This is not certain: more runs may show that it costs more.")
     alone = compare_noisy([600, 600, 600, 200, 600, 600], runs=2, seed=0, noise=5.0)
     assert not alone.is_clear
     assert write_finding(rows, alone).startswith("By these runs, no other window costs as little as 8 h; take 8 h.")
 
 
-def test_no_veto_leaves_the_preferred() -> None:
+def test_choose_window_takes_the_preferred_where_none_is_dearer() -> None:
     assert choose_window(SHARES, np.zeros(6, np.bool_)) == 3
     assert choose_window(np.array([0.9, 1.0]), np.zeros(2, np.bool_)) == 0
 
 
 @pytest.mark.parametrize(("most", "looks"), [(2, [2]), (10, [10]), (25, [10, 20, 25]), (80, [10, 20, 40, 80])])
-def test_looks_double(most: int, looks: list[int]) -> None:
+def test_look_schedule_doubles(most: int, looks: list[int]) -> None:
     assert look_schedule(most) == looks

@@ -24,7 +24,7 @@ def zeros_for_never(rows: int, converted: int) -> pl.DataFrame:
     )
 
 
-def test_the_rate_that_is_asked_for_says_which_rows_were_skipped() -> None:
+def test_error_of_a_missing_rate_says_which_rows_were_skipped() -> None:
     told = (
         "where every row that was used has converted: .*; but 1,800 of 2,000 rows skipped: 1,800 × conversion before "
         r"decision; converted_at is 0\.0 in 1,800 of them, which probably means never: leave those cells empty$"

@@ -1,4 +1,4 @@
-"""Decisions that are replayed from what a log keeps lead to the same policy, bit for bit."""
+"""Decisions that are replayed from a log lead to the same policy, bit for bit."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,27 +18,29 @@ SPANS = {"rounds": 7, "time": timedelta(minutes=7)}
 
 
 def history(policy: Any, *, in_time: bool) -> list[tuple[Any, ...]]:
-    """Decisions and conversions, with what a log would say of each; in time, some are said to have come too early."""
+    """Make decisions and conversions, and return a log of them; in time, some arrive before their own decision."""
     rng = np.random.default_rng(3)
-    told: list[tuple[Any, ...]] = []
+    events: list[tuple[Any, ...]] = []
     now = 0
     for t in range(1, 61):
         now += int(rng.integers(0, 3)) * MINUTE if in_time else 1
         actions = unit_actions(rng, int(rng.integers(1, 6)), 2)
         decision = policy.decide(actions, at=now / 1e6) if in_time else policy.decide(actions)
-        told.append(("decision", decision.action, bulk.summarise(policy, actions), now if in_time else UNSTAMPED))
+        events.append(
+            ("decision", decision.action, bulk.latest_summary(policy, actions), now if in_time else UNSTAMPED)
+        )
         for round in rng.integers(1, t + 1, rng.integers(0, 3)).tolist():
             came = now - int(rng.integers(0, 7)) * MINUTE
             policy.convert(round, 0.75, at=came / 1e6) if in_time else policy.convert(round, 0.75)
-            told.append(("conversion", round, came if in_time else UNSTAMPED))
-    return told
+            events.append(("conversion", round, came if in_time else UNSTAMPED))
+    return events
 
 
-def replay(policy: Any, told: list[tuple[Any, ...]]) -> None:
-    for kind, *event in told:
+def replay(policy: Any, events: list[tuple[Any, ...]]) -> None:
+    for kind, *event in events:
         if kind == "decision":
-            action, offer, stamp = event
-            bulk.record(policy, action[None], offer[None], np.array([stamp]))
+            action, summary, stamp = event
+            bulk.record(policy, action[None], summary[None], np.array([stamp]))
         else:
             round, stamp = event
             bulk.convert(policy, np.array([round]), np.array([0.75]), np.array([stamp]))
@@ -55,7 +57,7 @@ def assert_same(policy: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("unit", SPANS)
 @pytest.mark.parametrize("name", EVERY_POLICY)
-def test_a_replay_is_the_policy_that_decided(name: str, unit: str) -> None:
+def test_a_replayed_policy_is_the_one_that_decided(name: str, unit: str) -> None:
     live, again = make(name, 2, SPANS[unit]), make(name, 2, SPANS[unit])
     replay(again, history(live, in_time=unit == "time"))
     assert_same(live, again)
@@ -67,7 +69,7 @@ def test_a_replay_is_the_policy_that_decided(name: str, unit: str) -> None:
 
 @pytest.mark.parametrize("unit", SPANS)
 @pytest.mark.parametrize("name", EVERY_POLICY)
-def test_a_policy_without_its_actions_is_whole_once_it_has_them(name: str, unit: str) -> None:
+def test_a_snapshot_and_the_actions_of_open_rounds_make_the_whole_policy(name: str, unit: str) -> None:
     live, in_time = make(name, 2, SPANS[unit]), unit == "time"
     decisions = [event for kind, *event in history(live, in_time=in_time) if kind == "decision"]
     actions, stamps = np.array([event[0] for event in decisions]), np.array([event[2] for event in decisions])

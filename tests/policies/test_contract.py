@@ -1,4 +1,4 @@
-"""One contract for every policy."""
+"""The contract that every policy keeps."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -19,13 +19,12 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def snapshot(policy: Any) -> tuple[bytes, bytes, Any]:
-    """Everything that a policy remembers, its generator included."""
-    memory = policy.state
-    saved = memory.record[memory.saved_fields()]
-    return saved.tobytes(), memory.ring.tobytes(), policy.rng.state()
+    """Return everything that a policy keeps, its generator included."""
+    state = policy.state
+    return state.record[state.saved_fields()].tobytes(), state.ring.tobytes(), policy.rng.state()
 
 
-def test_it_is_a_policy_and_starts_empty(name: str) -> None:
+def test_a_policy_fulfils_the_protocol_and_starts_empty(name: str) -> None:
     policy = make(name, 2, 10)
     assert isinstance(policy, lc.Policy)
     assert (policy.dim, policy.window, policy.rounds, policy.pending) == (2, 10, 0, 0)
@@ -47,7 +46,7 @@ def test_rounds_count_from_one_and_the_action_is_a_copy(name: str) -> None:
         first.round = 5
 
 
-def test_the_verdicts_and_their_silence(name: str) -> None:
+def test_only_an_accepted_conversion_changes_anything(name: str) -> None:
     policy = make(name, 2, 2)
     decision = policy.decide(SETS[0])
     assert policy.convert(decision) is lc.Verdict.ACCEPTED
@@ -67,7 +66,7 @@ def test_the_verdicts_and_their_silence(name: str) -> None:
 
 
 @pytest.mark.parametrize("window", [0, 1, 5])
-def test_exactly_m_counts_and_m_plus_one_does_not(name: str, window: int) -> None:
+def test_a_delay_of_the_window_is_accepted_and_a_longer_one_is_late(name: str, window: int) -> None:
     policy = make(name, 2, window)
     for i in range(window + 1):
         policy.decide(SETS[i])
@@ -77,14 +76,14 @@ def test_exactly_m_counts_and_m_plus_one_does_not(name: str, window: int) -> Non
     assert policy.convert(2) is lc.Verdict.LATE  # delay m + 1
 
 
-def test_pending_is_the_number_that_would_be_accepted(name: str) -> None:
+def test_pending_counts_the_rounds_whose_conversion_would_be_accepted(name: str) -> None:
     policy = make(name, 2, 5)
     rng = np.random.default_rng(0)
     for actions in SETS[:40]:
         policy.decide(actions)
         if rng.random() < 0.5:
             policy.convert(int(rng.integers(1, policy.rounds + 1)))
-        would = sum(policy.state.verdict(s, -(2**63)) == 0 for s in range(1, policy.rounds + 1))
+        would = sum(policy.state.judge_conversion(s, -(2**63)) == 0 for s in range(1, policy.rounds + 1))
         assert policy.pending == would
 
 
@@ -100,21 +99,21 @@ def test_value_is_credited_in_proportion(name: str) -> None:
     np.testing.assert_allclose(policy.B, 0.25 * decision.action, rtol=1e-15)
 
 
-def test_reading_changes_nothing(name: str) -> None:
+def test_reading_properties_changes_nothing(name: str) -> None:
     policy = make(name, 2, 5)
     for actions in SETS[:9]:
         policy.convert(policy.decide(actions))
-    memory = policy.state
-    before = {field: memory.array(field) for field in memory.saved_fields()}
-    ring, generator = memory.ring.tobytes(), policy.rng.state()
+    state = policy.state
+    before = {field: state.array(field) for field in state.saved_fields()}
+    ring, generator = state.ring.tobytes(), policy.rng.state()
     readings = [(policy.theta_hat.tolist(), policy.width, policy.pending_width, policy.pending) for _ in range(2)]
     assert readings[0] == readings[1]
     for field, value in before.items():
-        np.testing.assert_array_equal(memory.array(field), value, err_msg=field)
-    assert (memory.ring.tobytes(), policy.rng.state()) == (ring, generator)
+        np.testing.assert_array_equal(state.array(field), value, err_msg=field)
+    assert (state.ring.tobytes(), policy.rng.state()) == (ring, generator)
 
 
-def test_zero_is_a_value(name: str) -> None:
+def test_a_conversion_of_value_zero_is_accepted_once(name: str) -> None:
     policy = make(name, 2, 5)
     decision = policy.decide(SETS[0])
     assert policy.convert(decision, 0.0) is lc.Verdict.ACCEPTED
@@ -122,7 +121,7 @@ def test_zero_is_a_value(name: str) -> None:
     np.testing.assert_array_equal(policy.B, np.zeros(2))
 
 
-def test_revoke_takes_back_for_good(name: str) -> None:
+def test_a_revoked_conversion_is_gone_for_good(name: str) -> None:
     policy = make(name, 2, 5)
     decision = policy.decide(SETS[0])
     assert policy.revoke(decision) is lc.Verdict.UNKNOWN  # nothing to take back yet
@@ -160,7 +159,7 @@ def test_decide_many_takes_sets_of_different_sizes(name: str) -> None:
     assert (after.round, after.index, after.score) == (alike.round, alike.index, alike.score)
 
 
-def test_a_refused_batch_has_decided_nothing(name: str) -> None:
+def test_a_refused_batch_decides_nothing(name: str) -> None:
     policy = make(name, 2, 7)
     policy.decide(SETS[0])
     before = snapshot(policy)
@@ -176,14 +175,14 @@ def test_a_refused_batch_has_decided_nothing(name: str) -> None:
     assert snapshot(policy) == before
 
 
-def test_the_same_seed_is_the_same_trace(name: str) -> None:
+def test_the_same_seed_gives_the_same_decisions(name: str) -> None:
     first, second = make(name, 2, 7), make(name, 2, 7)
     for actions in SETS[:50]:
         assert first.decide(actions).score == second.decide(actions).score
     assert snapshot(first) == snapshot(second)
 
 
-def test_a_window_in_time(name: str) -> None:
+def test_a_window_in_time_closes_by_the_clock(name: str) -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     policy = make(name, 2, timedelta(hours=1))
     decision = policy.decide(SETS[0], at=start)
@@ -196,7 +195,7 @@ def test_a_window_in_time(name: str) -> None:
     assert policy.convert(1, at=start) is lc.Verdict.LATE
 
 
-def test_one_set_sizes_may_change_and_lists_do(name: str) -> None:
+def test_decide_takes_lists_and_sets_of_changing_size(name: str) -> None:
     policy = make(name, 2, 7)
     assert policy.decide([[1, 0]]).index == 0
     assert policy.decide(((0.5, 0.5), (0.1, 0.2), (0.3, 0.3))).index in (0, 1, 2)
@@ -228,7 +227,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("policy", ["OTFLinUCB-exact", "OTFLinTS-heuristic"])
-def test_a_set_may_lie_in_memory_in_any_way(policy: str, layout: str) -> None:
+def test_a_set_may_have_any_memory_layout(policy: str, layout: str) -> None:
     plain, other = make(policy, 2, 10), make(policy, 2, 10)
     for actions in SETS[:20]:
         laid = LAYOUTS[layout](actions)

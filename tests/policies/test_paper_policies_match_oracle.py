@@ -1,4 +1,4 @@
-"""Both policies, every width and beta, against the slow policy that is written from the definitions."""
+"""OTFLinUCB and OTFLinTS, every width and beta, against the slow policy that is written from the definitions."""
 
 from datetime import timedelta
 

@@ -22,7 +22,7 @@ def optimism(past: np.ndarray, values: np.ndarray, silent: np.ndarray, actions: 
 
 
 def covers(seed: int, delta: float) -> bool:
-    """Whether τ_m⟨a, θ⟩ <= U_t(a) held for all that was offered in all rounds of a run; and `decide` plays that U."""
+    """Tell if τ_m⟨a, θ⟩ <= U_t(a) held for every action in all rounds of a run; check that `decide` plays that U."""
     rng = np.random.default_rng(seed)
     policy = lc.OTFLinUCB(2, WINDOW, width="tight", delta=delta)
     past, arrival = np.empty((0, 2)), np.empty(0)

@@ -1,4 +1,4 @@
-"""SPEC's equalities, to 1e-12 relative."""
+"""Equalities that hold for every trace, to 1e-12 relative."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ RIDGES = [0.5, 1.0, 3.0]
 
 
 def played(name: str, dim: int, window: int, rounds: int, ridge: float) -> tuple[lc.OTFLinUCB, np.ndarray]:
-    """A policy after `rounds` rounds, and the actions it played."""
+    """Return a policy after `rounds` rounds, and the actions that it played."""
     policy = make(name, dim, window, ridge=ridge)
     rng = np.random.default_rng(dim)
     actions = []

@@ -1,4 +1,4 @@
-"""Laws over every policy: a state is a fold over its events."""
+"""Properties of every policy: a state follows from its events alone."""
 
 import copy
 import tempfile
@@ -21,11 +21,11 @@ windows = st.sampled_from([0, 1, 4, 30])
 events = st.lists(
     st.one_of(st.none(), st.tuples(st.integers(-2, 35), st.floats(0, 1, width=32))), min_size=1, max_size=80
 )
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+random_traces = settings(max_examples=60, deadline=None, derandomize=True)
 
 
-def fold(policy: Any, trace: list[tuple[int, float] | None]) -> list[tuple[int, float]]:
-    """Feed the events in; what was chosen, and how it scored."""
+def apply_events(policy: Any, trace: list[tuple[int, float] | None]) -> list[tuple[int, float]]:
+    """Apply the events; return the index and the score of each decision."""
     chosen = []
     for event in trace:
         if event is None:
@@ -36,31 +36,33 @@ def fold(policy: Any, trace: list[tuple[int, float] | None]) -> list[tuple[int, 
     return chosen
 
 
-@laws
+@random_traces
 @given(names, windows, events)
-def test_replay_is_live(name: str, window: int, trace: list[Any]) -> None:
+def test_the_same_events_give_the_same_policy(name: str, window: int, trace: list[Any]) -> None:
     live, replayed = make(name, DIM, window), make(name, DIM, window)
-    assert fold(live, trace) == fold(replayed, trace)
+    assert apply_events(live, trace) == apply_events(replayed, trace)
     np.testing.assert_array_equal(live.theta_hat, replayed.theta_hat)
     assert live.width == replayed.width
 
 
-@laws
+@random_traces
 @given(names, windows, events, st.integers(0, 80))
-def test_save_and_load_anywhere_in_a_trace(name: str, window: int, trace: list[Any], cut: int) -> None:
+def test_a_policy_saved_and_loaded_anywhere_in_a_trace_continues_as_before(
+    name: str, window: int, trace: list[Any], cut: int
+) -> None:
     live = make(name, DIM, window)
-    fold(live, trace[:cut])
+    apply_events(live, trace[:cut])
     with tempfile.TemporaryDirectory() as folder:
         live.save(Path(folder) / "policy")
         loaded = lc.load(Path(folder) / "policy")
-    assert fold(live, trace[cut:]) == fold(loaded, trace[cut:])
+    assert apply_events(live, trace[cut:]) == apply_events(loaded, trace[cut:])
     np.testing.assert_array_equal(live.theta_hat, loaded.theta_hat)
     assert (live.width, live.pending) == (loaded.width, loaded.pending)
 
 
-@laws
+@random_traces
 @given(names, st.integers(1, 30), st.data())
-def test_the_order_of_arrival_does_not_matter(name: str, count: int, data: st.DataObject) -> None:
+def test_conversions_in_any_order_give_the_same_estimate(name: str, count: int, data: st.DataObject) -> None:
     policy = make(name, DIM, 30)
     rounds = [policy.decide(actions).round for actions in SETS[:count]]
     values = data.draw(st.lists(st.floats(0, 1), min_size=count, max_size=count))
@@ -73,11 +75,11 @@ def test_the_order_of_arrival_does_not_matter(name: str, count: int, data: st.Da
     np.testing.assert_allclose(policy.theta_hat, other.theta_hat, rtol=1e-12, atol=1e-13)
 
 
-@laws
+@random_traces
 @given(names, windows, events, st.integers(0, 79))
-def test_what_is_revoked_never_was(name: str, window: int, trace: list[Any], back: int) -> None:
+def test_a_revoked_conversion_leaves_B_as_it_was(name: str, window: int, trace: list[Any], back: int) -> None:
     policy = make(name, DIM, window)
-    fold(policy, trace)
+    apply_events(policy, trace)
     before = policy.B
     round = policy.rounds - back
     if policy.convert(round, 0.7) is lc.Verdict.ACCEPTED:
@@ -85,9 +87,9 @@ def test_what_is_revoked_never_was(name: str, window: int, trace: list[Any], bac
     np.testing.assert_allclose(policy.B, before, rtol=1e-12, atol=1e-13)
 
 
-@laws
+@random_traces
 @given(windows, events)
-def test_what_is_refused_changes_nothing(window: int, trace: list[Any]) -> None:
+def test_a_conversion_that_is_not_accepted_changes_nothing(window: int, trace: list[Any]) -> None:
     policy = lc.OTFLinUCB(DIM, window)
     for event in trace:
         if event is None:
@@ -98,23 +100,23 @@ def test_what_is_refused_changes_nothing(window: int, trace: list[Any]) -> None:
                 assert (policy.state.record.tobytes(), policy.state.ring.tobytes()) == before
 
 
-@laws
+@random_traces
 @given(st.floats(1e-2, 1e3), st.integers(0, 2**32))
-def test_no_scale_of_a_sample_matters(scale: float, seed: int) -> None:
+def test_scaling_a_sample_by_any_factor_changes_no_choice(scale: float, seed: int) -> None:
     assert_scaled(scale, seed)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 0.3, 1.0, 7.0, 1e6])
-def test_the_scale_of_a_sample_does_not_matter(scale: float) -> None:
+def test_scaling_a_sample_changes_no_choice(scale: float) -> None:
     assert_scaled(scale, 1)
 
 
 def assert_scaled(scale: float, seed: int) -> None:
     """Scaling θ̃ by any positive number leaves every choice unchanged: ⟨a, sθ̃⟩ = s⟨a, θ̃⟩.
 
-    θ̃ is linear in (B, z), so values scaled by s and a spread scaled by s scale θ̃ by s.
+    θ̃ is linear in (B, z), so values and exploration scaled by s scale θ̃ by s.
     """
-    small, large = (lc.LinTS(DIM, 30, seed=seed, exploration=spread) for spread in (1.0, scale))
+    small, large = (lc.LinTS(DIM, 30, seed=seed, exploration=exploration) for exploration in (1.0, scale))
     rng = np.random.default_rng(0)
     for actions in SETS:
         first, second = small.decide(actions), large.decide(actions)

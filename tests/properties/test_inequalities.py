@@ -1,4 +1,4 @@
-"""SPEC's inequalities, on policies that have played."""
+"""Inequalities of the paper (Vernade et al., ICML 2020), on policies that have played."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_the_elliptical_potential(ridge: float) -> None:
 
 
 def covers(seed: int, dim: int, window: int, mean_delay: float, rounds: int, delta: float) -> bool:
-    """Whether ‖θ̂_t − τ_m θ‖_{V_t} <= α_t held at every round of one run."""
+    """Tell whether ‖θ̂_t − τ_m θ‖_{V_t} <= α_t held at every round of one run."""
     rng = np.random.default_rng(seed)
     theta = np.full(dim, 1 / np.sqrt(dim))
     tau = 1 - (1 - 1 / mean_delay) ** window

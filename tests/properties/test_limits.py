@@ -1,4 +1,4 @@
-"""SPEC's limits: where the algorithms must become something that can be worked out by hand."""
+"""Limits in which an algorithm becomes another one, or can be worked out by hand."""
 
 from typing import Any
 

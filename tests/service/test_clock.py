@@ -1,4 +1,4 @@
-"""The machine's clock is set ahead and back: nothing expires early, and nothing twice."""
+"""The store's clock: the wall clock is set ahead and back, and no window closes early or late."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +24,9 @@ def verdict(store: Store, id_: str) -> str:
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_window_closes_when_its_time_has_passed(tmp_path: Path, step: int, restart: bool) -> None:
+def test_window_closes_after_elapsed_time_however_the_wall_clock_is_set(
+    tmp_path: Path, step: int, restart: bool
+) -> None:
     machine = FakeClocks()
     store = Store.open(tmp_path / "store.db", clock=machine)
     store.create("shop", WEEK)
@@ -44,7 +46,7 @@ def test_a_window_closes_when_its_time_has_passed(tmp_path: Path, step: int, res
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_the_width_is_that_of_a_machine_whose_clock_was_left_alone(tmp_path: Path, step: int) -> None:
+def test_width_does_not_depend_on_wall_clock_steps(tmp_path: Path, step: int) -> None:
     stats = []
     for name, steps in (("left.db", [0, 0]), ("set.db", [step, -step])):
         machine = FakeClocks()
@@ -58,7 +60,7 @@ def test_the_width_is_that_of_a_machine_whose_clock_was_left_alone(tmp_path: Pat
     assert stats[0] == stats[1]
 
 
-def test_after_a_restart_of_the_machine_time_goes_on_from_the_log(tmp_path: Path) -> None:
+def test_clock_goes_on_from_the_log_after_a_reboot(tmp_path: Path) -> None:
     machine = FakeClocks()
     with Store.open(tmp_path / "store.db", clock=machine) as store:
         store.create("shop", WEEK)
@@ -73,7 +75,7 @@ def test_after_a_restart_of_the_machine_time_goes_on_from_the_log(tmp_path: Path
         assert store.health.clock_offset == pytest.approx(30 * 86_400)
 
 
-def test_a_machine_that_was_off_has_aged(tmp_path: Path) -> None:
+def test_time_while_the_machine_is_off_counts(tmp_path: Path) -> None:
     machine = FakeClocks()
     with Store.open(tmp_path / "store.db", clock=machine) as store:
         store.create("shop", WEEK)
@@ -84,7 +86,7 @@ def test_a_machine_that_was_off_has_aged(tmp_path: Path) -> None:
         assert verdict(store, id_) == "late"
 
 
-def test_this_machine_tells_the_time() -> None:
+def test_system_clocks_agree_with_time_and_never_run_back() -> None:
     clock = StoreClock(SystemClocks(), latest=0)
     first = clock.now()
     assert 0 <= clock.now() - first < 10 * SECOND
@@ -100,8 +102,8 @@ def moment(machine: FakeClocks) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=machine.wall())
 
 
-def test_a_clock_that_was_far_ahead_once_can_be_adjusted(tmp_path: Path) -> None:
-    """Windows stay what they are; what is said of the calendar is right again, and time off counts again."""
+def test_adjust_clock_converts_calendar_times_and_keeps_windows(tmp_path: Path) -> None:
+    """Windows stay as they are; calendar times are right again, and time while the machine is off counts again."""
     machine, path = FakeClocks(), tmp_path / "store.db"
     machine.set_clock(CENTURY)
     with Store.open(path, clock=machine) as store:
@@ -122,8 +124,8 @@ def test_a_clock_that_was_far_ahead_once_can_be_adjusted(tmp_path: Path) -> None
         assert store.health.clock_offset == 0
         happened = moment(machine)
         machine.advance(8 * DAY)
-        told = [Conversion(second.decision_id, 1.0, happened)]
-        assert store.convert("shop", told)[0][0].value == "accepted"  # it came late, and happened in time
+        reports = [Conversion(second.decision_id, 1.0, happened)]
+        assert store.convert("shop", reports)[0][0].value == "accepted"  # reported late, occurred in time
         third = store.decide("shop", OFFERS)[0]
     machine.reboot()
     machine.set_clock(8 * DAY)  # the machine was off
@@ -132,7 +134,7 @@ def test_a_clock_that_was_far_ahead_once_can_be_adjusted(tmp_path: Path) -> None
         assert verdict(store, third.decision_id) == "late"
 
 
-def test_the_command_adjusts_a_store_to_this_machine(tmp_path: Path) -> None:
+def test_log_adjust_clock_command_sets_the_shift(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with Store.open(path, clock=FakeClocks(SystemClocks().wall() + CENTURY)) as store:
         store.create("shop", WEEK)

@@ -1,4 +1,4 @@
-"""Small rows bound into larger ones: the same events and the same chain, in fewer rows."""
+"""Compaction: the same events and the same chain, in fewer rows."""
 
 import os
 import signal
@@ -26,11 +26,6 @@ from latecomer.service.tools.verify import verify
 SPEC = BanditSpec(dim=2, window="7d", policy="OTFLinTS", parameters={"seed": 1})
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "shop.db"
-
-
 def one_by_one(store: Store, count: int) -> list[str]:
     """Decisions that are each a commit of their own, every fourth with a conversion; their ids."""
     rounds, ids = store.stats("shop").rounds, []
@@ -45,7 +40,7 @@ def one_by_one(store: Store, count: int) -> list[str]:
 
 
 def compact_now(store: Store) -> None:
-    """Have small rows bound now, and wait for it."""
+    """Compact small rows now, and wait for it."""
     chain = chain_of(store, "shop")
     with store.log.lock:
         sqlite_log(store).maintenance.compact(chain)
@@ -63,7 +58,7 @@ def log_of(path: Path) -> list[Row]:
     return found
 
 
-def test_a_bound_log_says_what_it_said(path: Path) -> None:
+def test_compaction_keeps_events_counts_and_chain(path: Path) -> None:
     limits = Limits(small_rows=10**9)
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         store.create("shop", SPEC)
@@ -76,7 +71,7 @@ def test_a_bound_log_says_what_it_said(path: Path) -> None:
     assert b"".join(row.payload for row in after) == b"".join(row.payload for row in before)
     assert (sum(row.commits for row in after), after[-1].seq, after[-1].link) == (501, 501, before[-1].checksum)
     assert sum(row.count for row in after) == sum(row.count for row in before)
-    for row in after:  # each says of its end what the last of its commits said
+    for row in after:  # each ends as the last of its commits does
         last = before[row.seq - 1]
         assert (row.rounds, row.stamp, row.link) == (last.rounds, last.stamp, last.checksum)
         assert len(row.payload) <= MAX_BYTES
@@ -86,7 +81,7 @@ def test_a_bound_log_says_what_it_said(path: Path) -> None:
     assert list(verify(path))[1].startswith("shop: rows 1 to 501, 501 events, 400 rounds")
 
 
-def test_rows_are_bound_while_the_desk_is_busy(path: Path) -> None:
+def test_compaction_runs_while_the_store_is_busy(path: Path) -> None:
     """Not only behind a snapshot: what came after the last one is read at a start too."""
     limits = Limits(small_rows=100)
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
@@ -100,11 +95,11 @@ def test_rows_are_bound_while_the_desk_is_busy(path: Path) -> None:
         assert store.stats("shop").rounds == 2000
 
 
-def test_a_request_is_answered_from_a_bound_row(path: Path) -> None:
+def test_repeated_request_is_answered_from_a_compacted_row(path: Path) -> None:
     limits = Limits(small_rows=50)
     sets = unit_rows(np.random.default_rng(3), 3, 2)
 
-    def asked(store: Store, i: int) -> DecisionAnswer:
+    def decide_again(store: Store, i: int) -> DecisionAnswer:
         answer, ticket = store.decide("shop", sets, ["a", "b", "c"] if i % 3 else None, request_id=f"r{i}")
         store.wait(ticket)
         return answer
@@ -113,15 +108,15 @@ def test_a_request_is_answered_from_a_bound_row(path: Path) -> None:
         store.create("shop", SPEC)
         answers = []
         for i in range(1000):
-            answers.append(asked(store, i))
-            for earlier in (i // 2, i // 3, max(0, i - 60)):  # in rows that are bound, are being bound, and will be
-                assert asked(store, earlier) == answers[earlier]
+            answers.append(decide_again(store, i))
+            for earlier in (i // 2, i // 3, max(0, i - 60)):  # in rows that are, are being and will be compacted
+                assert decide_again(store, earlier) == answers[earlier]
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
-        assert [asked(store, i) for i in range(1000)] == answers
+        assert [decide_again(store, i) for i in range(1000)] == answers
         assert store.stats("shop").rounds == 1000
 
 
-def test_every_snapshot_stands_on_the_end_of_a_row(path: Path) -> None:
+def test_compaction_never_crosses_a_snapshot(path: Path) -> None:
     limits = Limits(small_rows=30)
     with Store.open(path, clock=FakeClocks(), limits=limits, snapshot_every=90) as store:
         store.create("shop", SPEC)
@@ -137,7 +132,7 @@ def test_every_snapshot_stands_on_the_end_of_a_row(path: Path) -> None:
             assert store.stats("shop").rounds == 600
 
 
-def test_large_rows_are_left_alone(path: Path) -> None:
+def test_compaction_leaves_large_rows(path: Path) -> None:
     with Store.open(path, clock=FakeClocks()) as store:
         store.create("shop", SPEC)
         (id_,) = one_by_one(store, 1)
@@ -149,8 +144,8 @@ def test_large_rows_are_left_alone(path: Path) -> None:
     assert {row.commits for row in log_of(path)} == {1}
 
 
-def test_damage_is_left_alone_and_told(path: Path) -> None:
-    """Rows that are damaged are not bound over; they cost no snapshot, and health tells of them until the end."""
+def test_compaction_leaves_damaged_rows_and_health_reports_them(path: Path) -> None:
+    """Damaged rows are not compacted; they cost no snapshot, and health reports them until the store is closed."""
     with Store.open(path, clock=FakeClocks(), snapshot_every=300) as store:
         store.create("shop", BanditSpec(dim=2, window=10, policy="OTFLinTS"))
         store.create("news", BanditSpec(dim=2, window=10, policy="OTFLinTS"))
@@ -174,7 +169,7 @@ def test_damage_is_left_alone_and_told(path: Path) -> None:
         list(verify(path))
 
 
-def test_what_is_bound_is_pruned_as_a_whole(path: Path) -> None:
+def test_pruning_deletes_compacted_rows_whole(path: Path) -> None:
     machine = FakeClocks()
     with Store.open(path, clock=machine, retention="1d") as store:
         store.create("shop", SPEC)
@@ -197,7 +192,7 @@ def test_what_is_bound_is_pruned_as_a_whole(path: Path) -> None:
     assert list(verify(path))[1].endswith("pruned up to row 251")
 
 
-def test_a_stop_does_not_wait_for_binding_and_the_next_life_does_it(path: Path) -> None:
+def test_close_does_not_wait_for_compaction_and_next_opening_compacts(path: Path) -> None:
     limits = Limits(small_rows=10**9)
     for _ in range(3):
         with Store.open(path, clock=FakeClocks(), limits=limits) as store:
@@ -212,11 +207,11 @@ def test_a_stop_does_not_wait_for_binding_and_the_next_life_does_it(path: Path) 
     assert len(log_of(path)) < 30
 
 
-def test_a_snapshot_without_decisions_may_stand_on_a_bound_row(path: Path) -> None:
-    for life in range(3):
+def test_snapshot_without_decisions_at_a_compacted_row_is_loaded(path: Path) -> None:
+    for opening in range(3):
         with Store.open(path, clock=FakeClocks()) as store:
             store.create("shop", SPEC)
-            for _ in range(20 if life == 0 else 1):
+            for _ in range(20 if opening == 0 else 1):
                 store.wait(store.convert("shop", [Conversion("nobody")])[1])
             compact_now(store)
     connection = connect(path, write=False)
@@ -244,13 +239,13 @@ def killed_while_binding(path: Path, steps: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 2])
-def test_a_kill_amid_binding(path: Path, steps: int) -> None:
+def test_kill_during_compaction_loses_nothing(path: Path, steps: int) -> None:
     limits = Limits(small_rows=10**9)
     store = Store.open(path, clock=FakeClocks(), limits=limits)
     store.create("shop", SPEC)
     one_by_one(store, 600)
     state = state_of(store, "shop")
-    chain_of(store, "shop").unsaved_events = 0  # no snapshot, and nothing bound, as after a kill
+    chain_of(store, "shop").unsaved_events = 0  # no snapshot and no compaction, as after a kill
     store.close()
     process = get_context("spawn").Process(target=killed_while_binding, args=(path, steps))
     process.start()
@@ -261,8 +256,8 @@ def test_a_kill_amid_binding(path: Path, steps: int) -> None:
     assert sum(row.commits for row in log_of(path)) == 751
 
 
-def test_rows_that_are_bound_again() -> None:
-    """Bound rows are rows: what stands for several commits may be bound with more."""
+def test_compacted_rows_can_be_compacted_again() -> None:
+    """A row that stands for several commits may be compacted with more."""
     made, before = [], GENESIS
     for seq in range(1, 10):
         made.append(make_row(1, seq, count=2, rounds=seq, stamp=seq, parent=before, payload=bytes([seq])))

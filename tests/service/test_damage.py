@@ -1,4 +1,4 @@
-"""A file cut short or changed: a consistent beginning is recovered, or it is refused; never a wrong state."""
+"""Damaged files: the state after some first events is recovered, or the file is refused; never a wrong state."""
 
 import shutil
 from collections.abc import Callable
@@ -53,17 +53,18 @@ def state_of(bandit: Bandit) -> State:
 
 
 class Log:
-    """All that a bandit's log has ever said, and the state after any beginning of it, folded from nothing."""
+    """All events of a bandit's log, and the state after any number of the first ones."""
 
     def __init__(self, connection: apsw.Connection, descriptor: BanditDescriptor) -> None:
         self._descriptor = descriptor
         found = read_rows(connection, descriptor.number, after=0, parent=GENESIS)
         self._payload = b"".join(row.payload for row in found)
-        told = Payload(self._payload, descriptor.spec.dim)
+        parsed = Payload(self._payload, descriptor.spec.dim)
         happened = [
-            np.isin(told.kinds, kinds).cumsum().tolist() for kinds in ((DECISION, DECISION_WITH_REQUEST), (CONVERSION,))
+            np.isin(parsed.kinds, kinds).cumsum().tolist()
+            for kinds in ((DECISION, DECISION_WITH_REQUEST), (CONVERSION,))
         ]
-        self._ends = dict(zip(zip(*happened, strict=True), told._starts[1:].tolist(), strict=True))
+        self._ends = dict(zip(zip(*happened, strict=True), parsed._starts[1:].tolist(), strict=True))
         self._states: dict[int, State] = {}
         self.last = max(self._ends)
 
@@ -78,7 +79,7 @@ class Log:
 
 
 def happened_to(bandit: Bandit) -> tuple[int, int]:
-    """How many decisions and conversions it has had."""
+    """Count its decisions and conversions."""
     return bandit.rounds, int(bandit.counters.conversions.sum())
 
 
@@ -87,7 +88,7 @@ Originals = tuple[Path, Path, dict[str, Log]]
 
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Originals:
-    """A log that was closed, the same as a crash would leave it with its WAL, and all that it has ever said."""
+    """A closed log, the same log as a crash leaves it with its WAL, and all their events."""
     folder = tmp_path_factory.mktemp("originals")
     closed, crashed = folder / "closed.db", folder / "crashed.db"
     with Store.open(closed, clock=FakeClocks(), snapshot_every=700) as store:
@@ -97,8 +98,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Originals:
         for suffix in ("", "-wal"):
             shutil.copy(f"{closed}{suffix}", f"{crashed}{suffix}")
     connection = connect(closed, write=False)
-    ((bound,),) = connection.execute("SELECT sum(span) FROM log WHERE span > 1")
-    assert bound > 500
+    ((compacted,),) = connection.execute("SELECT sum(commits) FROM log WHERE commits > 1")
+    assert compacted > 500
     logs = {descriptor.name: Log(connection, descriptor) for descriptor in read_descriptors(connection, {})[0].values()}
     connection.close()
     return closed, crashed, logs
@@ -127,7 +128,7 @@ def blank(generator: np.random.Generator, data: bytearray) -> bytearray:
 
 
 def survives(path: Path, logs: dict[str, Log]) -> str:
-    """Open a damaged log: refused, or the state after a beginning of what it said, from which it goes on."""
+    """Open a damaged log: it is refused, or has the state after some first events and goes on from there."""
     try:
         store = Store.open(path, clock=FakeClocks())
     except FileError as error:
@@ -173,7 +174,7 @@ def outcomes(originals: Originals, folder: Path, seeds: range) -> dict[str, int]
     return counts
 
 
-def test_two_hundred_damaged_logs(originals: Originals, tmp_path: Path) -> None:
+def test_damaged_log_is_refused_or_recovered_200_damages(originals: Originals, tmp_path: Path) -> None:
     assert originals[0].stat().st_size > MEGABYTE
     assert Path(f"{originals[1]}-wal").stat().st_size > MEGABYTE
     counts = outcomes(originals, tmp_path, range(200))
@@ -183,13 +184,13 @@ def test_two_hundred_damaged_logs(originals: Originals, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_five_thousand_damaged_logs(originals: Originals, tmp_path: Path) -> None:
+def test_damaged_log_is_refused_or_recovered_5000_damages(originals: Originals, tmp_path: Path) -> None:
     counts = outcomes(originals, tmp_path, range(1000, 6000))
     assert counts["refused"] > 500, counts
 
 
 def check_quarantined(path: Path, message: str) -> None:
-    """Who is damaged is refused by the row, and the other goes on."""
+    """A damaged bandit is refused by the row, and the other goes on."""
     with Store.open(path, clock=FakeClocks()) as store:
         assert message in store.quarantined["shop"]
         assert list(store.registry.bandits) == ["news"]
@@ -201,19 +202,22 @@ def check_quarantined(path: Path, message: str) -> None:
         bandit.decide(np.eye(5))
 
 
-def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, tmp_path: Path) -> None:
+def test_missing_changed_or_moved_row_is_named(originals: Originals, tmp_path: Path) -> None:
     connection = connect(originals[0], write=False)
     found = list(read_rows(connection, 1, after=0, parent=GENESIS))
     connection.close()
     before, last = (row.seq for row in found[-2:])
-    bound = next(row.seq for row in found if row.commits > 1)
+    compacted = next(row.seq for row in found if row.commits > 1)
     chain = "of chain 1 of the log is damaged:"
     changes = {
         f"row {found[-2].first} {chain} it is missing": ("DELETE FROM log WHERE key = ?", before),
         f"row {last} {chain} its checksum": ("UPDATE log SET rounds = 3 WHERE key = ?", last),
         f"row {last} {chain} its columns": ("UPDATE log SET stamp = 'x' WHERE key = ?", last),
-        f"row {bound} {chain} its checksum": ("UPDATE log SET span = span - 1 WHERE key = ?", bound),
-        f"row {bound} {chain} its checksum does": ("UPDATE log SET after = zeroblob(16) WHERE key = ?", bound),
+        f"row {compacted} {chain} its checksum": ("UPDATE log SET commits = commits - 1 WHERE key = ?", compacted),
+        f"row {compacted} {chain} its checksum does": (
+            "UPDATE log SET last_checksum = zeroblob(16) WHERE key = ?",
+            compacted,
+        ),
         f"row 1 {chain} it is missing": ("DELETE FROM log WHERE key >= ? AND key >> 40 = 1", 0),
     }
     for i, (message, (statement, seq)) in enumerate(changes.items()):
@@ -226,7 +230,7 @@ def test_a_row_that_is_missing_changed_or_moved_is_named(originals: Originals, t
         check_quarantined(path, message)
 
 
-def test_rows_that_change_places_are_named(originals: Originals, tmp_path: Path) -> None:
+def test_swapped_rows_are_named(originals: Originals, tmp_path: Path) -> None:
     path = tmp_path / "swapped.db"
     shutil.copy(originals[0], path)
     connection = connect(path, write=True)
@@ -239,7 +243,7 @@ def test_rows_that_change_places_are_named(originals: Originals, tmp_path: Path)
     check_quarantined(path, message)
 
 
-def test_a_damaged_snapshot_costs_nothing_but_time(originals: Originals, tmp_path: Path) -> None:
+def test_damaged_snapshot_leads_to_the_same_state(originals: Originals, tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     for which in ("key = (SELECT max(key) FROM snapshot_part)", "1"):
         shutil.copy(originals[0], path)
@@ -252,7 +256,7 @@ def test_a_damaged_snapshot_costs_nothing_but_time(originals: Originals, tmp_pat
 
 
 def forged(path: Path, payload: bytes) -> int:
-    """The last row of chain 1 has other events, and every seal says that this is right; its number."""
+    """Replace the events of chain 1's last row, with matching checksums; return its number."""
     connection = connect(path, write=True)
     *_, last = read_rows(connection, 1, after=0, parent=GENESIS)
     numbers = {"commits": last.commits, "count": last.count, "rounds": last.rounds, "stamp": last.stamp}
@@ -262,14 +266,14 @@ def forged(path: Path, payload: bytes) -> int:
     data = b"".join(
         part for (part,) in connection.execute("SELECT data FROM snapshot_part WHERE key = ? ORDER BY part", (key,))
     )
-    seal = (row.link, snapshots._compute_checksum(key, row.link, data), key)
-    connection.execute("UPDATE snapshot SET row_checksum = ?, checksum = ? WHERE key = ?", seal)
+    checksums = (row.link, snapshots._compute_checksum(key, row.link, data), key)
+    connection.execute("UPDATE snapshot SET row_checksum = ?, checksum = ? WHERE key = ?", checksums)
     connection.close()
     return last.seq
 
 
 @pytest.mark.parametrize("payload", [b"\xff" * 50, b"\x01" * 10, bytes([CONVERSION, 200]) + bytes(32)])
-def test_events_that_are_none_are_refused_by_their_row(originals: Originals, tmp_path: Path, payload: bytes) -> None:
+def test_malformed_events_are_refused_by_row(originals: Originals, tmp_path: Path, payload: bytes) -> None:
     path = tmp_path / "forged.db"
     shutil.copy(originals[0], path)
     message = f"row {forged(path, payload)} of chain 1 of the log is damaged"

@@ -38,7 +38,7 @@ def exported(path: Path, name: str) -> dict[int, str]:
     return dict(row for frame in frames for row in frame.select("round", "decision_id").iter_rows())
 
 
-def test_every_opening_has_a_secret_and_an_idle_one_writes_nothing(tmp_path: Path) -> None:
+def test_each_opening_begins_a_secret_at_its_first_decision(tmp_path: Path) -> None:
     path, machine = tmp_path / "shop.db", FakeClocks()
     ids = opened(path, machine, openings=4, each=3, every=5, retention="forever")
     Store.open(path, clock=machine).close()
@@ -47,12 +47,12 @@ def test_every_opening_has_a_secret_and_an_idle_one_writes_nothing(tmp_path: Pat
     connection = connect(path, write=False)
     payload = b"".join(row.payload for row in read_rows(connection, 1, after=0, parent=GENESIS))
     connection.close()
-    told = Payload(payload, 2)
-    assert told.records(SECRET)["round"].tolist() == [1, 4, 7, 10]
-    assert len(set(told.records(SECRET)["secret"].tolist())) == 4
+    parsed = Payload(payload, 2)
+    assert parsed.records(SECRET)["round"].tolist() == [1, 4, 7, 10]
+    assert len(set(parsed.records(SECRET)["secret"].tolist())) == 4
 
 
-def test_ids_are_the_same_from_snapshots_from_the_log_and_in_tables(tmp_path: Path) -> None:
+def test_decision_ids_agree_in_snapshots_log_and_export(tmp_path: Path) -> None:
     path, machine = tmp_path / "shop.db", FakeClocks()
     ids = opened(path, machine, openings=5, each=7, every=4, retention="forever")
     assert exported(path, "shop") == ids
@@ -68,7 +68,7 @@ def test_ids_are_the_same_from_snapshots_from_the_log_and_in_tables(tmp_path: Pa
             }
 
 
-def test_pruned_rounds_take_their_secrets_with_them(tmp_path: Path) -> None:
+def test_pruning_drops_secrets_of_pruned_rounds(tmp_path: Path) -> None:
     path, machine = tmp_path / "shop.db", FakeClocks()
     ids = opened(path, machine, openings=40, each=6, every=5, retention="1d")
     left = exported(path, "shop")
@@ -84,7 +84,7 @@ def test_pruned_rounds_take_their_secrets_with_them(tmp_path: Path) -> None:
         assert bandit.find_round(ids[240]) == 240
 
 
-def test_an_heir_has_the_ids_of_what_it_was_replayed_from(tmp_path: Path) -> None:
+def test_replayed_bandit_keeps_decision_ids(tmp_path: Path) -> None:
     """Of a pruned log too; and what the two decide afterwards is not mistaken for each other's."""
     path, machine = tmp_path / "shop.db", FakeClocks()
     ids = opened(path, machine, openings=40, each=6, every=5, retention="1d")
@@ -96,15 +96,15 @@ def test_an_heir_has_the_ids_of_what_it_was_replayed_from(tmp_path: Path) -> Non
         mine = [store.decide("shop", OFFERS)[0].decision_id for _ in range(3)]
         for name in ("rest", "third"):
             theirs = [store.decide(name, OFFERS)[0].decision_id for _ in range(3)]
-            told = [Conversion(id_) for id_ in [*ids.values(), *mine, *theirs]]
-            verdicts = [verdict.value for verdict in store.convert(name, told)[0]]
+            reports = [Conversion(id_) for id_ in [*ids.values(), *mine, *theirs]]
+            verdicts = [verdict.value for verdict in store.convert(name, reports)[0]]
             assert verdicts == ["unknown"] * skipped + ["accepted"] * rest.rounds + ["unknown"] * 3 + ["accepted"] * 3
     for name in ("rest", "third"):
         assert list(exported(path, name).values())[:-3] == list(ids.values())[skipped:]
 
 
 @given(st.text(max_size=40))
-def test_no_text_is_an_id_by_chance(text: str) -> None:
+def test_random_text_is_no_decision_id(text: str) -> None:
     ids = DecisionIds()
     assert ids.find_round(text) == 0
     ids.renew(1)
@@ -113,7 +113,7 @@ def test_no_text_is_an_id_by_chance(text: str) -> None:
 
 
 @given(st.sets(st.integers(1, 60), min_size=1), st.integers(0, 70))
-def test_forgetting_keeps_what_later_rounds_need(firsts: set[int], forgotten: int) -> None:
+def test_forget_keeps_secrets_of_later_rounds(firsts: set[int], forgotten: int) -> None:
     ids = DecisionIds(skipped=1000)
     for first in sorted(firsts):
         ids.renew(first)

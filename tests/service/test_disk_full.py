@@ -28,7 +28,7 @@ def run(database: Path, how: str) -> None:
     assert "recovered" in done.stdout
 
 
-def test_files_that_may_not_grow(tmp_path: Path) -> None:
+def test_file_size_limit_loses_nothing_acknowledged(tmp_path: Path) -> None:
     run(tmp_path / "store.db", "limit")
 
 
@@ -37,12 +37,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 4 MB."""
     command = [MOUNT, "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(tmp_path)]
     if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:  # noqa: S603
-        pytest.skip("mounting a file system needs root; test_files_that_may_not_grow tests the same without")
+        pytest.skip(
+            "mounting a file system needs root; test_file_size_limit_loses_nothing_acknowledged tests the same without"
+        )
     yield tmp_path
     subprocess.run([UNMOUNT, str(tmp_path)], check=True)  # noqa: S603
 
 
-def test_a_full_file_system(small_disk: Path) -> None:
+def test_full_disk_loses_nothing_acknowledged(small_disk: Path) -> None:
     run(small_disk / "store.db", "disk")
 
 
@@ -50,7 +52,7 @@ DECISION = {"actions": [[1.0, 0.0]], "request_id": "before"}
 
 
 @pytest.mark.parametrize("ended", ["stopped", "killed"])
-def test_a_server_starts_on_a_full_file_system(small_disk: Path, ended: str) -> None:
+def test_server_starts_on_a_full_disk(small_disk: Path, ended: str) -> None:
     """Reads go on, changes are refused in the one shape, and with room it goes on by itself.
 
     Where it was killed, its write-ahead log is there, with room for a few changes yet: those may be taken.
@@ -82,8 +84,8 @@ def test_a_server_starts_on_a_full_file_system(small_disk: Path, ended: str) -> 
         while server.http.get("/readyz").status_code != 200 and time.monotonic() < end:
             time.sleep(0.05)
         assert server.http.get("/readyz").json() == {"status": "ready"}
-        told = server.http.post("/v1/bandits/shop/conversions", json={"decision_id": answer["decision_id"]})
-        assert told.json() == {"verdicts": ["accepted"]}
+        response = server.http.post("/v1/bandits/shop/conversions", json={"decision_id": answer["decision_id"]})
+        assert response.json() == {"verdicts": ["accepted"]}
         assert server.http.post("/v1/bandits/shop/decisions", json={"actions": [[1.0, 0.0]]}).json()["round"] == 2
         assert server.stop() == 0
         assert len(server.logged("the store can be written again")) == len(server.logged("the store cannot be written"))

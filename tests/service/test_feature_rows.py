@@ -1,4 +1,4 @@
-"""Features as they come: NumPy's scalars, rows of DataFrames; over HTTP and in this process they mean the same."""
+"""Feature values of NumPy and DataFrames, over HTTP and in this process alike."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -13,7 +13,7 @@ from servers import Server, error_of, run_server
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError
-from latecomer.service.feature_values import plain_features
+from latecomer.service.feature_values import to_plain_features
 from latecomer.service.features import hash_features
 from latecomer.service.messages import BanditSpec, Scale
 from latecomer.service.store import Store
@@ -56,8 +56,8 @@ PLAIN: dict[str, dict[str, Any]] = {
         (None, None),
     ],
 )
-def test_values_are_made_plain(value: Any, plain: Any) -> None:
-    found = plain_features({"x": value}, "context")["x"]
+def test_plain_features_converts_values(value: Any, plain: Any) -> None:
+    found = to_plain_features({"x": value}, "context")["x"]
     assert (found, type(found)) == (plain, type(plain))
 
 
@@ -74,9 +74,9 @@ def rows_of_frames() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", rows_of_frames())
-def test_rows_of_a_frame_are_features(case: str) -> None:
+def test_data_frame_rows_are_features(case: str) -> None:
     actions = rows_of_frames()[case]
-    assert {id_: plain_features(row, "action") for id_, row in actions.items()} == PLAIN
+    assert {id_: to_plain_features(row, "action") for id_, row in actions.items()} == PLAIN
     scales = {"discount": Scale(scale=50.0)}
     np.testing.assert_array_equal(
         hash_features({}, list(actions.values()), DIM, scales=scales),
@@ -84,17 +84,17 @@ def test_rows_of_a_frame_are_features(case: str) -> None:
     )
 
 
-def test_what_is_no_row_is_refused() -> None:
+def test_non_mapping_features_are_refused() -> None:
     wrong: Any
     for wrong in ([1, 2], "x", 5, FRAME.iloc[0].rename({"sku": 1})):
         with pytest.raises(InputError, match="context must"):
-            plain_features(wrong, "context")
+            to_plain_features(wrong, "context")
     for wrong in ({"\ud800": 1}, {"x": "\ud800"}, {"x": ["a", "\ud800"]}):
         with pytest.raises(InputError, match="context must be Unicode; got a lone surrogate"):
-            plain_features(wrong, "context")
+            to_plain_features(wrong, "context")
     doubled = pd.Series([1.0, 2.0], ["x", "x"])
     with pytest.raises(InputError, match="context must have each name once; got 'x' twice"):
-        plain_features(doubled, "context")
+        to_plain_features(doubled, "context")
 
 
 # ---- a bandit with declared features ----
@@ -106,8 +106,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def test_client_and_open_go_the_same_way(server: Server, tmp_path: Path) -> None:
-    """The same bandit, the same features: the same choices and scores."""
+def test_client_and_lc_open_hash_features_alike(server: Server, tmp_path: Path) -> None:
+    """Equal bandits with equal features make equal choices and scores."""
     made: dict[str, Any] = {"dim": DIM, "window": 100, "policy": "OTFLinUCB", "features": SCALES}
     context = pd.Series({"age": np.int64(25), "country": "NO"}, dtype=object)
     with server.client() as client, lc.open(tmp_path / "a.db", **made) as bandit:
@@ -135,7 +135,7 @@ def test_client_and_open_go_the_same_way(server: Server, tmp_path: Path) -> None
         client.delete("b")
 
 
-def test_a_number_without_a_scale_is_refused_over_http(server: Server) -> None:
+def test_number_without_scale_is_refused_over_http(server: Server) -> None:
     server.http.put("/v1/bandits/plain", json={"dim": DIM, "window": 100}).raise_for_status()
     path = "/v1/bandits/plain/decisions"
     answer = server.http.post(path, json={"actions": [{"id": "a", "features": {}}], "context": {"hour": 7}})
@@ -160,7 +160,7 @@ def test_a_number_without_a_scale_is_refused_over_http(server: Server) -> None:
         ["x"],
     ],
 )
-def test_declarations_of_no_use(server: Server, tmp_path: Path, features: Any) -> None:
+def test_invalid_scale_declarations_are_refused(server: Server, tmp_path: Path, features: Any) -> None:
     answer = server.http.put("/v1/bandits/new", json={"dim": DIM, "window": 100, "features": features})
     assert answer.status_code == 400
     assert error_of(answer)["field"].startswith("features")
@@ -171,12 +171,12 @@ def test_declarations_of_no_use(server: Server, tmp_path: Path, features: Any) -
     assert server.http.get("/v1/bandits/new").status_code == 404
 
 
-def test_features_need_room(tmp_path: Path) -> None:
+def test_features_need_three_dimensions(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dim must be at least 3 where features are declared; got 2"):
         lc.open(tmp_path / "a.db", dim=2, window=100, features=SCALES)
 
 
-def test_declarations_are_part_of_what_a_bandit_is(tmp_path: Path) -> None:
+def test_scales_are_part_of_the_specification(tmp_path: Path) -> None:
     spec = BanditSpec(dim=DIM, window=100, features={"discount": Scale(scale=50)})
     with Store.open(tmp_path / "a.db") as store:
         assert store.create("b", spec)[1]
@@ -192,7 +192,7 @@ def test_declarations_are_part_of_what_a_bandit_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_best_discount_is_learnt(tmp_path: Path, seed: int) -> None:
+def test_recommended_policy_learns_the_best_discount_from_features(tmp_path: Path, seed: int) -> None:
     """Purchases grow with the discount; without sizes in the rows, the four actions would be one."""
     rng = np.random.default_rng(seed)
     sizes = {"d5": 5, "d10": 10, "d25": 25, "d50": 50}

@@ -1,4 +1,4 @@
-"""Features into vectors: the hash is a promise, so it is pinned; sizes count, and no size drowns the rest."""
+"""Hashing of features: pinned values, an oracle, norms, and the sizes of numbers."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latecomer.errors import InputError
-from latecomer.service.features import features_digest, hash_features
+from latecomer.service.features import digest_features, hash_features
 from latecomer.service.messages import Scale
 
 CONTEXT: dict[str, Any] = {"hour": "noon", "age": 0.5, "member": True}
@@ -24,7 +24,7 @@ SHOP = {"price": Scale(scale=200.0), "discount": Scale(scale=50.0), "age": Scale
 # ---- the formula ----
 
 
-def test_the_hash_never_changes() -> None:
+def test_hash_features_matches_pinned_values() -> None:
     """These numbers, the oracle's, may never be edited: bandits in production have learnt with them."""
     pinned: Any = [
         [0.27785148465887516, -0.7122061749982721, 0.5402943396538616, -0.34382367068882097, 0.07367650086189023],
@@ -42,24 +42,24 @@ FEATURES = st.dictionaries(
 
 
 @given(context=FEATURES, actions=st.lists(FEATURES, min_size=1, max_size=3), dim=st.integers(3, 9))
-def test_what_the_module_says_is_what_it_does(context: Any, actions: Any, dim: int) -> None:
+def test_hash_features_matches_the_oracle(context: Any, actions: Any, dim: int) -> None:
     expected = [slow_row(context, action, dim) for action in actions]
     np.testing.assert_allclose(hash_features(context, actions, dim), expected, rtol=0, atol=1e-12)
 
 
 @given(price=st.floats(-1e308, 1e308), age=st.floats(-1e308, 1e308))
-def test_scaled_numbers_are_those_of_the_description(price: float, age: float) -> None:
+def test_scaled_numbers_match_the_oracle(price: float, age: float) -> None:
     expected = slow_row({"age": age}, {"price": price}, 7, SHOP)
     np.testing.assert_allclose(hash_features({"age": age}, [{"price": price}], 7, scales=SHOP)[0], expected, atol=1e-12)
 
 
 @given(context=FEATURES, actions=st.lists(FEATURES, min_size=1, max_size=3), dim=st.integers(3, 9))
-def test_norms_are_at_most_one(context: Any, actions: Any, dim: int) -> None:
+def test_hashed_rows_have_norms_at_most_one(context: Any, actions: Any, dim: int) -> None:
     assert (np.linalg.norm(hash_features(context, actions, dim), axis=1) <= 1.0 + 1e-12).all()
 
 
 @given(context=FEATURES, actions=st.lists(FEATURES, min_size=2, max_size=4), data=st.data())
-def test_a_row_depends_on_no_other_and_on_no_order(context: Any, actions: Any, data: st.DataObject) -> None:
+def test_hashed_row_is_independent_of_other_rows_and_of_order(context: Any, actions: Any, data: st.DataObject) -> None:
     rows = hash_features(context, actions, 6)
     shuffled = dict(data.draw(st.permutations(list(context.items()))))
     for row, action in zip(rows, actions, strict=True):
@@ -67,16 +67,16 @@ def test_a_row_depends_on_no_other_and_on_no_order(context: Any, actions: Any, d
         assert hash_features(shuffled, [again], 6)[0].tobytes() == row.tobytes()
 
 
-def test_a_context_changes_what_distinguishes_actions() -> None:
+def test_context_changes_differences_between_actions() -> None:
     noon, night = (hash_features({"hour": hour}, ACTIONS, 50) for hour in ("noon", "night"))
     assert not np.allclose(noon[0] - noon[1], night[0] - night[1])
 
 
-def test_no_feature_is_the_constant() -> None:
+def test_action_without_features_is_the_constant() -> None:
     np.testing.assert_array_equal(hash_features({}, [{}], 3), [[1.0, 0.0, 0.0]])
 
 
-def test_a_list_is_a_set_and_weighs_as_one_text() -> None:
+def test_list_of_texts_counts_as_a_set_with_the_weight_of_one() -> None:
     many = hash_features({}, [{"tags": [f"t{i}" for i in range(30)], "kind": "book"}], 2000)[0]
     assert math.isclose(np.linalg.norm(many), 1.0, rel_tol=0.1)
     assert math.isclose(many[0], 1 / math.sqrt(3), rel_tol=0.1)
@@ -89,7 +89,7 @@ def test_a_list_is_a_set_and_weighs_as_one_text() -> None:
 
 
 @pytest.mark.parametrize("context", [{}, {"country": "NO"}, {"country": "SE", "age": 25}])
-def test_the_size_of_a_number_is_in_the_row(context: dict[str, Any]) -> None:
+def test_size_of_a_number_is_kept_in_the_row(context: dict[str, Any]) -> None:
     rows = hash_features(context, [{"discount": size} for size in (0, 5, 20, 50)], 16, scales=SHOP)
     for one in range(4):
         for other in range(one):
@@ -97,13 +97,13 @@ def test_the_size_of_a_number_is_in_the_row(context: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("context", [{}, {"country": "NO"}])
-def test_a_row_is_linear_in_a_number(context: dict[str, Any]) -> None:
+def test_hashed_row_is_linear_in_a_number(context: dict[str, Any]) -> None:
     """Half the discount is half way: no row is divided by what depends on it."""
     low, middle, high = hash_features(context, [{"discount": size} for size in (0, 25, 50)], 64, scales=SHOP)
     np.testing.assert_allclose(middle, (low + high) / 2, atol=1e-12)
 
 
-def test_a_price_does_not_drown_the_categories() -> None:
+def test_scaled_price_does_not_outweigh_categories() -> None:
     """Two genres at a price of 150 differ as much as they do at a price of 0."""
     for price in (0, 150, 10_000):
         crime, poetry = hash_features({}, [{"price": price, "genre": g} for g in ("crime", "poetry")], 64, scales=SHOP)
@@ -111,7 +111,7 @@ def test_a_price_does_not_drown_the_categories() -> None:
 
 
 @pytest.mark.parametrize("size", [150, 1.5, -2, np.float32(7), np.int64(5)])
-def test_a_number_without_a_scale_is_refused_with_the_remedy(size: Any) -> None:
+def test_number_without_scale_is_refused_with_advice(size: Any) -> None:
     for context, action, where in (({"x": size}, {}, "context"), ({}, {"x": size}, "action 0")):
         with pytest.raises(InputError, match=rf"{where}: 'x' must have a declared scale.*features.*label"):
             hash_features(context, [action], 5)
@@ -119,20 +119,20 @@ def test_a_number_without_a_scale_is_refused_with_the_remedy(size: Any) -> None:
     assert len(np.unique(rows.round(9), axis=0)) == 5
 
 
-def test_what_is_beyond_the_scale_counts_as_its_end() -> None:
+def test_numbers_beyond_the_scale_are_clipped() -> None:
     at, beyond = hash_features({}, [{"price": 200}, {"price": 1e300}], 5, scales=SHOP)
     np.testing.assert_array_equal(at, beyond)
     low, lower = hash_features({}, [{"age": 10}, {"age": -1e300}], 5, scales=SHOP)
     np.testing.assert_array_equal(low, lower)
 
 
-def test_a_declared_number_is_a_number() -> None:
+def test_text_for_a_declared_number_is_refused() -> None:
     for value in ("12.5", True, ["12.5"]):
         with pytest.raises(InputError, match="action 0: 'price' must be a number, as declared"):
             hash_features({}, [{"price": value}], 5, scales=SHOP)
 
 
-def test_as_many_columns_as_terms_tell_nearly_everything_apart() -> None:
+def test_few_hash_collisions_with_as_many_columns_as_terms() -> None:
     """Six contexts, eight genres and a discount: 69 terms in 64 columns, and values that depend on all of them."""
     sizes = (0.0, 0.5, 1.0)
     explained = []
@@ -153,24 +153,24 @@ def test_as_many_columns_as_terms_tell_nearly_everything_apart() -> None:
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, np.float32("inf"), 10**400])
-def test_numbers_that_are_none(value: float) -> None:
+def test_infinite_numbers_are_refused(value: float) -> None:
     with pytest.raises(InputError, match="action 0: 'x' must be a finite number"):
         hash_features({}, [{"x": value}], 3)
 
 
 @pytest.mark.parametrize("value", [[1], [["a"]], {"a": 1}, b"a", object(), 1j, np.datetime64("2026-01-01")])
-def test_values_of_no_use(value: Any) -> None:
+def test_unusable_feature_values_are_refused(value: Any) -> None:
     with pytest.raises(InputError, match="'x' must be a number, a text, a truth value or a list of texts"):
         hash_features({"x": value}, [{}], 3)
 
 
 @pytest.mark.parametrize("dim", [1, 2])
-def test_too_few_dimensions(dim: int) -> None:
+def test_hash_features_refuses_too_few_dimensions(dim: int) -> None:
     with pytest.raises(InputError, match="actions with features need a bandit of at least 3 dimensions"):
         hash_features({}, [{"x": 1}], dim)
 
 
-def test_a_digest_does_not_depend_on_order_and_does_on_sizes() -> None:
-    one = features_digest({"a": 1.0, "b": "x"}, [("i", {"c": 1.0, "d": None})])
-    assert features_digest({"b": "x", "a": 1.0}, [("i", {"d": None, "c": 1.0})]) == one
-    assert features_digest({"a": 1.0, "b": "x"}, [("i", {"c": 0.5, "d": None})]) != one
+def test_features_digest_ignores_order_and_sees_sizes() -> None:
+    one = digest_features({"a": 1.0, "b": "x"}, [("i", {"c": 1.0, "d": None})])
+    assert digest_features({"b": "x", "a": 1.0}, [("i", {"d": None, "c": 1.0})]) == one
+    assert digest_features({"a": 1.0, "b": "x"}, [("i", {"c": 0.5, "d": None})]) != one

@@ -1,4 +1,4 @@
-"""Mistakes of the first hour: each is told in words that mend it, and leaves nothing behind."""
+"""Mistakes of new users: each error says how to mend it, and leaves nothing behind."""
 
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import latecomer as lc
 from latecomer.cli.main import app
 from latecomer.errors import ConflictError, InputError, StoreError
-from latecomer.service.bandit.descriptor import check_same_spec, new_descriptor, resolve_spec
-from latecomer.service.feature_values import plain_actions, plain_features
+from latecomer.service.bandit.descriptor import check_same_spec, make_descriptor, resolve_spec
+from latecomer.service.feature_values import to_plain_actions, to_plain_features
 from latecomer.service.messages import BanditSpec, Conversion, Scale
 
 ROWS = [[1.0, 0.0], [0.0, 1.0]]
@@ -33,39 +33,39 @@ FRAME = pd.DataFrame({"price": [12, 150], "genre": ["crime", "poetry"]})
     ],
     ids=lambda moment: f"{type(moment).__module__}.{type(moment).__name__}",
 )
-def test_a_time_among_features_is_refused_by_name(moment: Any) -> None:
+def test_time_as_feature_value_is_refused_by_name(moment: Any) -> None:
     with pytest.raises(InputError, match=r"^action 0: 'seen' must be a number, a text.*: send hours or days"):
-        plain_actions({"a": {"price": 1.0, "seen": moment}})
+        to_plain_actions({"a": {"price": 1.0, "seen": moment}})
 
 
-def test_a_missing_time_is_missing() -> None:
+def test_missing_time_is_a_missing_value() -> None:
     nothing: Any = {"a": pd.NaT, "b": np.datetime64("NaT"), "c": np.timedelta64("NaT", "D")}
-    assert plain_features(nothing, "context") == {"a": None, "b": None, "c": None}
+    assert to_plain_features(nothing, "context") == {"a": None, "b": None, "c": None}
 
 
-def test_a_value_that_is_none_is_refused_by_name() -> None:
+def test_unusable_value_is_refused_by_name() -> None:
     wrong: Any = {"bytes": b"x", "rows": np.eye(2), "texts": ["a", 1]}
     for name, value in wrong.items():
         with pytest.raises(InputError, match=f"^context: '{name}' must be a number, a text"):
-            plain_features({name: value}, "context")
+            to_plain_features({name: value}, "context")
 
 
-def test_a_frame_without_ids_is_told_how_to_have_them() -> None:
+def test_data_frame_without_text_ids_is_refused_with_advice() -> None:
     wrong: Any = FRAME.to_dict("index")
     with pytest.raises(InputError, match=r"^actions must have texts as ids; got 0: .*frame.index.astype\(str\)"):
-        plain_actions(wrong)
+        to_plain_actions(wrong)
     mended: Any = FRAME.set_index(FRAME.index.astype(str)).to_dict("index")
-    assert [id_ for id_, _ in plain_actions(mended)] == ["0", "1"]
+    assert [id_ for id_, _ in to_plain_actions(mended)] == ["0", "1"]
 
 
-def test_a_frame_the_wrong_way_round_is_told_the_right_one() -> None:
+def test_data_frame_by_columns_is_refused_with_advice() -> None:
     wrong: Any = FRAME.to_dict()
     with pytest.raises(InputError, match=r"^action 0 must have texts as names; got 0: .*to_dict\('index'\)"):
-        plain_actions(wrong)
+        to_plain_actions(wrong)
 
 
 @pytest.mark.parametrize(
-    ("asked", "differences"),
+    ("requested", "differences"),
     [
         (BanditSpec(dim=2, window="7d"), "window is '2d', not '7d';"),
         (BanditSpec(dim=2, window=2), "window is '2d', not 2;"),
@@ -78,14 +78,14 @@ def test_a_frame_the_wrong_way_round_is_told_the_right_one() -> None:
         ),
     ],
 )
-def test_a_conflict_says_what_differs(asked: BanditSpec, differences: str) -> None:
+def test_conflicting_specification_error_lists_differences(requested: BanditSpec, differences: str) -> None:
     mine = BanditSpec(dim=2, window="2d")
-    descriptor = new_descriptor(1, "shop", resolve_spec(mine), requested=mine, stamp=0)
+    descriptor = make_descriptor(1, "shop", resolve_spec(mine), requested=mine, stamp=0)
     check_same_spec(descriptor, mine)
     check_same_spec(descriptor, BanditSpec(dim=2, window="48h"))
     check_same_spec(descriptor, descriptor.spec)
     with pytest.raises(ConflictError) as raised:
-        check_same_spec(descriptor, asked)
+        check_same_spec(descriptor, requested)
     assert str(raised.value).startswith(f"bandit 'shop' exists with another specification: {differences}")
 
 
@@ -103,14 +103,14 @@ def test_a_conflict_says_what_differs(asked: BanditSpec, differences: str) -> No
         ({"features": {"price": {"scale": 1}}}, "dim must be at least 3"),
     ],
 )
-def test_a_wrong_specification_leaves_no_file(tmp_path: Path, wrong: dict[str, Any], rule: str) -> None:
+def test_wrong_specification_leaves_no_file(tmp_path: Path, wrong: dict[str, Any], rule: str) -> None:
     with pytest.raises(InputError) as raised:
         lc.open(tmp_path / "x.db", **{"dim": 2, "window": "7d", **wrong})
     assert rule in str(raised.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_answer_stands_for_its_id(tmp_path: Path) -> None:
+def test_convert_accepts_the_answer_itself(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     with lc.open(path, dim=2, window=100, policy="OTFLinUCB") as bandit:
         assert repr(bandit) == f"OpenBandit({str(path)!r}, name='default', rounds=0)"
@@ -129,7 +129,7 @@ def test_an_answer_stands_for_its_id(tmp_path: Path) -> None:
     assert repr(bandit).endswith("rounds=2)")  # also of one that is closed
 
 
-def test_a_page_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_page_is_a_store_error(tmp_path: Path) -> None:
     """The answer of a repeated request is read from the log, whose pages may be damaged since the store was opened."""
     path = tmp_path / "shop.db"
     with lc.open(path, dim=2, window=100, policy="OTFLinUCB") as bandit:
@@ -145,7 +145,7 @@ def test_a_page_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         path.write_bytes(whole)
 
 
-def test_keys_that_come_before_the_store_are_told_so(tmp_path: Path) -> None:
+def test_keys_before_the_store_exists_are_refused_with_advice(tmp_path: Path) -> None:
     store = tmp_path / "shop.db"
 
     def add(*more: str) -> tuple[str, str]:

@@ -28,12 +28,12 @@ def killed_over_and_over(folder: Path, cycles: int, seed: int) -> tuple[Path, Pa
 def check(database: Path, journal: Path) -> int:
     """The store against an oracle that adds up what was acknowledged, once the last steps have been taken again."""
     done = crash_worker.journal_of(journal.read_text())
-    told = max(i for _, i in done) + 1
+    requests = max(i for _, i in done) + 1
     V, B, converted = np.eye(crash_worker.DIM), np.zeros(crash_worker.DIM), 0
     rounds = set()
     with Store.open(database) as store:
         assert store.stats("shop").rounds >= sum(kind == "d" for kind, _ in done)
-        for i in range(told + crash_worker.WORKERS):
+        for i in range(requests + crash_worker.WORKERS):
             answer, ticket = store.decide("shop", crash_worker.actions_of(i), request_id=f"r{i}")
             if ("d", i) in done:
                 assert done["d", i] == [str(answer.index), str(answer.round), answer.decision_id]
@@ -49,17 +49,17 @@ def check(database: Path, journal: Path) -> int:
         store.wait(ticket)
         stats, policy = store.stats("shop"), store.registry.bandits["shop"].policy
         assert rounds == set(range(1, stats.rounds + 1))
-        assert len(rounds) == told + crash_worker.WORKERS
+        assert len(rounds) == requests + crash_worker.WORKERS
         assert stats.conversions["accepted"] == converted
         np.testing.assert_allclose(policy.V, V, rtol=0, atol=1e-9)
         np.testing.assert_allclose(policy.B, B, rtol=0, atol=1e-9)
-    return told
+    return requests
 
 
-def test_thirty_kills(tmp_path: Path) -> None:
+def test_kill_loses_nothing_acknowledged_30_cycles(tmp_path: Path) -> None:
     assert check(*killed_over_and_over(tmp_path, 30, seed=1)) > 100
 
 
 @pytest.mark.soak
-def test_a_thousand_kills(tmp_path: Path) -> None:
+def test_kill_loses_nothing_acknowledged_1000_cycles(tmp_path: Path) -> None:
     assert check(*killed_over_and_over(tmp_path, 1000, seed=2)) > 3000

@@ -1,4 +1,4 @@
-"""verify, export, replay and backup: what can be done with a log, through the command."""
+"""The commands verify, export, replay and backup."""
 
 import threading
 from datetime import timedelta
@@ -56,13 +56,13 @@ def store_path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_whole_log_verifies(store_path: Path) -> None:
+def test_verify_reports_a_whole_log(store_path: Path) -> None:
     code, output = run("log", "verify", store_path)
     assert (code, output.splitlines()[-1]) == (0, "whole")
     assert "200 rounds" in output
 
 
-def test_a_damaged_row_is_named(store_path: Path) -> None:
+def test_verify_names_a_damaged_row(store_path: Path) -> None:
     connection = connect(store_path, write=True)
     connection.execute("UPDATE log SET payload = zeroblob(length(payload)) WHERE key = (1 << 40) + 9")
     connection.close()
@@ -72,7 +72,7 @@ def test_a_damaged_row_is_named(store_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("file", "why"), [("shop.db", "there is no bandit 'nope'"), ("none.db", "is not there")])
-def test_an_export_of_nothing_makes_nothing(store_path: Path, tmp_path: Path, file: str, why: str) -> None:
+def test_failed_export_creates_nothing(store_path: Path, tmp_path: Path, file: str, why: str) -> None:
     code, output = run("log", "export", store_path.with_name(file), "--bandit", "nope", "--out", tmp_path / "tables")
     assert code == 1
     assert len(output.splitlines()) == 1
@@ -80,7 +80,7 @@ def test_an_export_of_nothing_makes_nothing(store_path: Path, tmp_path: Path, fi
     assert not (tmp_path / "tables").exists()
 
 
-def test_tables(store_path: Path, tmp_path: Path) -> None:
+def test_export_tables_have_the_log(store_path: Path, tmp_path: Path) -> None:
     code, output = run("log", "export", store_path, "--bandit", "shop", "--out", tmp_path / "tables")
     assert code == 0, output
     decisions = pl.read_parquet(tmp_path / "tables/decisions-*.parquet")
@@ -96,9 +96,9 @@ def test_tables(store_path: Path, tmp_path: Path) -> None:
     assert set(decisions["action_id"]) <= {"x", "y", "z"}
     counts = dict(reports.filter(kind="conversion").group_by("verdict").len().iter_rows())
     with Store.open(store_path) as store:
-        told = store.stats("shop").conversions
+        counted = store.stats("shop").conversions
         B = store.registry.bandits["shop"].policy.B
-    assert counts == {verdict: count for verdict, count in told.items() if count}
+    assert counts == {verdict: count for verdict, count in counted.items() if count}
     accepted = reports.filter(kind="conversion", verdict="accepted").join(decisions, on="round")
     np.testing.assert_allclose((accepted["value"].to_numpy()[:, None] * accepted["action"].to_numpy()).sum(0), B)
 
@@ -119,7 +119,7 @@ def oracle(path: Path, tables: Path, window: timedelta) -> lc.OTFLinUCB:
     return policy
 
 
-def test_a_larger_window_loses_nothing(store_path: Path, tmp_path: Path) -> None:
+def test_replay_with_larger_window_accepts_late_reports(store_path: Path, tmp_path: Path) -> None:
     code, output = run(
         *("log", "replay", store_path, "--bandit", "shop", "--into", "wide", "--window", "10d", "--policy", "OTFLinUCB")
     )
@@ -136,7 +136,7 @@ def test_a_larger_window_loses_nothing(store_path: Path, tmp_path: Path) -> None
     assert run("log", "verify", store_path)[0] == 0
 
 
-def test_a_replay_that_changes_nothing_changes_no_bit(store_path: Path) -> None:
+def test_replay_without_changes_gives_the_same_bits(store_path: Path) -> None:
     with Store.open(store_path) as store:
         replay(store, "shop", "twin", window="48h")
         mine, theirs = state_of(store, "shop"), state_of(store, "twin")
@@ -150,22 +150,22 @@ def test_a_replay_that_changes_nothing_changes_no_bit(store_path: Path) -> None:
     assert (first.index, first.score, first.round) == (again.index, again.score, again.round)
 
 
-def test_the_heir_knows_ids_and_requests(store_path: Path) -> None:
+def test_replayed_bandit_knows_ids_and_requests(store_path: Path) -> None:
     generator = np.random.default_rng(2)
     rows = unit_rows(generator, 3, 2)
     with Store.open(store_path) as store:
         old = store.decide("shop", rows, ["x", "y", "z"], request_id="r0")[0]
         recent = store.decide("shop", np.eye(2))[0]
-        replay(store, "shop", "heir", window=1000)
-        new = store.decide("heir", rows, ["x", "y", "z"], request_id="r0")[0]
+        replay(store, "shop", "replayed", window=1000)
+        new = store.decide("replayed", rows, ["x", "y", "z"], request_id="r0")[0]
         assert (new.index, new.round, new.action_id, new.score) == (old.index, old.round, old.action_id, old.score)
-        verdicts = store.convert("heir", [Conversion(recent.decision_id)] * 2)[0]
+        verdicts = store.convert("replayed", [Conversion(recent.decision_id)] * 2)[0]
         assert [verdict.value for verdict in verdicts] == ["accepted", "duplicate"]
-        replay(store, "heir", "grandchild", window="30d")
-        assert store.convert("grandchild", [Conversion(recent.decision_id)])[0][0].value == "duplicate"
+        replay(store, "replayed", "replayed-twice", window="30d")
+        assert store.convert("replayed-twice", [Conversion(recent.decision_id)])[0][0].value == "duplicate"
 
 
-def test_a_pruned_log_is_replayed_only_when_that_is_wanted(tmp_path: Path) -> None:
+def test_replay_of_pruned_log_needs_partial(tmp_path: Path) -> None:
     path, machine = tmp_path / "shop.db", FakeClocks()
     with Store.open(path, clock=machine, snapshot_every=40, retention="1d") as store:
         played(store, machine)
@@ -175,7 +175,9 @@ def test_a_pruned_log_is_replayed_only_when_that_is_wanted(tmp_path: Path) -> No
         first = read_first_row(sqlite_log(store).reader, 1)
         assert first is not None
         oldest = Payload(first.payload, 2).records(DECISION)["round"][0]
-        assert 50 < oldest <= 129  # of 200 hours 3 days stay, and what waits for its snapshot or is bound with them
+        assert (
+            50 < oldest <= 129
+        )  # of 200 hours 3 days stay, and rows that wait for a snapshot or are compacted with them
         with pytest.raises(FileError, match="has been pruned"):
             replay(store, "shop", "rest")
         rest = replay(store, "shop", "rest", partial=True)
@@ -186,7 +188,7 @@ def test_a_pruned_log_is_replayed_only_when_that_is_wanted(tmp_path: Path) -> No
     assert run("log", "verify", path)[0] == 0
 
 
-def test_pruning_waits_for_the_window(tmp_path: Path) -> None:
+def test_pruning_waits_for_window_and_retention(tmp_path: Path) -> None:
     """Whatever the retention, an open decision's row stays: the snapshot needs it."""
     path, machine = tmp_path / "shop.db", FakeClocks()
     with Store.open(path, clock=machine, snapshot_every=10, retention="0s") as store:
@@ -215,12 +217,12 @@ def test_pruning_waits_for_the_window(tmp_path: Path) -> None:
         (("--bandit", "shop", "--into", "x", "--window", "soon"), 2, "window must be a whole number and one of"),
     ],
 )
-def test_replays_that_are_refused(store_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+def test_invalid_replays_are_refused(store_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     assert run("log", "replay", store_path, *arguments)[0] == code
     assert message in run("log", "replay", store_path, *arguments)[1]
 
 
-def test_a_copy_of_a_store_in_use(store_path: Path, tmp_path: Path) -> None:
+def test_backup_of_a_store_in_use(store_path: Path, tmp_path: Path) -> None:
     stop, target = threading.Event(), tmp_path / "copy.db"
     with Store.open(store_path, retention="forever") as store:
 
@@ -244,7 +246,7 @@ def test_a_copy_of_a_store_in_use(store_path: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".copy*"))
 
 
-def test_verbs_without_a_store(tmp_path: Path) -> None:
+def test_log_verbs_refuse_a_missing_store(tmp_path: Path) -> None:
     for arguments in (
         ("log", "verify", tmp_path / "x"),
         ("log", "export", tmp_path / "x", "--bandit", "a", "--out", tmp_path / "z"),
@@ -256,23 +258,23 @@ def test_verbs_without_a_store(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-def test_an_heir_is_pruned_from_its_first_row_on(tmp_path: Path) -> None:
+def test_replayed_bandit_is_pruned_from_its_first_row(tmp_path: Path) -> None:
     """Its first row is younger than what was replayed into it."""
     path, machine = tmp_path / "shop.db", FakeClocks()
     with Store.open(path, clock=machine, retention="forever") as store:
         played(store, machine)
-        replay(store, "shop", "heir")
+        replay(store, "shop", "replayed")
     for _ in range(3):
         with Store.open(path, clock=machine, retention="1s") as store:
-            store.decide("heir", np.eye(2))
+            store.decide("replayed", np.eye(2))
     with Store.open(path, clock=machine, retention="1s") as store:
         ((first,),) = sqlite_log(store).reader.execute("SELECT min(key) & 0xffffffff FROM log WHERE key >> 40 = 2")
         assert first > 2
-        assert store.stats("heir").rounds == 203
+        assert store.stats("replayed").rounds == 203
     assert run("log", "verify", path)[0] == 0
 
 
-def test_a_replay_prunes_nothing(tmp_path: Path) -> None:
+def test_replay_prunes_nothing(tmp_path: Path) -> None:
     """The command does not know the server's retention: two years later, the log of a week is still whole."""
     path, machine = tmp_path / "old.db", FakeClocks(1_700_000_000 * 1_000_000)
     with Store.open(path, clock=machine, retention="forever") as store:
@@ -284,7 +286,7 @@ def test_a_replay_prunes_nothing(tmp_path: Path) -> None:
     assert [line for line in run("log", "verify", path)[1].splitlines() if line.startswith("shop:")] == before
 
 
-def test_tables_do_not_mix_with_earlier_ones(store_path: Path, tmp_path: Path) -> None:
+def test_export_refuses_a_folder_with_tables(store_path: Path, tmp_path: Path) -> None:
     export = ("log", "export", store_path, "--bandit", "shop", "--out", tmp_path)
     assert run(*export)[0] == 0
     before = sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
@@ -294,7 +296,7 @@ def test_tables_do_not_mix_with_earlier_ones(store_path: Path, tmp_path: Path) -
     assert sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir()) == before
 
 
-def test_a_copy_needs_a_folder(store_path: Path, tmp_path: Path) -> None:
+def test_backup_needs_an_existing_folder(store_path: Path, tmp_path: Path) -> None:
     code, output = run("backup", store_path, tmp_path / "none" / "copy.db")
     assert code == 1
     assert "copy.db could not be written: No such file or directory" in " ".join(output.split())

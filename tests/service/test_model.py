@@ -125,7 +125,7 @@ class DeskAndModel(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from("xyz"))
     def ask(self, name: str) -> None:
-        """The same request gets the same answer as long as the log keeps it, and may get a new one afterwards."""
+        """A repeated request gets its first answer as long as the log keeps it, and may get a new one afterwards."""
         answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"], request_id=name)
         self.store.wait(ticket)
         known = self.requests.get(name)
@@ -154,7 +154,7 @@ class DeskAndModel(RuleBasedStateMachine):
         return round_
 
     def moment(self, data: Any) -> tuple[datetime | None, int]:
-        """When it happened, where that is said, and when it counts as having come."""
+        """Return when it occurred, where that is given, and when it counts as arrived."""
         ago = data.draw(st.sampled_from([None, None, -2 * SECOND, 0, SECOND, 5 * SECOND, 11 * SECOND]))
         if ago is None:
             return None, self.now
@@ -195,7 +195,7 @@ class DeskAndModel(RuleBasedStateMachine):
     @precondition(lambda self: self.copies < 3)
     @rule()
     def crash(self) -> None:
-        """The files as they are at this moment, opened by somebody else: what a kill leaves behind."""
+        """Open a copy of the files as they are now, which is what a kill leaves."""
         self.copies += 1
         path = self.path.with_name(f"copy{self.copies}.db")
         for suffix in ("", "-wal"):
@@ -224,7 +224,7 @@ class DeskAndModel(RuleBasedStateMachine):
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-def test_the_desk_agrees_with_a_model() -> None:
+def test_store_agrees_with_a_model() -> None:
     run_state_machine_as_test(
         DeskAndModel,
         settings=settings(
@@ -239,7 +239,7 @@ def test_the_desk_agrees_with_a_model() -> None:
 
 
 @pytest.mark.soak
-def test_the_desk_agrees_with_a_model_for_long() -> None:
+def test_store_agrees_with_a_model_for_long() -> None:
     run_state_machine_as_test(
         DeskAndModel,
         settings=settings(

@@ -1,4 +1,4 @@
-"""What a caller gets wrong, or what goes wrong on the way, leaves no store behind that cannot be opened."""
+"""Bad input and interrupted calls leave a store that can be opened, or none."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +11,7 @@ from store_internals import sqlite_log
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError, StoreError
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.registry import Registry
 from latecomer.service.messages import BanditSpec
 from latecomer.service.store import Store
 from latecomer.service.tools.replay import replay
@@ -19,13 +20,8 @@ from latecomer.service.tools.verify import verify
 ROWS = np.eye(2)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "a.db"
-
-
 @pytest.mark.parametrize("ids", [{"a": 1, "b": 2}, {"a": 1, "b": 2}.keys(), {"a", "b"}, "ab", np.array(["a", "b"])])
-def test_ids_that_are_no_list_change_nothing(path: Path, ids: Any) -> None:
+def test_ids_that_are_no_list_are_refused_before_any_change(path: Path, ids: Any) -> None:
     with lc.open(path, dim=2, window=100) as bandit:
         bandit.decide(ROWS)
         with pytest.raises(InputError, match=r"ids must be a list of texts.*make it a list"):
@@ -35,7 +31,7 @@ def test_ids_that_are_no_list_change_nothing(path: Path, ids: Any) -> None:
         assert bandit.decide(ROWS).round == 3
 
 
-def test_a_decision_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_refuses_everything_after_an_unlogged_decision(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with lc.open(path, dim=2, window=100) as bandit:
         kept = bandit.decide(ROWS)
         with monkeypatch.context() as broken:
@@ -52,7 +48,7 @@ def test_a_decision_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatc
         assert bandit.decide(ROWS).round == 2
 
 
-def test_a_report_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_refuses_everything_after_an_unlogged_report(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever happens between the policy's move and the log, were it an interrupt."""
 
     def interrupted(*_: object, **__: object) -> None:
@@ -71,7 +67,7 @@ def test_a_report_that_cannot_be_logged_is_the_last_one(path: Path, monkeypatch:
         assert bandit.convert(kept.decision_id) is lc.Verdict.ACCEPTED
 
 
-def test_a_mistake_before_anything_moved_is_but_a_mistake(path: Path) -> None:
+def test_bad_input_does_not_close_the_store(path: Path) -> None:
     with lc.open(path, dim=2, window=100) as bandit:
         with pytest.raises(InputError, match="decision_id must be a text"):
             bandit.convert(5)  # type: ignore[arg-type]
@@ -80,7 +76,7 @@ def test_a_mistake_before_anything_moved_is_but_a_mistake(path: Path) -> None:
         assert bandit.decide(ROWS).round == 1
 
 
-def test_a_window_may_be_a_timedelta(path: Path) -> None:
+def test_window_may_be_a_timedelta(path: Path) -> None:
     with lc.open(path, dim=2, window=timedelta(days=7)) as bandit:
         bandit.decide(ROWS)
     with lc.open(path, dim=2, window="7d") as bandit:  # the same, and the log tells it again
@@ -99,7 +95,7 @@ def test_a_window_may_be_a_timedelta(path: Path) -> None:
         {"policy": "OTFLinUCB", "parameters": {"exploration": np.float64(0.5), "ridge": np.float32(1)}},
     ],
 )
-def test_what_the_log_could_not_tell_again_is_refused(path: Path, spec: dict[str, Any]) -> None:
+def test_specification_that_cannot_be_read_back_is_refused(path: Path, spec: dict[str, Any]) -> None:
     with Store.open(path) as store:
         store.create("there", BanditSpec(dim=2, window=5))
         with pytest.raises(InputError, match="must be"):
@@ -110,7 +106,7 @@ def test_what_the_log_could_not_tell_again_is_refused(path: Path, spec: dict[str
         assert [info.name for info in store.list_bandits()] == ["b", "there"]
 
 
-def test_another_specification_is_another_one(path: Path) -> None:
+def test_another_specification_is_a_conflict(path: Path) -> None:
     plain, tuned = BanditSpec(dim=2, window=5), BanditSpec(dim=2, window=5, parameters={"exploration": 0.9})
     with Store.open(path) as store:
         for name, mine, other in (("plain", plain, tuned), ("tuned", tuned, plain)):
@@ -125,12 +121,12 @@ def test_another_specification_is_another_one(path: Path) -> None:
         store.create("tuned", plain)
 
 
-def test_a_replay_that_breaks_off_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_replay_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with lc.open(path, name="old", dim=2, window=100) as bandit:
         for _ in range(50):
             bandit.decide(ROWS)
     with monkeypatch.context() as broken, Store.open(path, retention="forever") as store:
-        broken.setattr(Store, "finish", lambda *_: 1 // 0)  # all rows are there, but nobody was told
+        broken.setattr(Registry, "finish", lambda *_: 1 // 0)  # all rows are written, but not the new name
         with pytest.raises(ZeroDivisionError):
             replay(store, "old", "new", window=10)
     assert "old" in "".join(verify(path))

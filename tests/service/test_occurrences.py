@@ -1,4 +1,4 @@
-"""When conversions occurred: read in every dress, refused in the future, and seen where it lies before a decision."""
+"""occurred_at: every time type is accepted, the future is refused, and times before the decision are counted."""
 
 import warnings
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ import latecomer as lc
 from latecomer.core.feedback import ACCEPTED, LATE
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
 from latecomer.service.bandit.counters import Counters
-from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.bandit.verdicts import VerdictList
 from latecomer.service.messages import BanditSpec, Conversion, Revocation, Verdict
 from latecomer.service.storage.recovery import read_descriptors, recover_bandit
 from latecomer.service.store import Store
@@ -48,7 +48,7 @@ def decided(store: Store, count: int) -> list[str]:
 # ---- the future ----
 
 
-def test_a_time_more_than_a_day_ahead_is_refused_and_nothing_has_changed(store: Store, machine: FakeClocks) -> None:
+def test_occurred_at_a_day_ahead_is_refused_before_any_change(store: Store, machine: FakeClocks) -> None:
     ids = decided(store, 2)
     ahead = to_datetime(machine.wall() + DAY) + timedelta(seconds=1)
     before = state_of(store, "shop")
@@ -60,7 +60,7 @@ def test_a_time_more_than_a_day_ahead_is_refused_and_nothing_has_changed(store: 
     assert state_of(store, "shop") == before
 
 
-def test_a_time_a_little_ahead_is_now(store: Store, machine: FakeClocks) -> None:
+def test_occurred_at_slightly_ahead_counts_as_now(store: Store, machine: FakeClocks) -> None:
     (first,) = decided(store, 1)
     machine.advance(HOUR)
     ahead = to_datetime(machine.wall() + DAY)
@@ -72,7 +72,7 @@ def test_a_time_a_little_ahead_is_now(store: Store, machine: FakeClocks) -> None
 
 
 @pytest.mark.parametrize("dress", ["datetime", "Timestamp", "datetime64", "text", "seconds"])
-def test_a_time_in_any_dress(tmp_path: Path, machine: FakeClocks, dress: str) -> None:
+def test_occurred_at_accepts_every_time_type(tmp_path: Path, machine: FakeClocks, dress: str) -> None:
     with lc.open(tmp_path / "shop.db", dim=2, window=np.timedelta64(7, "D"), clock=machine) as bandit:
         answers = [bandit.decide(OFFERS) for _ in range(2)]
         bought = to_datetime(machine.wall() + HOUR)
@@ -100,7 +100,7 @@ def test_a_time_in_any_dress(tmp_path: Path, machine: FakeClocks, dress: str) ->
         (1_800_000_000_000, "it looks like milliseconds, divide it by 1000"),
     ],
 )
-def test_a_time_that_is_none(tmp_path: Path, moment: Any, message: str) -> None:
+def test_invalid_occurred_at_is_refused(tmp_path: Path, moment: Any, message: str) -> None:
     with lc.open(tmp_path / "shop.db", dim=2, window="7d") as bandit:
         decision_id = bandit.decide(OFFERS).decision_id
         with pytest.raises(InputError, match=rf"^occurred_at must be .*{message}"):
@@ -115,7 +115,7 @@ def test_a_time_that_is_none(tmp_path: Path, moment: Any, message: str) -> None:
 # ---- before the decision ----
 
 
-def test_what_has_no_delay_is_counted_apart() -> None:
+def test_counters_count_conversions_before_decision_apart() -> None:
     counters = Counters(in_rounds=False)
     verdicts, delays = np.array([ACCEPTED, LATE, ACCEPTED, ACCEPTED]), np.array([-1, 0, 5_000_000, -1])
     assert counters.add_conversions(verdicts, delays).tolist() == [0, 3]
@@ -125,9 +125,9 @@ def test_what_has_no_delay_is_counted_apart() -> None:
     assert twin.to_dict() == counters.to_dict()
 
 
-def test_portions_of_verdicts_keep_the_places_of_their_warnings() -> None:
-    portion = Verdicts([Verdict.ACCEPTED] * 2, warnings_at(1))
-    every = Verdicts()
+def test_append_portion_shifts_warning_indices() -> None:
+    portion = VerdictList([Verdict.ACCEPTED] * 2, warnings_at(1))
+    every = VerdictList()
     every.append_portion(portion, portion.warnings)
     every.append_portion(portion, portion.warnings)
     assert (every, [found.index for found in every.warnings]) == ([Verdict.ACCEPTED] * 4, [1, 3])
@@ -139,12 +139,12 @@ def warnings_at(*places: int) -> Any:
     return make_early_warnings(places)
 
 
-def test_a_time_before_its_decision_is_taken_counted_and_said(store: Store, machine: FakeClocks) -> None:
+def test_conversion_before_its_decision_is_accepted_counted_and_warned(store: Store, machine: FakeClocks) -> None:
     ids = decided(store, 3)
     machine.advance(HOUR)
     early, since = to_datetime(0), to_datetime(machine.wall() - HOUR // 2)
-    told = [Conversion(ids[0], occurred_at=since), Conversion(ids[1], occurred_at=early), Conversion(ids[1])]
-    verdicts, _ = store.convert("shop", told)
+    reports = [Conversion(ids[0], occurred_at=since), Conversion(ids[1], occurred_at=early), Conversion(ids[1])]
+    verdicts, _ = store.convert("shop", reports)
     assert verdicts == [Verdict.ACCEPTED, Verdict.ACCEPTED, Verdict.DUPLICATE]
     assert [(found.index, found.code) for found in verdicts.warnings] == [(1, "occurred_before_decision")]
     assert "check its zone" in verdicts.warnings[0].message
@@ -154,7 +154,7 @@ def test_a_time_before_its_decision_is_taken_counted_and_said(store: Store, mach
     assert store.convert("shop", [Conversion(ids[2])])[0].warnings == []
 
 
-def test_the_count_outlasts_snapshots_restarts_and_replays(tmp_path: Path, machine: FakeClocks) -> None:
+def test_before_decision_count_survives_snapshot_restart_and_replay(tmp_path: Path, machine: FakeClocks) -> None:
     path = tmp_path / "store.db"
     with Store.open(path, clock=machine) as store:
         store.create("shop", WEEK)
@@ -173,16 +173,16 @@ def test_the_count_outlasts_snapshots_restarts_and_replays(tmp_path: Path, machi
         assert replay(store, "shop", "twin", window="168h").before_decision == 3
 
 
-def test_the_caller_is_warned(tmp_path: Path, machine: FakeClocks) -> None:
+def test_early_conversion_warns_at_the_callers_line(tmp_path: Path, machine: FakeClocks) -> None:
     with lc.open(tmp_path / "shop.db", dim=2, window="7d", clock=machine) as bandit:
         ids = [bandit.decide(OFFERS).decision_id for _ in range(4)]
         with pytest.warns(OccurredBeforeDecisionWarning, match=r"^occurred_at lies before the decision: ") as seen:
             verdict = bandit.convert(ids[0], occurred_at="1970-01-01")
         assert verdict.name == "ACCEPTED"
         assert [Path(warning.filename).name for warning in seen] == [Path(__file__).name]
-        told = [Conversion(id_, occurred_at=to_datetime(0)) for id_ in ids[1:3]]
+        reports = [Conversion(id_, occurred_at=to_datetime(0)) for id_ in ids[1:3]]
         with pytest.warns(OccurredBeforeDecisionWarning, match=r"^2 conversions: occurred_at lies before") as seen:
-            verdicts = bandit.convert_many(told)
+            verdicts = bandit.convert_many(reports)
         assert [found.index for found in verdicts.warnings] == [0, 1]
         assert [Path(warning.filename).name for warning in seen] == [Path(__file__).name]
         with warnings.catch_warnings():

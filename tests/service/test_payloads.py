@@ -1,4 +1,4 @@
-"""Payloads taken apart, against a reader that goes byte by byte."""
+"""Parsed payloads, compared with a reader that goes byte by byte."""
 
 import struct
 
@@ -29,20 +29,20 @@ EVENT = st.one_of(
 
 
 @given(st.lists(EVENT, max_size=30))
-def test_every_event_is_found_where_it_was_put(made: list[bytes]) -> None:
-    told = Payload(b"".join(made), DIM)
-    assert told.kinds.tolist() == [event[0] for event in made]
+def test_payload_finds_every_event(made: list[bytes]) -> None:
+    parsed = Payload(b"".join(made), DIM)
+    assert parsed.kinds.tolist() == [event[0] for event in made]
     for kind in SIZES:
         mine = [event for event in made if event[0] == kind or (event[0] == 2 and kind == 1)]
-        assert told.records(kind).tobytes() == b"".join(event[: SIZES[kind]] for event in mine)
-        assert [made[number] for number in told.numbers(kind)] == mine
+        assert parsed.records(kind).tobytes() == b"".join(event[: SIZES[kind]] for event in mine)
+        assert [made[number] for number in parsed.numbers(kind)] == mine
     for number, event in enumerate(made):
         if event[0] in (3, 8):
-            assert told.text(number) == event[3 if event[0] == 3 else 5 :]
+            assert parsed.text(number) == event[3 if event[0] == 3 else 5 :]
 
 
 @given(st.lists(EVENT, min_size=1, max_size=10), st.data())
-def test_what_ends_amid_an_event_is_refused_by_its_byte(made: list[bytes], data: st.DataObject) -> None:
+def test_truncated_payload_is_refused_by_byte(made: list[bytes], data: st.DataObject) -> None:
     cut = data.draw(st.integers(1, len(made[-1]) - 1))
     begin = sum(map(len, made[:-1]))
     with pytest.raises(ValueError, match=f"no whole event at byte {begin}$"):
@@ -50,33 +50,33 @@ def test_what_ends_amid_an_event_is_refused_by_its_byte(made: list[bytes], data:
 
 
 @pytest.mark.parametrize("kind", [0, 11, 255])
-def test_what_begins_no_event_is_refused_by_its_byte(kind: int) -> None:
+def test_payload_of_unknown_kind_is_refused_by_byte(kind: int) -> None:
     with pytest.raises(ValueError, match=r"no whole event at byte 9$"):
         Payload(bytes([events.UNKNOWN]) + bytes(8) + bytes([kind]) * 50, DIM)
 
 
-def test_an_empty_payload_has_no_events() -> None:
-    told = Payload(b"", DIM)
-    assert (len(told.kinds), len(told.records(events.DECISION)), told.to_bytes()) == (0, 0, b"")
+def test_empty_payload_has_no_events() -> None:
+    parsed = Payload(b"", DIM)
+    assert (len(parsed.kinds), len(parsed.records(events.DECISION)), parsed.to_bytes()) == (0, 0, b"")
 
 
 @given(st.lists(EVENT, min_size=1, max_size=30), st.data())
-def test_what_is_left_out_and_what_is_put_in(made: list[bytes], data: st.DataObject) -> None:
-    told = Payload(payload := b"".join(made), DIM)
+def test_payload_without_and_replace(made: list[bytes], data: st.DataObject) -> None:
+    parsed = Payload(payload := b"".join(made), DIM)
     gone = data.draw(st.sets(st.integers(0, len(made) - 1)))
     kept = [event for number, event in enumerate(made) if number not in gone]
-    assert told.without(np.array(sorted(gone), np.int64)) == b"".join(kept)
+    assert parsed.without(np.array(sorted(gone), np.int64)) == b"".join(kept)
     for kind in (events.DECISION, events.CONVERSION):
-        numbers, records = told.numbers(kind), told.records(kind)
+        numbers, records = parsed.numbers(kind), parsed.records(kind)
         records["round"] = np.arange(len(records))
-        told.replace(numbers, records)
-        assert told.records(kind)["round"].tolist() == list(range(len(records)))
-    assert len(told.to_bytes()) == len(payload)
-    assert told.records(events.REVOCATION).tobytes() == Payload(payload, DIM).records(events.REVOCATION).tobytes()
+        parsed.replace(numbers, records)
+        assert parsed.records(kind)["round"].tolist() == list(range(len(records)))
+    assert len(parsed.to_bytes()) == len(payload)
+    assert parsed.records(events.REVOCATION).tobytes() == Payload(payload, DIM).records(events.REVOCATION).tobytes()
 
 
 @given(st.lists(st.sampled_from([1, 4, 5]), max_size=40))
-def test_turns_give_every_member_once_and_in_order(families: list[int]) -> None:
+def test_split_runs_yields_every_event_once_in_order(families: list[int]) -> None:
     taken = [
         (family, place) for family, part in events.split_runs(np.array(families, np.uint8)) for place in _places(part)
     ]

@@ -1,4 +1,4 @@
-"""Files for their owner's eyes alone, whatever the umask; and planted links are not written through."""
+"""Files of a store have mode 0600 whatever the umask, and symbolic links are not written through."""
 
 import os
 import stat
@@ -30,7 +30,7 @@ def victim(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_file_of_a_store_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
+def test_every_file_of_a_store_has_mode_0600(tmp_path: Path, umask: int) -> None:
     store, copy = tmp_path / "a.db", tmp_path / "copy.db"
     KeyFile(tmp_path / "a.db.keys").add(scopes=["read"])
     with lc.open(store, dim=2, window="7d", policy="OTFLinTS") as bandit:
@@ -41,7 +41,7 @@ def test_every_file_of_a_store_is_its_owners_alone(tmp_path: Path, umask: int) -
     assert modes == dict.fromkeys(names, 0o600)
 
 
-def test_a_link_at_the_name_of_the_lock_is_refused(tmp_path: Path, victim: Path) -> None:
+def test_symbolic_link_as_lock_file_is_refused(tmp_path: Path, victim: Path) -> None:
     for target in (victim, tmp_path / "new"):
         (tmp_path / "a.db.owner").symlink_to(target)
         with pytest.raises(FileError, match=r"a\.db\.owner is a symbolic link, and is not followed: remove it"):
@@ -54,7 +54,7 @@ def test_a_link_at_the_name_of_the_lock_is_refused(tmp_path: Path, victim: Path)
         Store.open(tmp_path / "a.db")
 
 
-def test_a_link_in_the_place_of_a_copy_is_not_followed(tmp_path: Path, victim: Path) -> None:
+def test_backup_does_not_follow_a_symbolic_link(tmp_path: Path, victim: Path) -> None:
     Store.open(tmp_path / "a.db").close()
     for number, target in enumerate((victim, tmp_path / "new")):
         link = tmp_path / f"copy{number}.db"
@@ -68,7 +68,7 @@ def test_a_link_in_the_place_of_a_copy_is_not_followed(tmp_path: Path, victim: P
     assert not (tmp_path / "new").exists()
 
 
-def test_a_link_ahead_of_the_store_is_not_followed(tmp_path: Path, victim: Path) -> None:
+def test_symbolic_link_as_wal_is_not_followed(tmp_path: Path, victim: Path) -> None:
     Store.open(tmp_path / "a.db").close()
     (tmp_path / "a.db-wal").symlink_to(victim)
     with pytest.raises(FileError):
@@ -76,7 +76,7 @@ def test_a_link_ahead_of_the_store_is_not_followed(tmp_path: Path, victim: Path)
     assert victim.read_text() == "precious"
 
 
-def test_what_a_verb_leaves_is_not_written_through_a_link(tmp_path: Path, victim: Path) -> None:
+def test_temporary_files_are_not_written_through_links(tmp_path: Path, victim: Path) -> None:
     (tmp_path / ".table.csv.part").symlink_to(victim)
     with replace_output(tmp_path / "table.csv") as part:
         part.write_text("a,b")
@@ -85,7 +85,7 @@ def test_what_a_verb_leaves_is_not_written_through_a_link(tmp_path: Path, victim
     assert sorted(file.name for file in tmp_path.iterdir()) == [".table.csv.part", "table.csv", "victim"]
 
 
-def test_a_store_may_itself_be_a_link(tmp_path: Path) -> None:
+def test_store_path_may_be_a_symbolic_link(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "a.db").symlink_to(tmp_path / "data" / "b.db")
     with lc.open(tmp_path / "a.db", dim=2, window="7d", policy="OTFLinTS") as bandit:

@@ -1,4 +1,4 @@
-"""One bandit's row is damaged: the others go on, nothing of it is touched, and there is a way on."""
+"""Quarantine: one bandit has a damaged row; the others go on, it is left as it is, and there are ways to go on."""
 
 import shutil
 from functools import partial
@@ -55,7 +55,7 @@ def held(path: Path, number: int) -> list[Any]:
     connection = connect(path, write=False)
     found = [
         list(connection.execute(f"SELECT * FROM {table} WHERE key >> 40 = ? ORDER BY 1", (number,)))  # noqa: S608
-        for table in ("log", "snapshot", "part")
+        for table in ("log", "snapshot", "snapshot_part")
     ]
     connection.close()
     return found
@@ -66,7 +66,7 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_nothing_of_a_quarantined_bandit_is_served_or_written(store_path: MadeStore) -> None:
+def test_quarantined_bandit_is_neither_served_nor_written(store_path: MadeStore) -> None:
     path, machine, ids = store_path
     before = held(path, 1)
     assert any(before)
@@ -90,7 +90,7 @@ def test_nothing_of_a_quarantined_bandit_is_served_or_written(store_path: MadeSt
     assert held(path, 2)[0][0][0] > (2 << 40) + 1  # the other was pruned meanwhile
 
 
-def test_a_quarantined_bandit_can_be_deleted_and_made_anew(store_path: MadeStore) -> None:
+def test_quarantined_bandit_can_be_deleted_and_created_again(store_path: MadeStore) -> None:
     path, machine, ids = store_path
     with Store.open(path, clock=machine) as store:
         store.delete("shop")
@@ -106,8 +106,8 @@ def test_a_quarantined_bandit_can_be_deleted_and_made_anew(store_path: MadeStore
     assert run("log", "verify", path)[0] == 0
 
 
-def test_verify_says_how_to_go_on_and_that_works(store_path: MadeStore, tmp_path: Path) -> None:
-    """The commands are taken from what it says."""
+def test_commands_that_verify_suggests_work(store_path: MadeStore, tmp_path: Path) -> None:
+    """The commands are taken from its output."""
     path, _, ids = store_path
     code, output = run("log", "verify", path)
     assert code == 1
@@ -128,20 +128,20 @@ def test_verify_says_how_to_go_on_and_that_works(store_path: MadeStore, tmp_path
         assert [verdict != "unknown" for verdict in verdicts] == [True] * 19 + [False] * 21
 
 
-def test_a_replay_of_what_is_left_has_to_be_asked_for(store_path: MadeStore) -> None:
+def test_replay_of_damaged_log_needs_partial(store_path: MadeStore) -> None:
     code, output = run("log", "replay", store_path[0], "--bandit", "shop", "--into", "rest")
     assert (code, DAMAGED in output) == (1, True)
     code, output = run("log", "delete", store_path[0], "--bandit", "shop", "--confirm", "shop!")
     assert (code, "--confirm must repeat the bandit's name" in output) == (2, True)
 
 
-def test_a_copy_of_a_damaged_store_is_none(store_path: MadeStore, tmp_path: Path) -> None:
+def test_backup_refuses_a_damaged_store(store_path: MadeStore, tmp_path: Path) -> None:
     with pytest.raises(DamagedFileError, match=f"bandits of {store_path[0]} are damaged"):
         backup(store_path[0], tmp_path / "copy.db")
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_damage_to_the_list_of_bandits_refuses_the_file(store_path: MadeStore) -> None:
+def test_damaged_store_chain_refuses_the_file(store_path: MadeStore) -> None:
     connection = connect(store_path[0], write=True)
     connection.execute("UPDATE log SET stamp = stamp + 1 WHERE key = 1")
     connection.close()

@@ -52,7 +52,7 @@ def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("beside", [(), ("-wal",), ("-wal", "-shm")], ids=str)
-def test_a_store_that_nobody_has_open(view: Path, tmp_path: Path, beside: tuple[str, ...]) -> None:
+def test_verify_export_backup_on_read_only_media(view: Path, tmp_path: Path, beside: tuple[str, ...]) -> None:
     """As it is after a clean stop, and as a kill leaves it: what is ahead of it was acknowledged, and must be seen."""
     bandit = fill(tmp_path / "a.db")
     if not beside:
@@ -71,8 +71,8 @@ def test_a_store_that_nobody_has_open(view: Path, tmp_path: Path, beside: tuple[
         assert copy.stats().conversions["accepted"] == DECISIONS
 
 
-def test_a_store_that_is_in_use_elsewhere(view: Path, tmp_path: Path) -> None:
-    """A volume that a server writes to, shown read-only to whoever makes the copies."""
+def test_verify_export_backup_on_read_only_view_of_a_store_in_use(view: Path, tmp_path: Path) -> None:
+    """A volume that a server writes to, mounted read-only where copies are made."""
     with fill(tmp_path / "store" / "a.db") as bandit:
         for _ in range(3):
             bandit.decide(np.eye(2))
@@ -86,7 +86,7 @@ def test_a_store_that_is_in_use_elsewhere(view: Path, tmp_path: Path) -> None:
         assert copy.stats().rounds == DECISIONS + 3
 
 
-def test_what_needs_to_write_says_so(view: Path, tmp_path: Path) -> None:
+def test_open_on_read_only_media_is_refused(view: Path, tmp_path: Path) -> None:
     fill(tmp_path / "store" / "a.db").close()
     with pytest.raises(FileError, match=r"a\.db\.owner cannot be .*Read-only file system; give a folder that can be"):
         lc.open(view / "a.db", name="shop")

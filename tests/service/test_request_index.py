@@ -54,7 +54,7 @@ def holds(connection: apsw.Connection, index: RequestIndex, truth: dict[bytes, i
     assert not [number for number in range(10**6, 10**6 + 500) if index.find(digest(number), read)]
 
 
-def test_finds_every_request_through_all_levels(connection: apsw.Connection) -> None:
+def test_request_index_finds_every_request_through_all_levels(connection: apsw.Connection) -> None:
     index, truth, round_ = RequestIndex(buffer_size=50), {}, 0
     for batch in range(150):
         for _ in range(50 if batch % 7 else 3):
@@ -77,7 +77,7 @@ def test_finds_every_request_through_all_levels(connection: apsw.Connection) -> 
     assert found == {(segment.id,) for segment in index.segments}  # nothing is left of those that were merged
 
 
-def test_drops_segments_whose_rounds_are_gone(connection: apsw.Connection) -> None:
+def test_request_index_drops_segments_of_pruned_rounds(connection: apsw.Connection) -> None:
     index = RequestIndex(buffer_size=50)
     for round_ in range(1, 301):
         index.add(digest(round_), round_)
@@ -89,7 +89,7 @@ def test_drops_segments_whose_rounds_are_gone(connection: apsw.Connection) -> No
     assert [segment.last_round for segment in index.segments] == [300]
 
 
-def test_a_segment_cut_short_at_any_step_loses_nothing(connection: apsw.Connection, tmp_path: Path) -> None:
+def test_request_index_survives_a_flush_or_merge_cut_short(connection: apsw.Connection, tmp_path: Path) -> None:
     truth = {digest(round_): round_ for round_ in range(1, 4001)}
     for steps in range(0, 30, 3):
         for _ in remove_index(connection, BANDIT):
@@ -114,7 +114,7 @@ def test_a_segment_cut_short_at_any_step_loses_nothing(connection: apsw.Connecti
         holds(connection, load_index(connection, BANDIT, at_least=4000, limits=SMALL), truth)
 
 
-def test_what_could_not_be_written_is_in_the_next_segment(connection: apsw.Connection) -> None:
+def test_failed_flush_goes_into_the_next_segment(connection: apsw.Connection) -> None:
     index = RequestIndex(buffer_size=50)
     for round_ in range(1, 101):
         index.add(digest(round_), round_)
@@ -135,7 +135,7 @@ def test_what_could_not_be_written_is_in_the_next_segment(connection: apsw.Conne
     )
 
 
-def test_filters_pass_few_and_beyond_their_limit_are_read(connection: apsw.Connection) -> None:
+def test_bloom_filters_pass_few_and_beyond_the_limit_buckets_are_read(connection: apsw.Connection) -> None:
     index = RequestIndex()
     for round_ in range(1, 30_001):
         index.add(digest(round_), round_)
@@ -168,7 +168,7 @@ def full_store(path: Path, count: int) -> dict[int, str]:
         return ask(store, range(count))
 
 
-def test_repeated_requests_get_their_answer_after_any_end(tmp_path: Path) -> None:
+def test_repeated_requests_are_answered_after_close_and_kill(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     given = full_store(path, 3000)
     killed = tmp_path / "killed.db"
@@ -195,7 +195,7 @@ def test_repeated_requests_get_their_answer_after_any_end(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("table", ["request_manifest", "request_filter"])
 @pytest.mark.parametrize("damage", ["UPDATE {} SET data = zeroblob(50)", "DELETE FROM {}"])
-def test_a_damaged_index_is_made_anew_from_the_log(tmp_path: Path, table: str, damage: str) -> None:
+def test_damaged_request_index_is_rebuilt_from_the_log(tmp_path: Path, table: str, damage: str) -> None:
     path = tmp_path / "store.db"
     given = full_store(path, 1500)
     connection = apsw.Connection(str(path))
@@ -206,7 +206,7 @@ def test_a_damaged_index_is_made_anew_from_the_log(tmp_path: Path, table: str, d
     assert list(verify(path))
 
 
-def test_a_damaged_bucket_is_told_and_mended_by_a_restart(tmp_path: Path) -> None:
+def test_damaged_bucket_is_reported_and_rebuilt_at_restart(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     given = full_store(path, 1500)
     connection = apsw.Connection(str(path))

@@ -21,11 +21,6 @@ OFFERS = np.eye(2)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
-@pytest.fixture
 def store(path: Path) -> Iterator[Store]:
     with Store.open(path) as opened:
         yield opened
@@ -47,7 +42,7 @@ def verdicts_of(store: Store, name: str, ids: list[str]) -> list[Verdict]:
 # ---- bandits ----
 
 
-def test_the_same_specification_again_is_no_other(store: Store) -> None:
+def test_create_with_the_same_specification_is_not_new(store: Store) -> None:
     assert store.create("shop", WEEK)[1]
     assert not store.create("shop", BanditSpec(dim=2, window="168h"))[1]
     for other in (
@@ -61,7 +56,7 @@ def test_the_same_specification_again_is_no_other(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "a\0b", ".hidden", "x" * 65, "ü"])
-def test_names_that_are_none(store: Store, name: str) -> None:
+def test_invalid_names_are_refused(store: Store, name: str) -> None:
     with pytest.raises(InputError, match="name must be"):
         store.create(name, WEEK)
     with pytest.raises(UnknownBanditError):
@@ -81,13 +76,13 @@ def test_names_that_are_none(store: Store, name: str) -> None:
         (BanditSpec(dim=2, window=1, parameters={"seed": None}), "seed must be a whole number"),
     ],
 )
-def test_specifications_that_are_none(store: Store, spec: BanditSpec, message: str) -> None:
+def test_invalid_specifications_are_refused(store: Store, spec: BanditSpec, message: str) -> None:
     with pytest.raises(InputError, match=message):
         store.create("shop", spec)
     assert store.list_bandits() == []
 
 
-def test_a_bandit_deleted_and_made_again_knows_no_old_id(store: Store) -> None:
+def test_recreated_bandit_does_not_know_old_ids(store: Store) -> None:
     store.create("shop", WEEK)
     (old,) = decided(store, "shop", 1)
     store.delete("shop")
@@ -98,7 +93,7 @@ def test_a_bandit_deleted_and_made_again_knows_no_old_id(store: Store) -> None:
     assert verdicts_of(store, "shop", [old, new]) == [Verdict.UNKNOWN, Verdict.ACCEPTED]
 
 
-def test_nothing_is_left_of_a_deleted_bandit(path: Path) -> None:
+def test_deleted_bandit_leaves_no_rows(path: Path) -> None:
     with Store.open(path) as store:
         store.create("shop", WEEK)
         store.create("other", WEEK)
@@ -116,12 +111,14 @@ def test_nothing_is_left_of_a_deleted_bandit(path: Path) -> None:
 # ---- reports ----
 
 
-def test_verdicts(store: Store) -> None:
+def test_convert_and_revoke_give_every_verdict(store: Store) -> None:
     store.create("shop", ROUNDS)
     ids = decided(store, "shop", 60)
-    stranger, future = "0" * 16 + "-1", ids[0][:17] + "ffff"
-    told = verdicts_of(store, "shop", [ids[59], ids[59], ids[0], stranger, future, "", ids[0][:17] + "01", "x" * 1000])
-    assert [verdict.value for verdict in told] == ["accepted", "duplicate", "late", *["unknown"] * 5]
+    unknown, future = "0" * 16 + "-1", ids[0][:17] + "ffff"
+    verdicts = verdicts_of(
+        store, "shop", [ids[59], ids[59], ids[0], unknown, future, "", ids[0][:17] + "01", "x" * 1000]
+    )
+    assert [verdict.value for verdict in verdicts] == ["accepted", "duplicate", "late", *["unknown"] * 5]
     (taken_back,), _ = store.revoke("shop", [Revocation(ids[59])])
     again = [verdict.value for verdict in store.revoke("shop", [Revocation(ids[59]), Revocation(ids[58])])[0]]
     assert (taken_back, again) == (Verdict.ACCEPTED, ["duplicate", "unknown"])
@@ -131,7 +128,7 @@ def test_verdicts(store: Store) -> None:
     assert sum(stats.delay_counts) == 1
 
 
-def test_one_bad_value_and_nothing_has_changed(store: Store) -> None:
+def test_one_bad_value_refuses_the_whole_list(store: Store) -> None:
     store.create("shop", WEEK)
     ids = decided(store, "shop", 2)
     before = state_of(store, "shop")
@@ -140,14 +137,14 @@ def test_one_bad_value_and_nothing_has_changed(store: Store) -> None:
     assert state_of(store, "shop") == before
 
 
-def test_nothing_reported_is_nothing_written(store: Store) -> None:
+def test_empty_report_writes_nothing(store: Store) -> None:
     store.create("shop", WEEK)
     verdicts, ticket = store.convert("shop", [])
     store.wait(ticket, timeout=0)
     assert verdicts == []
 
 
-def test_an_occurrence_counts_while_its_decision_is_held(path: Path) -> None:
+def test_occurred_at_counts_while_the_decision_is_open(path: Path) -> None:
     machine = FakeClocks()
     with Store.open(path, clock=machine) as store:
         store.create("shop", WEEK)
@@ -164,7 +161,7 @@ def test_an_occurrence_counts_while_its_decision_is_held(path: Path) -> None:
 # ---- requests ----
 
 
-def test_the_same_request_the_same_answer(path: Path) -> None:
+def test_repeated_request_gets_the_same_answer(path: Path) -> None:
     with Store.open(path) as store:
         store.create("shop", WEEK)
         first = [store.decide("shop", OFFERS, ["a", "b"], request_id=str(i))[0] for i in range(5)]
@@ -195,7 +192,9 @@ def test_the_same_request_the_same_answer(path: Path) -> None:
         (None, "x" * 257, "request_id must be a text of 1 to 200"),
     ],
 )
-def test_bad_requests_change_nothing(store: Store, ids: list[str], request_id: str, message: str) -> None:
+def test_invalid_ids_and_request_ids_change_nothing(
+    store: Store, ids: list[str], request_id: str, message: str
+) -> None:
     store.create("shop", WEEK)
     before = state_of(store, "shop")
     with pytest.raises(InputError, match=message):
@@ -203,7 +202,7 @@ def test_bad_requests_change_nothing(store: Store, ids: list[str], request_id: s
     assert state_of(store, "shop") == before
 
 
-def test_a_request_whose_actions_are_refused_can_be_made_again(store: Store) -> None:
+def test_request_id_of_refused_actions_can_be_used_again(store: Store) -> None:
     store.create("shop", WEEK)
     with pytest.raises(InputError, match="norm at most 1"):
         store.decide("shop", 2 * OFFERS, request_id="r")
@@ -215,7 +214,7 @@ def test_a_request_whose_actions_are_refused_can_be_made_again(store: Store) -> 
 
 @pytest.mark.parametrize("spec", [WEEK, ROUNDS, BanditSpec(dim=5, window=30, policy="Uniform")])
 @pytest.mark.parametrize("snapshots", [True, False])
-def test_a_restart_changes_no_bit(path: Path, spec: BanditSpec, snapshots: bool) -> None:
+def test_restart_gives_the_same_bits(path: Path, spec: BanditSpec, snapshots: bool) -> None:
     generator, machine = np.random.default_rng(1), FakeClocks()
     with Store.open(path, clock=machine, snapshot_every=70, retention="forever") as store:
         store.create("shop", spec)
@@ -240,7 +239,7 @@ def test_a_restart_changes_no_bit(path: Path, spec: BanditSpec, snapshots: bool)
                 connection.close()
 
 
-def test_the_writer_keeps_two_snapshots(path: Path) -> None:
+def test_two_snapshots_are_kept(path: Path) -> None:
     with Store.open(path, snapshot_every=10) as store:
         store.create("shop", BanditSpec(dim=2, window=5))
         for _ in range(10):

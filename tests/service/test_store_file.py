@@ -31,12 +31,7 @@ from latecomer.service.tools.verify import verify
 WEEK = BanditSpec(dim=2, window="7d")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
-def test_one_owner_at_a_time(path: Path) -> None:
+def test_second_owner_is_refused_with_the_process_id(path: Path) -> None:
     store = Store.open(path)
     with pytest.raises(StoreLockedError, match=r"owned by process \d+: a log has one owner at a time"):
         Store.open(path)
@@ -51,7 +46,7 @@ def test_one_owner_at_a_time(path: Path) -> None:
     Store.open(path).close()
 
 
-def test_a_closed_desk_refuses(path: Path) -> None:
+def test_closed_store_refuses_changes(path: Path) -> None:
     store = Store.open(path)
     store.create("shop", WEEK)
     store.close()
@@ -60,7 +55,7 @@ def test_a_closed_desk_refuses(path: Path) -> None:
         store.decide("shop", np.eye(2))
 
 
-def test_files_that_are_no_log(path: Path) -> None:
+def test_foreign_files_are_refused(path: Path) -> None:
     path.write_bytes(b"what a day" * 1000)
     with pytest.raises(DamagedFileError, match="is damaged"):
         Store.open(path)
@@ -73,8 +68,8 @@ def test_files_that_are_no_log(path: Path) -> None:
 
 
 @pytest.mark.parametrize("opened", [Store.open, lc.open])
-def test_a_file_remembers_how_long_to_keep(path: Path, opened: Callable[..., Any]) -> None:
-    """Whoever opens it next without a word, a notebook say, prunes no more than its owner would."""
+def test_retention_is_kept_in_the_file(path: Path, opened: Callable[..., Any]) -> None:
+    """Opening without a retention, as a notebook does, prunes no more than the file's own setting."""
 
     def kept() -> int:
         machine = FakeClocks()
@@ -87,7 +82,7 @@ def test_a_file_remembers_how_long_to_keep(path: Path, opened: Callable[..., Any
             with lc.open(path, name="shop", clock=machine) as bandit:
                 bandit.decide(np.eye(2))
         connection = connect(path, write=False)
-        ((first,),) = connection.execute("SELECT min(key - span + 1) FROM log WHERE key > 1 << 40")
+        ((first,),) = connection.execute("SELECT min(key - commits + 1) FROM log WHERE key > 1 << 40")
         connection.close()
         return seq_of(first)
 
@@ -98,12 +93,12 @@ def test_a_file_remembers_how_long_to_keep(path: Path, opened: Callable[..., Any
             store.wait(store.decide("shop", np.eye(2))[1])
     assert kept() == 1
     Store.open(path, retention="5d", prune=False).close()
-    assert kept() == 1  # it was not told for good by whoever must not prune
+    assert kept() == 1  # prune=False does not change the setting
     Store.open(path, clock=FakeClocks(), retention="5d").close()
     assert kept() > 1
 
 
-def test_a_new_file_keeps_a_week(path: Path) -> None:
+def test_default_retention_is_a_week(path: Path) -> None:
     with Store.open(path) as store:
         assert store.log.retention == 7 * DAY
     with Store.open(path, retention="forever") as store:
@@ -112,7 +107,7 @@ def test_a_new_file_keeps_a_week(path: Path) -> None:
         assert store.log.retention is None
 
 
-def test_a_bad_retention_leaves_no_file(path: Path) -> None:
+def test_invalid_retention_leaves_no_file(path: Path) -> None:
     for bad in ("", "soon", "7  d", "-1d"):
         with pytest.raises(InputError, match="retention must be a whole number and one of s, m, min, h, d, w"):
             Store.open(path, retention=bad)
@@ -120,7 +115,7 @@ def test_a_bad_retention_leaves_no_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["boot", "offset", "retention", "shift"])
-def test_what_a_file_remembers_is_sealed(path: Path, name: str) -> None:
+def test_damaged_setting_is_refused(path: Path, name: str) -> None:
     """A flipped digit is not another clock, nor another retention."""
     with Store.open(path, retention="30d") as store:
         store.settings.adjust_clock()
@@ -132,7 +127,7 @@ def test_what_a_file_remembers_is_sealed(path: Path, name: str) -> None:
         Store.open(path)
 
 
-def test_a_repeated_request_is_found_without_reading_the_log(path: Path) -> None:
+def test_repeated_request_is_found_without_a_log_scan(path: Path) -> None:
     """A log may have millions of rows: SQLite's own steps are counted."""
     steps: list[int] = []
     with Store.open(path) as store:
@@ -156,21 +151,21 @@ def test_a_repeated_request_is_found_without_reading_the_log(path: Path) -> None
     assert steps[1] < 3 * steps[0]
 
 
-def test_a_damaged_memory_is_not_whole(path: Path) -> None:
+def test_verify_finds_a_damaged_setting(path: Path) -> None:
     """Neither for `verify` nor for a copy, which is verified before it gets its name."""
     Store.open(path, retention="30d").close()
     list(verify(path))
     connection = connect(path, write=True)
     connection.execute("UPDATE setting SET value = '9' || substr(value, 2) WHERE name = 'retention'")
     connection.close()
-    with pytest.raises(DamagedFileError, match="of its retention is damaged"):
+    with pytest.raises(DamagedFileError, match="setting retention is damaged"):
         list(verify(path))
-    with pytest.raises(DamagedFileError, match="of its retention is damaged"):
+    with pytest.raises(DamagedFileError, match="setting retention is damaged"):
         backup(path, path.with_name("copy.db"))
     assert not path.with_name("copy.db").exists()
 
 
-def test_a_format_of_before(path: Path) -> None:
+def test_older_format_is_refused(path: Path) -> None:
     Store.open(path).close()
     connection = connect(path, write=True)
     connection.pragma("user_version", 1)
@@ -179,7 +174,7 @@ def test_a_format_of_before(path: Path) -> None:
         Store.open(path)
 
 
-def test_what_fails_to_open_changes_nothing(path: Path) -> None:
+def test_failed_open_changes_nothing(path: Path) -> None:
     """No retention, and no file."""
     with pytest.raises(UnknownBanditError, match=r"is not there: give dim and window"):
         lc.open(path, name="a")
@@ -193,14 +188,14 @@ def test_what_fails_to_open_changes_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["store.db/copy.db", "x" * 252])
-def test_a_copy_that_cannot_be_made_is_an_error_of_ours(path: Path, name: str) -> None:
+def test_backup_that_cannot_be_written_is_a_file_error(path: Path, name: str) -> None:
     Store.open(path).close()
     with pytest.raises(FileError, match="could not be written"):
         backup(path, path.parent / name)
     assert sorted(file.name for file in path.parent.iterdir()) == ["store.db", "store.db.owner"]
 
 
-def test_short_delays_add_up(path: Path) -> None:
+def test_delay_sum_of_short_delays_is_exact(path: Path) -> None:
     machine = FakeClocks()
     with Store.open(path, clock=machine) as store:
         store.create("shop", WEEK)

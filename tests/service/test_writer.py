@@ -1,4 +1,4 @@
-"""The writer: groups, waiting in loops and threads, failures, chores."""
+"""The writer: groups, waiting in loops and threads, failures, background jobs."""
 
 import asyncio
 import time
@@ -40,8 +40,8 @@ def written(connection: apsw.Connection, bandit: int) -> list[Row]:
     return list(read_rows(connection, bandit, after=0, parent=GENESIS))
 
 
-def test_what_gathers_is_one_row_for_each_bandit(writer: Writer, connection: apsw.Connection) -> None:
-    with writer._lock:  # nobody commits meanwhile
+def test_one_commit_has_one_row_per_bandit(writer: Writer, connection: apsw.Connection) -> None:
+    with writer._lock:  # no commit meanwhile
         tickets = [put(writer, bandit, bytes([i])) for i in range(10) for bandit in (1, 2)]
     assert len(set(map(id, tickets))) == 1
     writer.wait(tickets[0], timeout=10)  # type: ignore[arg-type]
@@ -51,14 +51,14 @@ def test_what_gathers_is_one_row_for_each_bandit(writer: Writer, connection: aps
     assert (writer.commits, writer.events, writer.bytes) == (1, 20, 20)
 
 
-def test_a_loop_waits_without_blocking(writer: Writer) -> None:
+def test_wait_async_does_not_block_the_loop(writer: Writer) -> None:
     async def main() -> list[None]:
         return await asyncio.gather(*(writer.wait_async(put(writer, 1)) for _ in range(100)))  # type: ignore[arg-type]
 
     assert asyncio.run(main()) == [None] * 100
 
 
-def test_one_who_gives_up_disturbs_nobody(writer: Writer) -> None:
+def test_cancelled_wait_does_not_affect_others(writer: Writer) -> None:
     async def main() -> None:
         with writer._lock:
             ticket = put(writer, 1)
@@ -91,7 +91,7 @@ class Broken:
         return self._connection.get_autocommit()
 
 
-def test_a_failure_is_told_and_outlived(connection: apsw.Connection) -> None:
+def test_failed_commit_is_reported_and_tried_again(connection: apsw.Connection) -> None:
     broken = Broken(connection)
     writer = Writer(broken, RLock(), {}, retry=0.2)  # type: ignore[arg-type]
 
@@ -116,7 +116,7 @@ def test_a_failure_is_told_and_outlived(connection: apsw.Connection) -> None:
 
 
 def cut(writer: Writer, *work: Job) -> None:
-    """Have chores begun, and return when commits have been made since."""
+    """Begin jobs, and return once commits have been made since."""
     with writer._lock:
         for one in work:
             writer.run_after_pending(one)
@@ -124,7 +124,7 @@ def cut(writer: Writer, *work: Job) -> None:
         writer.wait(put(writer, 1), timeout=10)  # type: ignore[arg-type]
 
 
-def test_a_chore_that_fails_stops_nothing(writer: Writer) -> None:
+def test_failed_job_stops_nothing(writer: Writer) -> None:
     def failing(_: apsw.Connection) -> Iterator[None]:
         yield
         raise apsw.FullError("no room for this")
@@ -133,15 +133,15 @@ def test_a_chore_that_fails_stops_nothing(writer: Writer) -> None:
     assert writer.failure is None
     assert "no room for this" in str(writer.jobs.failure)
     cut(writer, Job(lambda _: iter(()), ("snapshot", 2)))
-    assert "no room for this" in str(writer.jobs.failure)  # another's success says nothing of it
+    assert "no room for this" in str(writer.jobs.failure)  # another job's success does not clear it
     cut(writer, Job(lambda _: iter(()), ("snapshot", 1)))
     assert writer.jobs.failure is None
-    cut(writer, Job(failing, ("binding", 1)))
+    cut(writer, Job(failing, ("compaction", 1)))
     writer.jobs.forget_failures(1)
     assert writer.jobs.failure is None
 
 
-def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> None:
+def test_deferrable_jobs_come_last_and_are_dropped_at_stop(writer: Writer) -> None:
     done: list[str] = []
     is_free = Event()
 
@@ -156,7 +156,7 @@ def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> 
 
     with writer._lock:
         writer.run_after_pending(Job(steps("due", 1), ("snapshot", 1)))
-        writer.run_after_pending(Job(steps("can wait", 3), ("binding", 1), deferrable=True))
+        writer.run_after_pending(Job(steps("can wait", 3), ("compaction", 1), deferrable=True))
         writer.run_after_pending(Job(steps("due", 3), ("snapshot", 2)))
     is_free.set()
     for _ in range(1000):
@@ -167,13 +167,13 @@ def test_chores_that_can_wait_come_last_and_are_not_finished(writer: Writer) -> 
     is_free.clear()
     with writer._lock:
         writer.run_after_pending(Job(steps("last", 3), ("snapshot", 1)))
-        writer.run_after_pending(Job(steps("can wait", 1000), ("binding", 1), deferrable=True))
+        writer.run_after_pending(Job(steps("can wait", 1000), ("compaction", 1), deferrable=True))
     Timer(0.2, is_free.set).start()
     writer.stop()
     assert done[7:] == ["last"] * 3
 
 
-def test_patience_ends(connection: apsw.Connection) -> None:
+def test_wait_times_out(connection: apsw.Connection) -> None:
     writer = Writer(connection, RLock(), {})
     with writer._lock:
         ticket = put(writer, 1)
@@ -182,7 +182,7 @@ def test_patience_ends(connection: apsw.Connection) -> None:
     writer.stop()
 
 
-def test_a_listener_that_raises_stops_nothing(writer: Writer, caplog: pytest.LogCaptureFixture) -> None:
+def test_callback_that_raises_stops_nothing(writer: Writer, caplog: pytest.LogCaptureFixture) -> None:
     def raises(*_: object) -> None:
         raise OSError("nobody reads the log")
 
@@ -193,11 +193,11 @@ def test_a_listener_that_raises_stops_nothing(writer: Writer, caplog: pytest.Log
     writer.listeners.report_trouble("a fault")
     writer.listeners.report_trouble(None)
     writer.wait(put(writer, 2), timeout=10)  # type: ignore[arg-type]
-    said = [record.getMessage() for record in caplog.records]
-    assert said == ["a callback of the writer failed: on_commit", "a callback of the writer failed: on_trouble"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == ["a callback of the writer failed: on_commit", "a callback of the writer failed: on_trouble"]
 
 
-def test_a_writer_that_dies_is_said_and_refuses(connection: apsw.Connection, caplog: pytest.LogCaptureFixture) -> None:
+def test_dead_writer_is_reported_and_refuses(connection: apsw.Connection, caplog: pytest.LogCaptureFixture) -> None:
     def fault(_: apsw.Connection) -> Iterator[None]:
         raise LookupError("nobody foresaw this")
 

@@ -41,7 +41,7 @@ def policies() -> dict[str, Any]:
 
 
 def slow(seconds: float) -> lc.World:
-    """The same world, at so many seconds a block. Its law is local: like one in a script, it travels by value."""
+    """A world that takes so many seconds a block. Its law is local: like one in a script, it travels by value."""
 
     class Slow:
         def sample(self, rng: np.random.Generator, rounds: int, theta: Any) -> Any:
@@ -107,7 +107,7 @@ def test_threads_and_machines_agree_to_the_last_bit(client: Any, machines: Machi
     wait_until(lambda: is_idle(client))
 
 
-def test_a_worker_is_killed_midway(client: Any, machines: Machines) -> None:
+def test_engine_survives_the_death_of_a_worker(client: Any, machines: Machines) -> None:
     victim = machines.work("--name", "victim")
     client.wait_for_workers(3, timeout=TIMEOUT)
     [address] = [a for a, worker in client.scheduler_info()["workers"].items() if worker["name"] == "victim"]
@@ -153,7 +153,7 @@ def test_an_interrupt_leaves_what_is_done(client: Any, machines: Machines) -> No
     wait_until(lambda: is_idle(client))
 
 
-def test_an_error_that_passes_is_tried_again(client: Any, tmp_path: Path, reference: lc.Result) -> None:
+def test_engine_retries_after_an_error_that_passes(client: Any, tmp_path: Path, reference: lc.Result) -> None:
     flag = tmp_path / "failed"
 
     class Flaky:
@@ -170,7 +170,7 @@ def test_an_error_that_passes_is_tried_again(client: Any, tmp_path: Path, refere
     assert same(result, reference)
 
 
-def test_what_does_not_travel(client: Any) -> None:
+def test_engine_explains_what_does_not_pickle(client: Any) -> None:
     def play(actions: Any) -> lc.Result:
         world = lc.World(theta=WORLD.theta, actions=actions, delays=WORLD.delays)
         return lc.simulate(world, policies(), horizon=10, runs=2, engine=DaskEngine(client))
@@ -184,7 +184,7 @@ def test_what_does_not_travel(client: Any) -> None:
     assert len(client.nthreads()) == 2  # nobody died of it
 
 
-def test_a_law_defined_in_a_script(machines: Machines, tmp_path: Path) -> None:
+def test_engine_plays_a_law_defined_in_a_script(machines: Machines, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         """

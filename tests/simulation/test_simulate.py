@@ -15,7 +15,7 @@ from policy_cases import EVERY_POLICY, make
 import latecomer as lc
 from latecomer.errors import InputError
 from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
-from latecomer.simulation.run import Episode, policy_seed
+from latecomer.simulation.run import Episode, policy_rng
 
 THETA = np.array([0.5, 0.8])
 WORLD = lc.World(theta=THETA, actions=lc.actions.Uniform(6), delays=lc.delays.Geometric(mean=15))
@@ -38,9 +38,9 @@ def templates(window: int) -> dict[str, Any]:
 
 
 def play_step_by_step(world: lc.World, template: Any, name: str, *, horizon: int, seed: int, run: int) -> np.ndarray:
-    """The same run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
+    """Play the run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
     episode = Episode(world, horizon, seed=seed, run=run)
-    policy = template.fresh(policy_seed(seed, run, name))
+    policy = template.fresh(policy_rng(seed, run, name))
     due: dict[int, list[int]] = {}
     regret, block = [], None
     for t in range(horizon):
@@ -114,7 +114,7 @@ def test_common_draws_make_like_policies_alike() -> None:
     assert len(set(common.final("a"))) == 3, "runs have draws of their own"
 
 
-def test_the_result_in_its_forms(tmp_path: Path) -> None:
+def test_result_is_the_same_as_arrays_frame_summary_and_file(tmp_path: Path) -> None:
     policies = {"greedy": lc.Greedy(2, 20), "uniform": lc.Uniform(2, 20)}
     result = lc.simulate(WORLD, policies, horizon=50, runs=4, seed=1, progress=False)
     assert (result.policies, result.runs, result.horizon, result.is_complete) == (["greedy", "uniform"], 4, 50, True)
@@ -199,7 +199,7 @@ def test_ctrl_c_leaves_what_is_done() -> None:
         ({"policies": {"x": lc.Greedy(2, timedelta(1))}}, r"policies\['x'\] must have its window in rounds"),
     ],
 )
-def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+def test_simulate_refuses_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     good: dict[str, Any] = {"policies": {"g": lc.Greedy(2, 5)}, "horizon": 10, "runs": 1, "progress": False}
     with pytest.raises(InputError, match=message):
         lc.simulate(**{"world": WORLD, **good, **arguments})

@@ -7,7 +7,7 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import InputError
-from latecomer.simulation.kernel import arrivals
+from latecomer.simulation.kernel import group_arrivals
 
 RNG = np.random.default_rng(0)
 THETA = np.full(5, 1 / np.sqrt(5))
@@ -17,7 +17,7 @@ THETA = np.full(5, 1 / np.sqrt(5))
     ("law", "best", "average"),
     [(lc.actions.Uniform(10), 0.9668, 0.8787), (lc.actions.Binary(10), 0.910, 0.702)],
 )
-def test_the_means_of_the_sources_actions(law: Any, best: float, average: float) -> None:
+def test_action_laws_have_the_means_of_the_paper(law: Any, best: float, average: float) -> None:
     """SPEC section 4: the mean of the best of ten and of an average action."""
     means = law.sample(np.random.default_rng(1), 40_000, THETA) @ THETA
     assert means.max(axis=1).mean() == pytest.approx(best, abs=1e-3)
@@ -44,7 +44,7 @@ def test_sphere_faces_theta() -> None:
     assert means.mean() == pytest.approx(np.linalg.norm(theta) / 2, abs=0.005)
 
 
-def test_fixed_arms() -> None:
+def test_fixed_offers_its_arms_in_every_round() -> None:
     arms = lc.actions.Fixed([[1.0, 0.0], [0.0, 1.0]])
     np.testing.assert_array_equal(arms.sample(RNG, 3, np.array([0.1, 0.2])), np.stack([np.eye(2)] * 3))
     with pytest.raises(InputError, match=r"arms must be a \(K, d\) array, one row per arm; got shape \(2,\)"):
@@ -53,13 +53,13 @@ def test_fixed_arms() -> None:
         lc.actions.Fixed([[1.0], [1.0, 2.0]])
 
 
-def test_axes_are_the_unit_vectors() -> None:
+def test_unit_vectors_are_the_rows_of_the_identity() -> None:
     np.testing.assert_array_equal(
         lc.actions.UnitVectors().sample(RNG, 3, np.array([0.1, 0.2])), np.stack([np.eye(2)] * 3)
     )
 
 
-def test_drawn_arms_are_the_same_in_every_round_and_run() -> None:
+def test_random_fixed_offers_the_same_arms_in_every_round_and_run() -> None:
     law = lc.actions.RandomFixed(7, seed=3)
     first, second = (law.sample(np.random.default_rng(i), 4, THETA) for i in range(2))
     np.testing.assert_array_equal(first, second)
@@ -69,7 +69,7 @@ def test_drawn_arms_are_the_same_in_every_round_and_run() -> None:
     assert not np.allclose(lc.actions.RandomFixed(7, seed=4).arms(5), law.arms(5))
 
 
-def test_passing_arms_come_and_go() -> None:
+def test_rotating_moves_one_arm_further_every_period() -> None:
     law = lc.actions.Rotating(count=5, visible=3, period=10, seed=3)
     arms = lc.actions.RandomFixed(5, seed=3).arms(5)
     for first, offered in (
@@ -86,7 +86,7 @@ def test_passing_arms_come_and_go() -> None:
     np.testing.assert_array_equal(whole, np.concatenate(parts))
 
 
-def test_passing_arms_pass_in_a_simulation_too() -> None:
+def test_rotating_moves_on_between_blocks_of_a_simulation() -> None:
     """ExtendedOracle the first block of rounds; and a longer horizon has the same beginning."""
     law = lc.actions.Rotating(count=40, visible=3, period=100, seed=3)
     world = lc.World(theta=[0.1, 0.9], actions=law, delays=lc.delays.Fixed(1))
@@ -114,12 +114,12 @@ def test_passing_arms_pass_in_a_simulation_too() -> None:
         (lambda: lc.actions.Rotating(5, 2, 1, seed=-1), r"seed must be at least 0"),
     ],
 )
-def test_arms_that_cannot_be(make: Any, message: str) -> None:
+def test_action_laws_refuse_bad_arguments(make: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
 
 
-def test_logistic_means() -> None:
+def test_logistic_world_has_logistic_means() -> None:
     world = lc.World(
         theta=[2.0, -3.0],
         actions=lc.actions.Fixed([[1.0, 0.0], [0.0, 1.0]]),
@@ -192,21 +192,21 @@ class Negative:
         ({"actions": lc.actions.Fixed(np.eye(2) * 1.5)}, r"of norm at most 1; \[1.5, 0.0\] has norm 1.5: divide"),
     ],
 )
-def test_a_world_that_does_not_fit(arguments: dict[str, Any], message: str) -> None:
+def test_world_refuses_parts_that_do_not_fit(arguments: dict[str, Any], message: str) -> None:
     good: dict[str, Any] = {"theta": [0.5, 0.5], "actions": lc.actions.Binary(3), "delays": lc.delays.Fixed(1)}
     with pytest.raises(InputError, match=message):
         lc.World(**{**good, **arguments})
 
 
-def test_arrivals_are_by_round() -> None:
+def test_group_arrivals_orders_rounds_by_arrival() -> None:
     delays = np.array([2, 0, 0, 5, 1, 0, 2**62])
-    starts, order = arrivals(delays)
+    starts, order = group_arrivals(delays)
     by_round = [order[starts[t] : starts[t + 1]].tolist() for t in range(len(delays))]
     assert by_round == [[], [1], [0, 2], [], [], [4, 5], []]
 
 
 @pytest.mark.parametrize("law", [lc.actions.Binary, lc.actions.Uniform, lc.actions.Sphere])
-def test_a_law_offers_something(law: Any) -> None:
+def test_world_refuses_an_action_law_without_actions(law: Any) -> None:
     with pytest.raises(InputError, match="count must be at least 1"):
         law(0)
 

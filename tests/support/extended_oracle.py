@@ -1,4 +1,4 @@
-"""The slow policies beyond the paper, straight from the definitions: everything from the history in every round."""
+"""The policies beyond the paper straight from the definitions: everything from the history in every round."""
 
 from typing import Literal
 
@@ -21,7 +21,7 @@ def edges(span: int) -> Array:
 
 
 class ExtendedOracle(Oracle):
-    """The tight width, waiting, maturity; and imputation, where the window is empty and nothing is left to impute."""
+    """The tight width, waiting, maturity; and imputation, where the window is empty and no round is left to impute."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ExtendedOracle(Oracle):
     # ---- sums over the history ----
 
     def values(self) -> Array:
-        """What each round is worth so far."""
+        """Return the value credited to each round so far."""
         rounds = range(1, len(self.stamps) + 1)
         return np.array([0.0 if s in self.revoked else self.credits.get(s, 0.0) for s in rounds])
 
@@ -64,7 +64,7 @@ class ExtendedOracle(Oracle):
         return np.asarray(now - self.stamps > self.span, np.float64)
 
     def unanswered(self, now: int) -> Array:
-        """O: the actions of rounds that are open and have not converted; what was revoked will not convert again."""
+        """Return O, the actions of open rounds that have not converted; a revoked round will not convert again."""
         converted = [s in self.credits for s in range(1, len(self.stamps) + 1)]
         return np.asarray(self.actions[(self.closed(now) == 0) & ~np.array(converted, bool)])
 
@@ -74,7 +74,7 @@ class ExtendedOracle(Oracle):
     # ---- the delay curve ----
 
     def counts(self, now: int) -> tuple[Array, Array]:
-        """d_j and n_j over the rounds whose age covers bin j; a conversion counts as it stood when they came to."""
+        """Return d_j and n_j over the rounds whose age covers bin j; a conversion counts as it was at that moment."""
         bounds = edges(self.span)
         rounds = np.array(list(self.delays), np.int64)
         delays = np.array(list(self.delays.values()))[:, None]
@@ -98,7 +98,7 @@ class ExtendedOracle(Oracle):
         return np.append(np.cumprod((1 - q)[::-1])[::-1], 1.0)
 
     def maturity(self, now: int) -> Array:
-        """F̂_m of each round's age, in sixteenths, halves rounded up."""
+        """Return F̂_m of each round's age, in sixteenths, halves rounded up."""
         bounds = edges(self.span)
         grid, at = np.unique(bounds, return_index=True)
         shares = np.interp(now - self.stamps, grid, self.curve(now)[at])
@@ -108,7 +108,7 @@ class ExtendedOracle(Oracle):
     # ---- the policies ----
 
     def statistics(self, now: int) -> tuple[Array, Array, float, float]:
-        """The matrix, the sum of conversions, and the plug-in rate's numerator and denominator."""
+        """Return the matrix, the sum of conversions, and the numerator and denominator of the plug-in rate."""
         values = self.values()
         if self.beyond.startswith("waiting"):
             weights = self.closed(now)

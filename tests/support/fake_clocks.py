@@ -1,4 +1,4 @@
-"""A machine whose clocks a test can set, and a store's state as numbers."""
+"""Clocks that a test can set, and the state of a bandit as numbers."""
 
 from typing import Any
 
@@ -26,21 +26,21 @@ class FakeClocks:
         return self.start
 
     def advance(self, microseconds: int) -> None:
-        """Time passes."""
+        """Let time pass."""
         self.elapsed += microseconds
 
     def set_clock(self, microseconds: int) -> None:
-        """Somebody sets the wall clock, ahead or back."""
+        """Set the wall clock ahead or back."""
         self.offset += microseconds
 
     def reboot(self) -> None:
-        """The running clock begins anew; the wall clock goes on."""
+        """Restart the running clock; the wall clock goes on."""
         self.offset += self.elapsed
         self.elapsed, self.start = 0, self.start + "'"
 
 
 def state_of(store: Store, name: str) -> dict[str, Any]:
-    """Everything that the next decision depends on."""
+    """Return everything that the next decision depends on."""
     policy = store.registry.bandits[name].policy
     return {
         "V": policy.V.tobytes(),
@@ -56,6 +56,6 @@ def state_of(store: Store, name: str) -> dict[str, Any]:
 
 
 def unit_rows(generator: np.random.Generator, count: int, dim: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Actions of norm 1."""
+    """Return actions of norm 1."""
     rows = generator.standard_normal((count, dim))
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)  # type: ignore[no-any-return]

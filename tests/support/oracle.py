@@ -1,4 +1,4 @@
-"""The slow policy: straight from the definitions, everything summed and solved afresh in every round."""
+"""OTFLinUCB and OTFLinTS straight from the definitions: everything is summed and solved afresh in every round."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ TIE = 1e-10
 
 
 class Oracle:
-    """OTFLinUCB (exact, buffered) and OTFLinTS (three betas), with nothing kept but the history."""
+    """OTFLinUCB (exact, buffered) and OTFLinTS (three betas), from the whole history."""
 
     def __init__(
         self, dim: int, span: int, *, kind: Kind, ridge: float = 1.0, delta: float = 0.1, exploration: float = 1.0
@@ -42,7 +42,7 @@ class Oracle:
         return np.asarray(np.linalg.solve(self.V, self.B), np.float64)
 
     def estimate(self, now: int) -> Array:
-        """θ̂ at a decision: the same at any time, until something arrives."""
+        """Return θ̂ at a decision: it does not depend on the time."""
         return self.theta_hat
 
     def f(self, t: int) -> float:

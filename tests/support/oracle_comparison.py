@@ -1,4 +1,4 @@
-"""One random trace through a policy and its oracle."""
+"""A random trace of events, given to a policy and to its oracle."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ def compare_with_oracle(
     check_every: int = 1,
     backdated: float = 0.0,
 ) -> dict[lc.Verdict, int]:
-    """Every choice, score, estimate and width agree; returns how often each verdict fell.
+    """Check that choices, scores, estimates and widths agree; return how often each verdict was given.
 
-    Conversions come late, twice, for unknown rounds, and are taken back. `normals` is a twin of the policy's generator,
+    Conversions come late, twice, for unknown rounds, and are revoked. `normals` is a twin of the policy's generator,
     `backdated` the share of conversions whose time lies up to a window back, before their own decision or after it.
     """
     dim, span, in_time = oracle.dim, oracle.span, not isinstance(policy.window, int)

@@ -1,11 +1,11 @@
-"""Action sets and policies for the tests to play with."""
+"""A case for every policy of the registry, and action sets."""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-import latecomer as lc
+from latecomer.policies.registry import policy_class
 
 Array = npt.NDArray[np.float64]
 
@@ -30,13 +30,14 @@ EVERY_POLICY: dict[str, dict[str, Any]] = {
 
 
 def make(name: str, dim: int, window: Any, **more: Any) -> Any:
-    """A policy by its name in `EVERY_POLICY`."""
+    """Make the policy of a case in `EVERY_POLICY`."""
     arguments = {**EVERY_POLICY[name], **more}
-    return getattr(lc, arguments.pop("policy"))(dim=dim, window=window, **arguments)
+    made: Any = policy_class(arguments.pop("policy"))
+    return made(dim=dim, window=window, **arguments)
 
 
 def unit_actions(rng: np.random.Generator, count: int, dim: int) -> Array:
-    """Rows in the positive orthant of the unit sphere, one of them twice."""
+    """Draw rows in the positive orthant of the unit sphere, one of them twice."""
     actions = np.abs(rng.standard_normal((count, dim))) + 1e-3
     actions /= np.linalg.norm(actions, axis=1, keepdims=True)
     if count > 2:

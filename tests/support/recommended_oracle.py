@@ -1,4 +1,4 @@
-"""The slow `recommended`: maturity with a prior, a ridge that follows the data, and less exploration of contexts."""
+"""`recommended` from the definitions: maturity with a prior, an estimated ridge, and a discount for contexts."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ INTERVAL, FIXED_POINT = 16, 32767
 
 
 class RecommendedOracle(ExtendedOracle):
-    """`MaturedLinTS` with all its refinements, from sums over the whole history of offers."""
+    """`MaturedLinTS` with all its refinements, from sums over the whole history of action sets."""
 
     def __init__(
         self, dim: int, span: int, *, prior: float, shrinkage: float, context_discount: float, **more: Any
@@ -26,7 +26,7 @@ class RecommendedOracle(ExtendedOracle):
         spread = np.sum((actions - mean) ** 2) / count
         self.means = np.vstack([self.means, np.round(mean * FIXED_POINT) / FIXED_POINT])
         self.spreads.append(float(np.round(spread * FIXED_POINT)) / FIXED_POINT / (count - 1) if count > 1 else 0.0)
-        self.follow_evidence(now)
+        self.update_growth(now)
         return super().decide(actions, now, normals)
 
     def rate(self, now: int) -> float:
@@ -59,7 +59,7 @@ class RecommendedOracle(ExtendedOracle):
         total = self.statistics(now)[1] + self.growth * self.ridge * self.centre(now)
         return np.asarray(np.linalg.solve(self.matrix(now), total))
 
-    def follow_evidence(self, now: int) -> None:
+    def update_growth(self, now: int) -> None:
         rounds = len(self.stamps)
         if self.shrinkage == 1 or rounds < self.due:
             return

@@ -26,5 +26,5 @@ _BEYOND_A_SCHEMA = (
 
 
 def is_beyond_a_schema(message: str) -> bool:
-    """Whether a refusal is for a reason that the document could not have said."""
+    """Tell if a refusal is for a reason that the document could not have said."""
     return any(re.match(rule, message) for rule in _BEYOND_A_SCHEMA)

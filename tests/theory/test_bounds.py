@@ -9,7 +9,7 @@ from latecomer.experiments.paper.growth import measure_growth
 from latecomer.theory.bounds import gap, lower_bound, upper_bound, vacuous_until
 
 
-def test_the_upper_bound_by_hand() -> None:
+def test_upper_bound_equals_the_formula_by_hand() -> None:
     T, d, m, tau, ridge, delta = 5000, 3, 20, 0.5, 2.0, 0.05
     log = np.log((d * ridge + T) / (d * ridge))
     f = np.sqrt(ridge) + np.sqrt(2 * np.log(1 / delta) + d * log)
@@ -17,7 +17,7 @@ def test_the_upper_bound_by_hand() -> None:
     assert upper_bound(T, dim=d, window=m, tau=tau, ridge=ridge, delta=delta) == pytest.approx(expected, rel=1e-12)
 
 
-def test_where_it_stops_being_vacuous() -> None:
+def test_vacuous_until_is_where_the_bound_falls_below_the_horizon() -> None:
     """SPEC section 4: T ≈ 20,000 at d = 2, m <= 1, τ = 1, and T ≈ 425,000 at d = 5, m = 100, τ = 0.634."""
     assert vacuous_until(dim=2, window=1, tau=1.0) == pytest.approx(20_000, rel=0.02)
     first = vacuous_until(dim=5, window=100, tau=0.634)
@@ -26,7 +26,7 @@ def test_where_it_stops_being_vacuous() -> None:
     assert upper_bound(first - 1, dim=5, window=100, tau=0.634) >= first - 1
 
 
-def test_the_lower_bound_by_hand() -> None:
+def test_lower_bound_equals_the_formula_by_hand() -> None:
     assert gap(100, arms=2, tau=1.0) == pytest.approx(np.sqrt(1 / 6400))
     assert gap(1, arms=9, tau=1.0) == 0.125
     # At its own gap the exponent is −1/2.
@@ -44,7 +44,7 @@ def test_measured_regret_lies_between_them() -> None:
         assert row["contexts_worst_run"] <= row["theorem_2"]
 
 
-def test_it_refuses_what_the_proof_does_not_cover() -> None:
+def test_bounds_refuse_what_the_proof_does_not_cover() -> None:
     with pytest.raises(InputError, match="ridge must be at least 1 for Theorem 2"):
         upper_bound(10, dim=2, window=1, tau=1.0, ridge=0.5)
     with pytest.raises(InputError, match="tau must be above 0 and at most 1"):

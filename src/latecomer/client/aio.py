@@ -12,7 +12,7 @@ from latecomer.client import protocol
 from latecomer.client.batch import check_limits, make_conversion
 from latecomer.durations import Span
 from latecomer.errors import LatecomerError, ServiceError
-from latecomer.service.bandit.verdicts import Verdicts, warn_of
+from latecomer.service.bandit.verdicts import VerdictList, warn_of
 from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import (
     BanditInfo,
@@ -97,12 +97,12 @@ class AsyncClient:
         occurred = parse_datetime(occurred_at, name="occurred_at")
         return (await self._convert(name, [Conversion(decision_id_of(decision_id), value, occurred)])).warn()[0]
 
-    async def convert_many(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
+    async def convert_many(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
         """Report many conversions; return a verdict for each, and `warnings` about some of them."""
         return (await self._convert(name, conversions)).warn()
 
-    async def _convert(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
-        found = Verdicts()
+    async def _convert(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
+        found = VerdictList()
         for part in protocol.split_batches(conversions):
             answer = await self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings)
@@ -155,7 +155,9 @@ class AsyncClient:
 class AsyncConversionBatch:
     """A `ConversionBatch` for the coroutines of one loop."""
 
-    def __init__(self, send: Callable[[list[Conversion]], Awaitable[Verdicts]], *, size: int, seconds: float) -> None:
+    def __init__(
+        self, send: Callable[[list[Conversion]], Awaitable[VerdictList]], *, size: int, seconds: float
+    ) -> None:
         check_limits(size, seconds)
         self.verdicts: Counter[Verdict] = Counter()
         self.warnings: Counter[str] = Counter()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Self
 
 from latecomer.errors import InputError, LatecomerError
-from latecomer.service.bandit.verdicts import Verdicts, warn_of
+from latecomer.service.bandit.verdicts import VerdictList, warn_of
 from latecomer.service.messages import Conversion, DecisionAnswer, Verdict, decision_id_of
 from latecomer.timestamps import Moment, parse_datetime
 from latecomer.validation import check_conversion_value
@@ -20,7 +20,7 @@ class ConversionBatch:
     attempt, at the end of `with`, raises.
     """
 
-    def __init__(self, send: Callable[[list[Conversion]], Verdicts], *, size: int, seconds: float) -> None:
+    def __init__(self, send: Callable[[list[Conversion]], VerdictList], *, size: int, seconds: float) -> None:
         check_limits(size, seconds)
         self.verdicts: Counter[Verdict] = Counter()
         self.warnings: Counter[str] = Counter()

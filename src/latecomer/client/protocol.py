@@ -16,7 +16,7 @@ from latecomer import errors
 from latecomer.durations import Span
 from latecomer.service.bandit.verdicts import ReportWarning
 from latecomer.service.durations import format_window
-from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
+from latecomer.service.feature_values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
@@ -160,8 +160,8 @@ def decide_features(
     name: str, actions: Mapping[str, FeatureRow], *, context: FeatureRow | None, request_id: str | None
 ) -> Call[DecisionAnswer]:
     """Make the call for a decision between actions that are described by features."""
-    described = [{"id": id_, "features": features} for id_, features in plain_actions(actions)]
-    context_features = {} if context is None else plain_features(context, "context")
+    described = [{"id": id_, "features": features} for id_, features in to_plain_actions(actions)]
+    context_features = {} if context is None else to_plain_features(context, "context")
     body = {"context": context_features, "actions": described, "request_id": request_id or uuid.uuid4().hex}
     return Call(method="POST", path=f"{_path(name)}/decisions", gives=DecisionAnswer, content=_json(body))
 

@@ -10,7 +10,7 @@ from latecomer.client import protocol
 from latecomer.client.batch import ConversionBatch
 from latecomer.durations import Span
 from latecomer.errors import ServiceError
-from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.bandit.verdicts import VerdictList
 from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import (
     BanditInfo,
@@ -115,12 +115,12 @@ class Client:
         occurred = parse_datetime(occurred_at, name="occurred_at")
         return self._convert(name, [Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
 
-    def convert_many(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
+    def convert_many(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
         """Report many conversions; return a verdict for each, and `warnings` about some of them."""
         return self._convert(name, conversions).warn()
 
-    def _convert(self, name: str, conversions: Iterable[Conversion]) -> Verdicts:
-        found = Verdicts()
+    def _convert(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
+        found = VerdictList()
         for part in protocol.split_batches(conversions):
             answer = self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings)

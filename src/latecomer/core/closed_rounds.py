@@ -4,7 +4,7 @@ from latecomer.core.feedback import add_to_B
 from latecomer.core.jit import kernel
 from latecomer.core.open_rounds import copy_action
 from latecomer.core.ridge import STEEP, rank_one_update, refresh_inverse_if_drifted
-from latecomer.core.ring import count_closing, slot_of
+from latecomer.core.ring import is_closing, slot_of
 from latecomer.core.state import ROUNDS_PER_BLOCK, Ring, State
 
 
@@ -14,8 +14,8 @@ def learn_from_closed_rounds(state: State, ring: Ring, now: int) -> tuple[int, f
 
     It comes before `expire`, in algorithms that learn on close.
     """
-    closing, value = count_closing(state, ring, now), 0.0
-    for round in range(state.oldest, state.oldest + closing):
+    round, value = state.oldest, 0.0
+    while is_closing(state, ring, round, now):
         slot = slot_of(state, ring, round)
         block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         copy_action(state, ring, slot)
@@ -24,4 +24,5 @@ def learn_from_closed_rounds(state: State, ring: Ring, now: int) -> tuple[int, f
         if block.credit[lane] > 0.0:
             value += block.credit[lane]
             add_to_B(state, ring, slot, block.credit[lane])
-    return closing, value
+        round += 1
+    return round - state.oldest, value

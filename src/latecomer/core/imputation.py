@@ -13,7 +13,7 @@ import numpy as np
 from latecomer.core.delay_curve import BINS, bin_edges, reference_round
 from latecomer.core.feedback import is_delay_known
 from latecomer.core.jit import kernel
-from latecomer.core.ring import count_closing, is_closed, slot_of, stamp_of
+from latecomer.core.ring import is_closed, is_closing, slot_of, stamp_of
 from latecomer.core.rng import gamma, uniform
 from latecomer.core.state import ROUNDS_PER_BLOCK, ExtraFields, Field, FieldKind, Ring, State, number_field
 
@@ -53,11 +53,13 @@ def bin_of(state: State, delay: int) -> int:
 def keep_closing_delays(state: State, ring: Ring, now: int) -> None:
     """Count the delays of rounds that close at `now`, which are known for good."""
     state.current_stamp = now
-    for round in range(state.oldest, state.oldest + count_closing(state, ring, now)):
+    round = state.oldest
+    while is_closing(state, ring, round, now):
         slot = slot_of(state, ring, round)
         block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         if is_delay_known(block, lane):
             state.closed_delays[bin_of(state, block.arrival[lane] - block.stamp[lane])] += 1.0
+        round += 1
 
 
 @kernel

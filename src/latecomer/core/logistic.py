@@ -14,7 +14,7 @@ from latecomer.core.delay_curve import bin_from, delay_curve_fields, maturity_in
 from latecomer.core.jit import kernel
 from latecomer.core.linalg.cholesky import factorise, solve_upper, solve_upper_transposed
 from latecomer.core.rates import bernoulli_variance
-from latecomer.core.ring import count_closing, held_count, is_closed, slot_of
+from latecomer.core.ring import held_count, is_closed, is_closing, slot_of
 from latecomer.core.state import ROUNDS_PER_BLOCK, Array, ExtraFields, Field, Ring, State, number_field, scratch_field
 
 LONGEST_STEP = 2.0
@@ -77,7 +77,8 @@ def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
     """Add the rounds that close at `now` to the quadratic: H += μ(1−μ)AAᵀ, η += (μ(1−μ)⟨A, β⟩ + Y − μ)A."""
     state.current_stamp = now
     update_delay_curve(state, ring, now)
-    for round in range(state.oldest, state.oldest + count_closing(state, ring, now)):
+    round = state.oldest
+    while is_closing(state, ring, round, now):
         slot = slot_of(state, ring, round)
         block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         logit = _logit(state, ring, slot)
@@ -86,6 +87,7 @@ def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
         value = block.credit[lane] if block.credit[lane] > 0.0 else 0.0
         _add_square(state, ring, slot, curvature, state.precision)
         _add(state, ring, slot, curvature * logit + value - chance, state.linear)
+        round += 1
 
 
 @kernel

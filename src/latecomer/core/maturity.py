@@ -13,8 +13,17 @@ from latecomer.core.delay_curve import delay_curve_fields, update_delay_curve
 from latecomer.core.gram import add_outer
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.rates import estimate_rate
-from latecomer.core.ring import slot_of, stamp_of
-from latecomer.core.state import ExtraFields, Field, FieldKind, Ring, State, number_field, scratch_field
+from latecomer.core.ring import slot_of
+from latecomer.core.state import (
+    ROUNDS_PER_BLOCK,
+    ExtraFields,
+    Field,
+    FieldKind,
+    Ring,
+    State,
+    number_field,
+    scratch_field,
+)
 
 LEVELS = 16
 
@@ -43,12 +52,18 @@ def _move_levels(state: State, ring: Ring, now: int) -> None:
             part = (wanted - state.curve[j]) / (state.curve[j + 1] - state.curve[j])
             age = state.edges[j] + math.ceil(part * (state.edges[j + 1] - state.edges[j]))
         pointer = state.level_pointers[level]
-        while pointer <= state.rounds and now - stamp_of(state, ring, pointer) >= age:
-            add_outer(state, ring, slot_of(state, ring, pointer), 1.0 / LEVELS)
+        while pointer <= state.rounds:
+            slot = slot_of(state, ring, pointer)
+            if now - ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK] < age:
+                break
+            add_outer(state, ring, slot, 1.0 / LEVELS)
             state.matured += 1.0 / LEVELS
             pointer += 1
-        while pointer > state.oldest and now - stamp_of(state, ring, pointer - 1) < age:
-            add_outer(state, ring, slot_of(state, ring, pointer - 1), -1.0 / LEVELS)
+        while pointer > state.oldest:
+            slot = slot_of(state, ring, pointer - 1)
+            if now - ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK] >= age:
+                break
+            add_outer(state, ring, slot, -1.0 / LEVELS)
             state.matured -= 1.0 / LEVELS
             pointer -= 1
         state.level_pointers[level] = pointer

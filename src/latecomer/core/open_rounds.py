@@ -3,7 +3,7 @@
 import math
 
 from latecomer.core.jit import kernel
-from latecomer.core.ring import count_closing, held_count, slot_of, spanned_blocks
+from latecomer.core.ring import held_count, is_closing, slot_of, spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State
 
 
@@ -45,9 +45,10 @@ def copy_action(state: State, ring: Ring, slot: int) -> None:
 @kernel
 def count_open(state: State, ring: Ring, now: int) -> int:
     """Count the rounds that could still convert at `now`."""
-    count = state.pending
-    for round in range(state.oldest, state.oldest + count_closing(state, ring, now)):
+    count, round = state.pending, state.oldest
+    while is_closing(state, ring, round, now):
         slot = slot_of(state, ring, round)
         if math.isnan(ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK]):
             count -= 1
+        round += 1
     return count

@@ -55,12 +55,12 @@ def stamp_of(state: State, ring: Ring, round: int) -> int:
 
 
 @kernel
-def count_closing(state: State, ring: Ring, now: int) -> int:
-    """Count the rounds that the ring holds and that are closed at `now`: the oldest ones, for stamps only grow."""
-    count = 0
-    while count < held_count(state) and is_closed(state, stamp_of(state, ring, state.oldest + count), now):
-        count += 1
-    return count
+def is_closing(state: State, ring: Ring, round: int, now: int) -> bool:
+    """Tell whether a round, the oldest held or a later one, is held and closed at `now`.
+
+    Stamps only grow: those that close are the oldest, and the first that does not close ends a loop over them.
+    """
+    return round <= state.rounds and is_closed(state, stamp_of(state, ring, round), now)
 
 
 @kernel
@@ -77,7 +77,7 @@ def add_width(state: State, term: float) -> None:
 @kernel
 def expire(state: State, ring: Ring, now: int) -> None:
     """Drop the rounds that are closed at `now`."""
-    for _ in range(count_closing(state, ring, now)):
+    while is_closing(state, ring, state.oldest, now):
         block, lane = ring[state.head // ROUNDS_PER_BLOCK], state.head % ROUNDS_PER_BLOCK
         add_width(state, -math.sqrt(block.norm[lane]))
         if math.isnan(block.credit[lane]):

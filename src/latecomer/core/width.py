@@ -4,7 +4,7 @@ import math
 
 from latecomer.core.jit import kernel
 from latecomer.core.linalg.products import UNROLLED
-from latecomer.core.ring import add_width, count_closing, held_count, slot_of, spanned_blocks
+from latecomer.core.ring import add_width, held_count, is_closing, slot_of, spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, Ring, State
 
 
@@ -30,11 +30,12 @@ def pending_width(state: State) -> float:
 def pending_width_at(state: State, ring: Ring, now: int) -> float:
     """Return W as of a decision at `now`, without closing anything."""
     width_sum, width_lost = state.width_sum, state.width_lost
-    closing = count_closing(state, ring, now)
-    for round in range(state.oldest, state.oldest + closing):
+    round = state.oldest
+    while is_closing(state, ring, round, now):
         slot = slot_of(state, ring, round)
         add_width(state, -math.sqrt(ring[slot // ROUNDS_PER_BLOCK].norm[slot % ROUNDS_PER_BLOCK]))
-    width = pending_width(state) if closing < held_count(state) else 0.0
+        round += 1
+    width = pending_width(state) if round <= state.rounds else 0.0
     state.width_sum, state.width_lost = width_sum, width_lost
     return width
 

@@ -1,7 +1,7 @@
 """Delay laws: how many rounds a conversion takes, or whether it never comes.
 
-Names load when they are first used, so that a law brings no more of SciPy than it needs, and polars comes with the
-reader alone.
+Names load when they are first used, so that a law loads no more of SciPy than it needs, and polars is
+loaded by the readers alone.
 """
 
 from importlib import import_module

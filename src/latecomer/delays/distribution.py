@@ -1,4 +1,4 @@
-"""What a delay law is, and what the built-in ones share.
+"""The interface of a delay law, and the base of the built-in ones.
 
 A law of your own is any object with `sample`, `cdf` and `mean`; it need not inherit from anything:
 
@@ -48,25 +48,25 @@ class DelayLaw(Protocol):
         """E[D]; infinite where D may be never, or has a heavy enough tail."""
 
     def sample(self, rng: np.random.Generator, size: int) -> Delays:
-        """As many independent delays, `NEVER` for never."""
+        """Draw independent delays; `NEVER` stands for never."""
 
     def cdf(self, k: Any) -> Any:
         """P(D <= k) for a number or an array; τ_m is `cdf(m)`."""
 
 
 class Law(ABC):
-    """What the built-in laws share: arguments made certain, a number and an array served alike."""
+    """Base of the built-in laws: it checks arguments, and takes a number or an array."""
 
     @abstractmethod
     def _sample(self, rng: np.random.Generator, size: int) -> Delays:
-        """As `sample`, of checked arguments."""
+        """Draw `size` delays; the arguments are checked."""
 
     @abstractmethod
     def _cdf(self, k: Floats) -> Floats:
-        """As `cdf`, of whole numbers of at least 0."""
+        """Return P(D <= k) of whole numbers of at least 0."""
 
     def sample(self, rng: np.random.Generator, size: int) -> Delays:
-        """As many independent delays in whole rounds; `NEVER` stands for never."""
+        """Draw independent delays in whole rounds; `NEVER` stands for never."""
         if not isinstance(rng, np.random.Generator):
             raise InputError(f"rng must be a NumPy generator; got {rng!r}: numpy.random.default_rng(0) makes one")
         return self._sample(rng, check_integer("size", size, least=0))
@@ -93,12 +93,12 @@ class ChangingLaw(Protocol):
 
 
 def is_changing(law: object) -> TypeGuard[ChangingLaw]:
-    """Whether it is such a law; `isinstance` with a protocol takes as long as the draws."""
+    """Tell whether a law has `sample_from`; `isinstance` with a protocol takes as long as the draws."""
     return hasattr(law, "sample_from")
 
 
 def draw(law: DelayLaw, rng: np.random.Generator, size: int, first: int = 0) -> Delays:
-    """Delays of any law, a user's own too, made certain: `size` whole numbers from 0 to `NEVER`, from round `first`."""
+    """Draw the delays of rounds first, first + 1, … from any law, checked to be whole numbers from 0 to `NEVER`."""
     try:
         delays = np.asarray(law.sample_from(rng, first, size) if is_changing(law) else law.sample(rng, size))
     except TypeError:

@@ -1,7 +1,7 @@
 """An experiment as a TOML file describes it: a world, policies by name, and how much of them to play.
 
-What a law or a policy takes is read from its constructor, and what it refuses is said by the constructor; here the
-message gets its full key. So a new law needs one line, and a new parameter none.
+The keys of a law or a policy are the parameters of its constructor, which also checks them; here the message gets its
+full key. So a new law needs one line, and a new parameter none.
 """
 
 import inspect
@@ -68,12 +68,12 @@ ELSEWHERE = {
     "seed": "the seed at the top of the file governs every draw",
     "clock": "a simulation counts rounds",
 }
-"""What a policy takes and a file does not say."""
+"""Parameters of a policy that a file leaves out, and why."""
 
 
 @dataclass(frozen=True)
 class ExperimentFile:
-    """What `latecomer.simulate` takes."""
+    """The arguments of `latecomer.simulate`."""
 
     world: World
     policies: dict[str, LinearPolicy]
@@ -83,7 +83,7 @@ class ExperimentFile:
 
 
 def read_experiment(path: str | PathLike[str]) -> ExperimentFile:
-    """The experiment that a file describes; every error names the file and the key."""
+    """Read the experiment that a file describes; every error names the file and the key."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -98,7 +98,7 @@ def read_experiment(path: str | PathLike[str]) -> ExperimentFile:
 
 
 def read_toml(text: str, path: str | PathLike[str]) -> dict[str, Any]:
-    """The tables of a file's text."""
+    """Parse the tables of a file's text."""
     try:
         return tomllib.loads(text)
     except ValueError as error:
@@ -106,7 +106,7 @@ def read_toml(text: str, path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def read_law(text: str, *, name: str) -> delays.DelayLaw:
-    """A delay law from the inside of a TOML table, such as `law = "geometric", mean = 100`."""
+    """Parse a delay law from the inside of a TOML table, such as `law = "geometric", mean = 100`."""
     try:
         table = tomllib.loads(f"law = {{ {text.strip().removeprefix('{').removesuffix('}')} }}")["law"]
     except ValueError as error:
@@ -117,7 +117,7 @@ def read_law(text: str, *, name: str) -> delays.DelayLaw:
 
 
 def parse_experiment(values: Mapping[str, object]) -> ExperimentFile:
-    """The experiment of a file's contents."""
+    """Parse the contents of a file."""
     check_keys(values, "", of="a description", needed=("horizon", "world", "policies"), optional=("runs", "seed"))
     least = {"horizon": 1, "runs": 1, "seed": 0}
     numbers = {name: check_integer(name, values[name], least=least[name]) for name in least if name in values}
@@ -130,7 +130,7 @@ def parse_experiment(values: Mapping[str, object]) -> ExperimentFile:
 
 
 def parse_world(value: object) -> World:
-    """The world of a table."""
+    """Parse the table of a world."""
     table = check_table(value, "world")
     check_keys(table, "world", of="a world", needed=("theta", "actions", "delays"), optional=("reward", "intercept"))
     theta = _parse_theta(table["theta"], "world.theta")
@@ -142,7 +142,7 @@ def parse_world(value: object) -> World:
 
 
 def _parse_theta(value: object, path: str) -> Array:
-    """A list; or {dim, value = "uniform"}, all entries the same, or "ramp", 1 to d; of norm 1 where none is given."""
+    """Parse a list; or {dim, value, norm}: entries all the same for "uniform", 1 to d for "ramp"; norm 1 by default."""
     if isinstance(value, list):
         return np.array(_parse_numbers(value, path), np.float64)
     table = check_table(value, path, otherwise="a list of numbers, or {dim = 5, value = 'uniform'}")
@@ -158,7 +158,7 @@ def _parse_theta(value: object, path: str) -> Array:
 
 
 def _parse_actions(value: object, path: str) -> actions.ActionLaw:
-    """A law, or the arms themselves."""
+    """Parse a law of actions, or the arms themselves."""
     return actions.Fixed(_parse_rows(value, path)) if isinstance(value, list) else _parse_law(value, path, ACTIONS)
 
 
@@ -257,4 +257,4 @@ _READERS: dict[str, Callable[[object, str], object]] = {
     "weights": _parse_numbers,
     "window": _parse_rounds,
 }
-"""By parameter, for one name means one thing in every law and policy; the others are numbers and words."""
+"""Parsers by parameter, for one name means one thing in every law and policy; the others are numbers and words."""

@@ -38,7 +38,7 @@ def line_style(position: int, policy: str | None = None) -> dict[str, Any]:
     return {"color": COLOURS[position % len(COLOURS)], "linestyle": STYLES[position % len(STYLES)], "linewidth": 1.7}
 
 
-def _plain(label: str) -> str:
+def _escape_label(label: str) -> str:
     """A user's name for a policy, safe from Matplotlib: a leading _ would hide it, a $ start a formula."""
     return f"\u200b{label}".replace("$", r"\$")
 
@@ -51,7 +51,7 @@ def draw_regret(axes: Axes, result: Result, *, title: str) -> None:
         low, high = np.quantile(values, [0.05, 0.95], axis=0)
         line = line_style(position, policy)
         axes.fill_between(rounds, low, high, color=line["color"], alpha=0.15, linewidth=0)
-        axes.plot(rounds, values.mean(axis=0), label=_plain(policy), **line)
+        axes.plot(rounds, values.mean(axis=0), label=_escape_label(policy), **line)
     axes.set(title=title, xlabel="round", ylabel="cumulative pseudo-regret", xlim=(0, result.horizon))
     axes.set_ylim(bottom=0)
 
@@ -108,7 +108,7 @@ def plot_sweep(
         low, high = np.quantile(finals, [0.05, 0.95], axis=1)
         line = line_style(position, policy)
         axes.fill_between(points, low, high, color=line["color"], alpha=0.15, linewidth=0)
-        axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=_plain(policy), **line)
+        axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=_escape_label(policy), **line)
     axes.set(title=title, xlabel=xlabel, ylabel=f"pseudo-regret at round {results[0].horizon}", xscale="log")
     axes.set_ylim(bottom=0)
     if mark:

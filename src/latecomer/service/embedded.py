@@ -10,10 +10,10 @@ import numpy.typing as npt
 from latecomer.durations import Span
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.bandit.verdicts import VerdictList
 from latecomer.service.durations import format_window, parse_retention
-from latecomer.service.feature_values import FeatureRow, plain_actions, plain_features
-from latecomer.service.features import features_digest, hash_features
+from latecomer.service.feature_values import FeatureRow, to_plain_actions, to_plain_features
+from latecomer.service.features import digest_features, hash_features
 from latecomer.service.messages import (
     DEFAULT_POLICY,
     BanditSpec,
@@ -78,10 +78,10 @@ class OpenBandit:
         request_id
             The same id and features get the same answer again, also after a restart.
         """
-        info, described = self._store.info(self.name), plain_actions(actions)
-        around = {} if context is None else plain_features(context, "context")
+        info, described = self._store.info(self.name), to_plain_actions(actions)
+        around = {} if context is None else to_plain_features(context, "context")
         rows = hash_features(around, [features for _, features in described], info.dim, scales=info.features)
-        body = None if request_id is None else features_digest(around, described)
+        body = None if request_id is None else digest_features(around, described)
         ids = [id_ for id_, _ in described]
         answer, ticket = self._store.decide(self.name, rows, ids, request_id=request_id, body=body)
         self._store.wait(ticket)
@@ -106,11 +106,11 @@ class OpenBandit:
         occurred = parse_datetime(occurred_at, name="occurred_at")
         return self._convert([Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
 
-    def convert_many(self, conversions: Sequence[Conversion]) -> Verdicts:
+    def convert_many(self, conversions: Sequence[Conversion]) -> VerdictList:
         """Report many conversions with one wait for the disk; return their verdicts, whose `warnings` have indices."""
         return self._convert(conversions).warn()
 
-    def _convert(self, conversions: Sequence[Conversion]) -> Verdicts:
+    def _convert(self, conversions: Sequence[Conversion]) -> VerdictList:
         verdicts, ticket = self._store.convert(self.name, conversions)
         self._store.wait(ticket)
         return verdicts

@@ -1,4 +1,4 @@
-"""Values of features as they come from Python, NumPy and rows of DataFrames, made plain."""
+"""Feature values of Python, NumPy and DataFrame rows, converted to those of JSON."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,24 +18,24 @@ Value = float | int | bool | str | None | Sequence[str]
 
 
 class Row(Protocol):
-    """A row of a DataFrame: it has items, and is no `Mapping`."""
+    """A row of a DataFrame: it has `items`, and is no `Mapping`."""
 
     def items(self) -> Any:
-        """Names with values."""
+        """Return pairs of names and values."""
 
 
 FeatureRow = Mapping[str, Value] | Row
 
 _MISSING = ("NAType", "NaTType")
-"""pandas' own words for nothing; it need not be installed."""
+"""Type names of pandas' missing values; pandas need not be installed."""
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 """Times, of pandas too."""
 
 
-def plain_features(features: FeatureRow, where: str) -> dict[str, Plain]:
+def to_plain_features(features: FeatureRow, where: str) -> dict[str, Plain]:
     """Return names and values as JSON has them; errors begin with `where`.
 
-    >>> plain_features({"price": np.float32(0.5), "new": np.True_, "note": float("nan")}, "context")
+    >>> to_plain_features({"price": np.float32(0.5), "new": np.True_, "note": float("nan")}, "context")
     {'price': 0.5, 'new': True, 'note': None}
     """
     if not isinstance(features, Mapping) and not callable(getattr(features, "items", None)):
@@ -51,11 +51,11 @@ def plain_features(features: FeatureRow, where: str) -> dict[str, Plain]:
             )
         if name in plain:
             raise InputError(f"{where} must have each name once; got {short_repr(name)} twice")
-        plain[_plain_text(name, where)] = _plain_value(name, value, where)
+        plain[_to_plain_text(name, where)] = _to_plain_value(name, value, where)
     return plain
 
 
-def plain_actions(actions: Mapping[str, FeatureRow]) -> list[tuple[str, dict[str, Plain]]]:
+def to_plain_actions(actions: Mapping[str, FeatureRow]) -> list[tuple[str, dict[str, Plain]]]:
     """Return the ids of actions with their features, as JSON has them."""
     if not isinstance(actions, Mapping):
         raise InputError(
@@ -70,18 +70,18 @@ def plain_actions(actions: Mapping[str, FeatureRow]) -> list[tuple[str, dict[str
                 "frame.set_index(frame.index.astype(str)).to_dict('index')",
                 field="actions",
             )
-    return [(str(id_), plain_features(row, f"action {i}")) for i, (id_, row) in enumerate(actions.items())]
+    return [(str(id_), to_plain_features(row, f"action {i}")) for i, (id_, row) in enumerate(actions.items())]
 
 
-def _plain_value(name: str, value: Any, where: str) -> Plain:
+def _to_plain_value(name: str, value: Any, where: str) -> Plain:
     if value is None or type(value) is bool:
         return value
     if isinstance(value, str):
-        return _plain_text(value, where)
+        return _to_plain_text(value, where)
     if isinstance(value, np.bool):
         return bool(value)
     if type(value) is float or (isinstance(value, Real | Decimal) and not isinstance(value, np.timedelta64)):
-        return _plain_number(name, value, where)
+        return _to_plain_number(name, value, where)
     if type(value).__name__ in _MISSING or (isinstance(value, np.datetime64 | np.timedelta64) and np.isnat(value)):
         return None
     if isinstance(value, np.ndarray):
@@ -89,12 +89,12 @@ def _plain_value(name: str, value: Any, where: str) -> Plain:
     if isinstance(value, list | tuple):
         for text in value:
             if not isinstance(text, str):
-                raise _unusable(name, text, where)
-        return [_plain_text(text, where) for text in value]
-    raise _unusable(name, value, where)
+                raise _make_value_error(name, text, where)
+        return [_to_plain_text(text, where) for text in value]
+    raise _make_value_error(name, value, where)
 
 
-def _plain_text(text: str, where: str) -> str:
+def _to_plain_text(text: str, where: str) -> str:
     if not text.isascii():
         try:
             text.encode()
@@ -103,7 +103,7 @@ def _plain_text(text: str, where: str) -> str:
     return str(text)
 
 
-def _plain_number(name: str, value: Any, where: str) -> float | None:
+def _to_plain_number(name: str, value: Any, where: str) -> float | None:
     try:
         number = float(value)
     except (OverflowError, ValueError):  # an int beyond all doubles, a signalling NaN
@@ -113,7 +113,7 @@ def _plain_number(name: str, value: Any, where: str) -> float | None:
     return None if math.isnan(number) else number
 
 
-def _unusable(name: str, value: object, where: str) -> InputError:
+def _make_value_error(name: str, value: object, where: str) -> InputError:
     remedy = ": send hours or days as a number, or a text such as 'monday'" if isinstance(value, _TIMES) else ""
     return InputError(
         f"{where}: {short_repr(name)} must be a number, a text, a truth value or a list of texts; "

@@ -1,11 +1,11 @@
-"""Names and values into R^d: signed hashing, stable for ever, for those who have features and no vectors.
+"""Signed hashing of features, names with values, into R^d; the same features give the same row for ever.
 
-An action's row has a constant, its own terms, the context's terms, and the product of each of the one with each of the
-other: without the products a context would move all actions alike, and change no choice. A text `red` under `colour` is
-the term `colour=red`; so is each text of a list, all of them together with the weight of one; a truth value is the text
-`true` or `false`. A number is the term of its name, its weight (x - center) / scale, at least -1 and at most 1. The
-scale is declared with the bandit, and without a declaration it is taken as it is in [-1, 1] and refused beyond. null,
-NaN, NaT and NA are missing: a name without a term. docs/features.md argues for each of these.
+An action's row has a constant, its own terms, the context's terms, and the products of each action term with each
+context term: without the products a context would change all scores alike, and no choice. A text `red` under `colour`
+is the term `colour=red`; so is each text of a list, all of them together with the weight of one; a truth value is the
+text `true` or `false`. A number is the term of its name, its weight (x - center) / scale, at least -1 and at most 1.
+The scale is declared with the bandit, and without a declaration it is taken as it is in [-1, 1] and refused beyond.
+null, NaN, NaT and NA are missing: a name without a term. docs/features.md argues for each of these.
 
 A term's number h is BLAKE2b of its bytes (8 bytes, little-endian): `c` (context) or `a` (action), the name in UTF-8,
 and for a text a NUL and the text. A product's number is what SplitMix64's finaliser makes of h_c + 0x9E3779B97F4A7C15 *
@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from latecomer.core.state import Array, Integers
 from latecomer.errors import InputError
-from latecomer.service.feature_values import FeatureRow, Plain, plain_features
+from latecomer.service.feature_values import FeatureRow, Plain, to_plain_features
 from latecomer.service.messages import Scale
-from latecomer.service.scales import LEAST_DIM
+from latecomer.service.scales import MIN_DIM
 from latecomer.validation import short_repr
 
 Numbers = npt.NDArray[np.uint64]
@@ -41,41 +41,41 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 def hash_features(
     context: FeatureRow, actions: Sequence[FeatureRow], dim: int, *, scales: Mapping[str, Scale] | None = None
 ) -> Array:
-    """One row of norm at most 1 for each action.
+    """Return a row of norm at most 1 for each action.
 
     Parameters
     ----------
     context
-        What holds for every action of this decision.
+        Features of the decision, shared by all actions.
     actions
-        What holds for each: dicts, or rows of a DataFrame; NumPy's scalars are taken.
+        Features of each action: dicts, or rows of a DataFrame; NumPy scalars are accepted.
     dim
-        d, the bandit's; at least 3.
+        The bandit's d, at least 3.
     scales
-        The bandit's: which size of a number counts as 1.
+        The bandit's scales: the size of a number that counts as 1.
 
     Examples
     --------
-    >>> hashed({"hour": "noon"}, [{"colour": "red"}, {"colour": "blue", "price": 0.5}], dim=4).shape
+    >>> hash_features({"hour": "noon"}, [{"colour": "red"}, {"colour": "blue", "price": 0.5}], dim=4).shape
     (2, 4)
     """
-    if dim < LEAST_DIM:
+    if dim < MIN_DIM:
         raise InputError(
-            f"actions with features need a bandit of at least {LEAST_DIM} dimensions; this one has {dim}",
+            f"actions with features need a bandit of at least {MIN_DIM} dimensions; this one has {dim}",
             field="actions",
         )
-    around, own = _Terms(b"c", scales or {}), _Terms(b"a", scales or {})
+    context_terms, action_terms = _Terms(b"c", scales or {}), _Terms(b"a", scales or {})
     position = -1
     try:
-        around.add(context, "context")
+        context_terms.add(context, "context")
         for position, features in enumerate(actions):
-            own.add(features, f"action {position}")
+            action_terms.add(features, f"action {position}")
     except InputError as error:
         error.field = "context" if position < 0 else f"actions[{position}]"
         raise
-    outer, inner = around.arrays(), own.arrays()
+    outer, inner = context_terms.to_arrays(), action_terms.to_arrays()
     joined = _mix(outer.numbers[:, None] + _GOLDEN * inner.numbers)
-    rows = _placed(outer.numbers, outer.weights, outer.rows, (1, dim)) + _placed(
+    rows = _sum_terms(outer.numbers, outer.weights, outer.rows, (1, dim)) + _sum_terms(
         np.concatenate([inner.numbers, joined.ravel()]),
         np.concatenate([inner.weights, np.outer(outer.weights, inner.weights).ravel()]),
         np.tile(inner.rows, 1 + len(joined)),
@@ -95,7 +95,7 @@ class _Arrays(NamedTuple):
 
 
 class _Terms:
-    """The terms of a context, or of actions: for each its number, its weight, and the row that it belongs to."""
+    """The terms of a context, or of actions: each has a number, a weight, and the row that it belongs to."""
 
     def __init__(self, side: bytes, scales: Mapping[str, Scale]) -> None:
         self._side, self._scales = side, scales
@@ -106,25 +106,25 @@ class _Terms:
 
     def add(self, row: FeatureRow, where: str) -> None:
         """Add the terms of the next row."""
-        features = plain_features(row, where)
+        features = to_plain_features(row, where)
         for name in sorted(features):  # sums of doubles depend on their order
             value, stem = features[name], self._side + name.encode()
             if isinstance(value, float):
-                self._numbers.append(_number(stem))
-                self._weights.append(_scaled(name, value, where, self._scales.get(name)))
+                self._numbers.append(_hash_term(stem))
+                self._weights.append(_scale_number(name, value, where, self._scales.get(name)))
             elif value is not None:
                 if name in self._scales:
                     raise InputError(
                         f"{where}: {short_repr(name)} must be a number, as declared; got {short_repr(value)}"
                     )
-                texts = _texts(value)
-                self._numbers += [_number(stem + b"\x00" + text.encode()) for text in texts]
+                texts = _list_texts(value)
+                self._numbers += [_hash_term(stem + b"\x00" + text.encode()) for text in texts]
                 self._weights += [len(texts) ** -0.5 for _ in texts]
         self._rows += [len(self._names)] * (len(self._numbers) - len(self._rows))
         self._names.append(len(features))
 
-    def arrays(self) -> _Arrays:
-        """Return them as arrays, and of every row how many names it has."""
+    def to_arrays(self) -> _Arrays:
+        """Return the terms as arrays, and the number of names of every row."""
         return _Arrays(
             np.array(self._numbers, np.uint64),
             np.array(self._weights),
@@ -133,8 +133,8 @@ class _Terms:
         )
 
 
-def _placed(numbers: Numbers, weights: Array, rows: Integers, shape: tuple[int, int]) -> Array:
-    """Return the sums of terms in their two columns; column 0 is left alone."""
+def _sum_terms(numbers: Numbers, weights: Array, rows: Integers, shape: tuple[int, int]) -> Array:
+    """Return rows with each term added to its two columns; column 0 stays 0."""
     (count, dim), others = shape, np.uint64(shape[1] - 1)
     first = (numbers >> np.uint64(2)) % np.uint64(1 << 31) % others
     second = (first + np.uint64(1) + (numbers >> np.uint64(33)) % (others - np.uint64(1))) % others
@@ -146,25 +146,25 @@ def _placed(numbers: Numbers, weights: Array, rows: Integers, shape: tuple[int, 
 
 
 def _mix(numbers: Numbers) -> Numbers:
-    """SplitMix64's finaliser."""
+    """Apply the finaliser of SplitMix64."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
     mixed: Numbers = numbers ^ (numbers >> np.uint64(31))
     return mixed
 
 
-def _number(term: bytes) -> int:
+def _hash_term(term: bytes) -> int:
     return int.from_bytes(blake2b(term, digest_size=8).digest(), "little")
 
 
-def _texts(value: bool | str | list[str]) -> Sequence[str]:
+def _list_texts(value: bool | str | list[str]) -> Sequence[str]:
     if isinstance(value, bool):
         return ("true" if value else "false",)
     return (value,) if isinstance(value, str) else sorted(set(value))
 
 
-def _scaled(name: str, value: float, where: str, scale: Scale | None) -> float:
-    """The number in its scale; what is beyond counts as its end."""
+def _scale_number(name: str, value: float, where: str, scale: Scale | None) -> float:
+    """Return the number in its scale, clipped to [-1, 1]."""
     if scale is not None:
         return min(1.0, max(-1.0, (value - scale.center) / scale.scale))
     if abs(value) <= 1.0:
@@ -175,6 +175,6 @@ def _scaled(name: str, value: float, where: str, scale: Scale | None) -> float:
     )
 
 
-def features_digest(context: Mapping[str, Plain], actions: Sequence[tuple[str, Mapping[str, Plain]]]) -> bytes:
-    """Return bytes that stand for a request with features, whose rows may be another's too."""
+def digest_features(context: Mapping[str, Plain], actions: Sequence[tuple[str, Mapping[str, Plain]]]) -> bytes:
+    """Return bytes that identify a request's features; two requests with the same rows may still differ in them."""
     return blake2b(msgspec.json.encode((context, actions), order="deterministic"), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""What goes in and out of the store, and over the wire: plain records that need nothing but msgspec."""
+"""Messages of the store and of HTTP: plain records that need nothing but msgspec."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 DEFAULT_POLICY = "recommended"
-"""What a bandit learns with when nobody says: what `latecomer.recommended` gives on the day that it is created."""
+"""The policy of a specification that names none: that of `latecomer.recommended` on the day of its creation."""
 
 
 class Scale(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,9 +33,9 @@ class Scale(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a bandit is created from.
+    """The specification that a bandit is created from.
 
-    `window` is rounds (an int) or a time ("7d", "36h"); `policy` a class of the catalogue, or "recommended";
+    `window` is rounds (an int) or a time ("7d", "36h"); `policy` a class of the policy registry, or "recommended";
     `parameters` its keyword arguments. Without a seed, one is drawn when the bandit is created, and kept. `features`
     declares the scales of numbers, by name, for decisions with features instead of vectors.
     """
@@ -48,7 +48,7 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class BanditInfo(Struct, frozen=True, kw_only=True):
-    """What a bandit is."""
+    """The description of a bandit: its specification, and when it was created."""
 
     name: str
     dim: int
@@ -62,9 +62,9 @@ class BanditInfo(Struct, frozen=True, kw_only=True):
 
 
 class DecisionAnswer(Struct, frozen=True):
-    """A decision. `decision_id` is what a conversion refers to; the choice is `index`, and its id where ids were given.
+    """The answer to a request for a decision: the index of the chosen action, and its id where ids were given.
 
-    `expires_at` is when the window closes, where the window is a time.
+    Conversions are reported by `decision_id`. `expires_at` is when the window closes, where the window is a time.
     """
 
     decision_id: str
@@ -76,7 +76,7 @@ class DecisionAnswer(Struct, frozen=True):
 
 
 def decision_id_of(decision: DecisionAnswer | str) -> str:
-    """Give the id of a decision: its own, or an answer's."""
+    """Return the id of a decision, given as a text or as its answer."""
     found = decision.decision_id if isinstance(decision, DecisionAnswer) else decision
     if not isinstance(found, str):
         raise InputError(
@@ -87,7 +87,7 @@ def decision_id_of(decision: DecisionAnswer | str) -> str:
 
 
 class Conversion(Struct, frozen=True, forbid_unknown_fields=True):
-    """A conversion as it is reported; `value` in [0, 1]; `occurred_at` where it happened before it was reported."""
+    """A report of a conversion: `value` in [0, 1], and `occurred_at` where it happened before it was reported."""
 
     decision_id: str
     value: float = 1.0
@@ -95,14 +95,14 @@ class Conversion(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Revocation(Struct, frozen=True, forbid_unknown_fields=True):
-    """A conversion to be taken back."""
+    """A report that takes a conversion back."""
 
     decision_id: str
     occurred_at: datetime | None = None
 
 
 class BanditCounts(Struct, frozen=True, kw_only=True):
-    """What has happened to a bandit.
+    """Counts of a bandit's rounds and reports.
 
     `conversions` and `revocations` count verdicts; `before_decision` the accepted conversions whose `occurred_at` lies
     before their decision, where the window is a time. `delay_edges` and `delay_counts` are a histogram of the delays of
@@ -124,11 +124,11 @@ class BanditCounts(Struct, frozen=True, kw_only=True):
 
 
 class BanditStats(BanditCounts, frozen=True, kw_only=True):
-    """What has happened to a bandit (see `BanditCounts`), and what it knows.
+    """The counts of a bandit (see `BanditCounts`), and what its policy has learned.
 
     `width` is the policy's width as of the next round, `pending_width` the part due to open rounds. `delay_curve` is
-    the policy's own estimate, where it makes one: pairs of an age and the share of in-window conversions that have come
-    by then; which share of all conversions the window keeps cannot be known from inside it.
+    the policy's own estimate, where it makes one: pairs of an age and the share of in-window conversions that have
+    arrived by then. The share of all conversions that the window keeps cannot be estimated from inside it.
     """
 
     theta_hat: list[float]
@@ -138,10 +138,10 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """How the store is.
+    """The state of a store, and its totals since it was opened.
 
     `failure` says why changes are refused, where they are. `clock_offset` is the store's time minus the machine's, in
-    seconds. `quarantined` has what is damaged of bandits that are not served, by name.
+    seconds. `quarantined` has the damage of quarantined bandits, by name.
     """
 
     failure: str | None

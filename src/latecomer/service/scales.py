@@ -1,15 +1,15 @@
-"""Declarations of the scales of features, made certain."""
+"""Scales of numeric features, as a bandit declares them."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from latecomer.errors import InputError
-from latecomer.service.feature_values import plain_features
+from latecomer.service.feature_values import to_plain_features
 from latecomer.service.messages import Scale
 from latecomer.validation import short_repr
 
-LEAST_DIM = 3
-"""Dimensions that features need: the constant's, and two that a term may stand in."""
+MIN_DIM = 3
+"""Dimensions that features need: one for the constant, and two that a term may use."""
 
 
 def parse_scales(features: Mapping[str, Any] | None) -> dict[str, Scale]:
@@ -24,23 +24,23 @@ def parse_scales(features: Mapping[str, Any] | None) -> dict[str, Scale]:
         raise InputError(
             f'features must be such as {{"price": {{"scale": 200}}}}; got {short_repr(features)}', field="features"
         )
-    return {_name(name): _scale(name, given) for name, given in features.items()}
+    return {_check_name(name): _check_scale(name, given) for name, given in features.items()}
 
 
 def check_scales(features: dict[str, Scale], dim: int) -> None:
-    """Refuse declarations that are none, and those that a bandit of `dim` dimensions has no use for."""
+    """Raise `InputError` where the scales are invalid, or `dim` is too small for features."""
     parse_scales(features)
-    if features and dim < LEAST_DIM:
-        raise InputError(f"dim must be at least {LEAST_DIM} where features are declared; got {dim}", field="dim")
+    if features and dim < MIN_DIM:
+        raise InputError(f"dim must be at least {MIN_DIM} where features are declared; got {dim}", field="dim")
 
 
-def _name(name: object) -> str:
+def _check_name(name: object) -> str:
     if not isinstance(name, str):
         raise InputError(f"features must have texts as names; got {short_repr(name)}", field="features")
     return str(name)
 
 
-def _scale(name: str, given: object) -> Scale:
+def _check_scale(name: str, given: object) -> Scale:
     fields: Any = {"scale": given.scale, "center": given.center} if isinstance(given, Scale) else given
     if not isinstance(fields, Mapping) or not {"scale"} <= set(fields) <= {"scale", "center"}:
         raise InputError(
@@ -48,7 +48,7 @@ def _scale(name: str, given: object) -> Scale:
             field="features",
         )
     try:
-        plain = plain_features(fields, f"features: {short_repr(name)}")
+        plain = to_plain_features(fields, f"features: {short_repr(name)}")
     except InputError as error:
         error.field = "features"
         raise

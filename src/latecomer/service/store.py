@@ -15,7 +15,7 @@ from latecomer.service.bandit import events, idempotency
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec, warm_up
 from latecomer.service.bandit.registry import Registry, make_unknown_error
-from latecomer.service.bandit.verdicts import Verdicts
+from latecomer.service.bandit.verdicts import VerdictList
 from latecomer.service.durations import parse_retention
 from latecomer.service.log_interface import DoneTicket, Log, Ticket
 from latecomer.service.messages import (
@@ -92,12 +92,7 @@ class Store:
         if retention is not None:
             parse_retention(retention)  # a mistake leaves no file behind
         log, registry, store_clock = open_log(
-            path,
-            clocks=clock or SystemClocks(),
-            snapshot_every=snapshot_every,
-            prune=prune,
-            create=create,
-            limits=limits,
+            path, clock or SystemClocks(), snapshot_every=snapshot_every, prune=prune, create=create, limits=limits
         )
         store = cls(log, registry, clock=store_clock)
         if prune and retention is not None:
@@ -154,17 +149,17 @@ class Store:
                 self._check_unlogged_change(bandit, error)
                 raise
 
-    def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[Verdicts, Ticket]:
+    def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[VerdictList, Ticket]:
         """Report conversions; return a verdict for each, and the ticket to wait for before they leave."""
         return self._report(name, Bandit.convert, conversions)
 
-    def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[Verdicts, Ticket]:
+    def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[VerdictList, Ticket]:
         """Take conversions back; return a verdict for each, and the ticket to wait for before they leave."""
         return self._report(name, Bandit.revoke, revocations)
 
     def _report(
-        self, name: str, apply: Callable[..., tuple[Verdicts, bytes]], reports: object
-    ) -> tuple[Verdicts, Ticket]:
+        self, name: str, apply: Callable[..., tuple[VerdictList, bytes]], reports: object
+    ) -> tuple[VerdictList, Ticket]:
         with self._lock:
             bandit = self.registry.get(name)
             self.check_open()
@@ -264,7 +259,7 @@ class Store:
 
     @property
     def health(self) -> Health:
-        """Whether changes are accepted, and what has been committed since the store was opened."""
+        """The state of the store: why changes are refused, if they are, and totals since it was opened."""
         status = self.log.get_status()
         status = status._replace(failure=self._lost or status.failure)
         return Health(**status._asdict(), clock_offset=self.clock.compute_lead(), quarantined=self.quarantined)
@@ -282,8 +277,9 @@ class Store:
         """Raise `StoreError` where changes are refused."""
         if self._is_closed:
             raise StoreError("the store is closed: open it again")
-        if self._lost or self.log.failure:
-            raise StoreError(self._lost or self.log.failure or "")
+        failure = self._lost or self.log.failure
+        if failure:
+            raise StoreError(failure)
 
     def close(self) -> None:
         """Commit what is left, take snapshots, and release the file."""

@@ -44,7 +44,7 @@ def __dir__() -> list[str]:
 
 
 class ActionLaw(Protocol):
-    """What a world offers."""
+    """The interface of a law of action sets."""
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """A (rounds, K, d) array."""
@@ -57,12 +57,12 @@ class ChangingActions(Protocol):
         """A (rounds, K, d) array for rounds first, first + 1, …, counted from 0."""
 
 
-def changes(law: object) -> TypeGuard[ChangingActions]:
-    """Whether it is such a law; `isinstance` with a protocol takes a third of the time of the draws."""
+def is_changing(law: object) -> TypeGuard[ChangingActions]:
+    """Tell whether a law has `sample_from`; `isinstance` with a protocol takes a third of the time of the draws."""
     return hasattr(law, "sample_from")
 
 
-def _normalised(actions: Array) -> Array:
+def _normalise(actions: Array) -> Array:
     return np.asarray(actions / np.sqrt(np.einsum("rki,rki->rk", actions, actions))[:, :, None])
 
 
@@ -82,12 +82,12 @@ class Binary:
             bits = rng.integers(0, 2, (rounds, self.count, dim)).astype(np.float64)
             while len(zero := np.argwhere(~bits.any(axis=2))):
                 bits[zero[:, 0], zero[:, 1]] = rng.integers(0, 2, (len(zero), dim))
-            return _normalised(bits)
-        return np.asarray(_binary_vectors(dim).take(rng.integers(1, 2**dim, (rounds, self.count)), axis=0))
+            return _normalise(bits)
+        return np.asarray(_list_binary_vectors(dim).take(rng.integers(1, 2**dim, (rounds, self.count)), axis=0))
 
 
 @cache
-def _binary_vectors(dim: int) -> Array:
+def _list_binary_vectors(dim: int) -> Array:
     """{0,1}^d in the order of its patterns, normalised but for the zero vector."""
     table = ((np.arange(2**dim)[:, None] >> np.arange(dim)) & 1).astype(np.float64)
     table[1:] /= np.linalg.norm(table[1:], axis=1, keepdims=True)
@@ -105,7 +105,7 @@ class Uniform:
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """A (rounds, K, d) array."""
-        return _normalised(rng.random((rounds, self.count, len(theta))))
+        return _normalise(rng.random((rounds, self.count, len(theta))))
 
 
 @dataclass(frozen=True)
@@ -119,13 +119,13 @@ class Sphere:
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """A (rounds, K, d) array."""
-        actions = _normalised(rng.standard_normal((rounds, self.count, len(theta))))
+        actions = _normalise(rng.standard_normal((rounds, self.count, len(theta))))
         return np.asarray(np.where((actions @ theta)[:, :, None] < 0.0, -actions, actions))
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """The same arms in every round."""
+    """Arms that are the same in every round."""
 
     arms: npt.ArrayLike = field(repr=False)
 
@@ -168,7 +168,7 @@ class RandomFixed:
 
     def arms(self, dim: int) -> Array:
         """All of them, a (K, d) array."""
-        return np.asarray(_normalised(np.random.default_rng(self.seed).random((1, self.count, dim)))[0])
+        return np.asarray(_normalise(np.random.default_rng(self.seed).random((1, self.count, dim)))[0])
 
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:  # noqa: ARG002 - a law's signature
         """The arms, without a copy for each round."""

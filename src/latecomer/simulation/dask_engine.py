@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _CHUNKS_A_THREAD = 8
-"""Enough that nobody waits long for the slowest worker, and that a worker's death loses little."""
+"""Small enough chunks that the slowest worker holds nobody up for long, and that a worker's death loses little."""
 _LARGEST_CHUNK = 16
 """A chunk's regrets are in memory at once, and a chunk that was begun is finished even after Ctrl-C."""
 _RETRIES = 2
-"""For errors that pass, such as a full disk. Deaths of workers are not among them: Dask has its own limit for those."""
+"""Retries after errors that pass, such as a full disk. Dask has its own limit for deaths of workers."""
 
 Chunk = list[tuple[int, Regrets]]
 

@@ -13,7 +13,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 @kernel
-def arrivals(delays: Integers) -> tuple[Integers, Integers]:
+def group_arrivals(delays: Integers) -> tuple[Integers, Integers]:
     """Rounds by the round in which their conversion would arrive: those of round t are order[starts[t]:starts[t+1]]."""
     horizon = delays.shape[0]
     starts = np.zeros(horizon + 2, np.int64)

@@ -1,4 +1,4 @@
-"""What a simulation found: arrays, a tidy frame, a summary, files."""
+"""The result of a simulation as arrays, a tidy frame, a summary, or a file."""
 
 from os import PathLike
 from pathlib import Path
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 class Result:
     """Cumulative pseudo-regret by policy, run and round."""
 
-    def __init__(self, regrets: dict[str, Array], *, runs_asked: int) -> None:
+    def __init__(self, regrets: dict[str, Array], *, runs_requested: int) -> None:
         self._regrets = regrets
-        self.runs_asked = runs_asked
+        self.runs_requested = runs_requested
 
     @property
     def policies(self) -> list[str]:
-        """Their names, in the order given."""
+        """Names of the policies, in the order given."""
         return list(self._regrets)
 
     @property
     def runs(self) -> int:
-        """How many runs were finished."""
+        """The number of runs that were finished."""
         return len(next(iter(self._regrets.values())))
 
     @property
     def horizon(self) -> int:
-        """T."""
+        """The number of rounds in a run, T."""
         return int(next(iter(self._regrets.values())).shape[1])
 
     @property
     def is_complete(self) -> bool:
-        """Whether every run that was asked for was finished; an interrupted simulation leaves what is done."""
-        return self.runs == self.runs_asked
+        """True where every run was finished; an interrupted simulation leaves those that are done."""
+        return self.runs == self.runs_requested
 
     def regret(self, policy: str) -> Array:
         """(runs, horizon): cumulative pseudo-regret, Σ ⟨a*_t − A_t, θ⟩."""

@@ -8,7 +8,7 @@ import numpy as np
 from latecomer.core.state import Array
 from latecomer.delays import draw
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.simulation.kernel import arrivals, run_block
+from latecomer.simulation.kernel import group_arrivals, run_block
 from latecomer.simulation.world import BLOCK, Block, World
 
 ACTIONS, REWARDS, DELAYS, POLICY = range(4)
@@ -19,13 +19,13 @@ def rng_for(seed: int, run: int, *purpose: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run, *purpose)))
 
 
-def policy_seed(seed: int, run: int, name: str) -> np.random.Generator:
+def policy_rng(seed: int, run: int, name: str) -> np.random.Generator:
     """The generator that a policy of this name draws from."""
     return rng_for(seed, run, POLICY, zlib.crc32(name.encode()))
 
 
 class Episode:
-    """What one run brings, drawn block by block, so that a longer horizon has the same beginning."""
+    """The random numbers of one run, drawn block by block, so that a longer horizon has the same beginning."""
 
     def __init__(self, world: World, horizon: int, *, seed: int, run: int) -> None:
         self.world, self.horizon = world, horizon
@@ -51,11 +51,11 @@ def play_run(
     run: int,
     common_draws: bool = False,
 ) -> dict[str, Array]:
-    """The cumulative pseudo-regret of every policy in one run, all with the same draws of their own if asked for."""
+    """Return the cumulative pseudo-regret of every policy in one run; with `common_draws` all use the same draws."""
     episode = Episode(world, horizon, seed=seed, run=run)
-    starts, order = arrivals(episode.delays)
+    starts, order = group_arrivals(episode.delays)
     players = {
-        name: policy.fresh(rng_for(seed, run, POLICY) if common_draws else policy_seed(seed, run, name))
+        name: policy.fresh(rng_for(seed, run, POLICY) if common_draws else policy_rng(seed, run, name))
         for name, policy in policies.items()
     }
     regrets = {name: np.empty(horizon) for name in policies}

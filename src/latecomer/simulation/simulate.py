@@ -24,7 +24,7 @@ Played = Generator[tuple[int, Regrets], None, None]
 
 
 class Engine(Protocol):
-    """Where runs are played: yields (run, its regrets) as they are done, in any order."""
+    """A place to play runs: it yields (run, its regrets) as they are done, in any order."""
 
     def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
         """Play runs 0 … runs − 1."""
@@ -114,7 +114,7 @@ def simulate(
         raise InputError(f"world must be a World; got {world!r}")
     if not isinstance(policies, Mapping) or not all(isinstance(name, str) for name in policies):
         raise InputError(f"policies must be a dictionary of policies by name; got {policies!r}")
-    templates = {name: _template(name, policy, world) for name, policy in policies.items()}
+    templates = {name: _check_template(name, policy, world) for name, policy in policies.items()}
     if not templates:
         raise InputError("policies must hold at least one policy; got none")
     _check_memory(len(templates) * runs * horizon * 8)
@@ -126,7 +126,7 @@ def simulate(
     finished = sorted(done)
     if not finished:
         raise KeyboardInterrupt
-    return Result({name: np.stack([done[run][name] for run in finished]) for name in templates}, runs_asked=runs)
+    return Result({name: np.stack([done[run][name] for run in finished]) for name in templates}, runs_requested=runs)
 
 
 def _check_memory(needed: int) -> None:
@@ -142,7 +142,7 @@ def _check_memory(needed: int) -> None:
 def _play(
     world: World, templates: Mapping[str, LinearPolicy], horizon: int, seed: int, common_draws: bool, run: int
 ) -> Regrets:
-    """For engines: a function of the run alone, which pickles."""
+    """Play a run; a function of the run alone, which pickles, for engines."""
     return play_run(world, templates, horizon=horizon, seed=seed, run=run, common_draws=common_draws)
 
 
@@ -154,7 +154,7 @@ def _collect(source: Played, runs: int, done: dict[int, Regrets], *, progress: b
             advance()
 
 
-def _template(name: str, policy: LinearPolicy, world: World) -> LinearPolicy:
+def _check_template(name: str, policy: LinearPolicy, world: World) -> LinearPolicy:
     if not isinstance(policy, LinearPolicy):
         raise InputError(f"policies[{name!r}] must be a Latecomer policy, such as OTFLinUCB(...); got {policy!r}")
     if policy.dim != world.dim:

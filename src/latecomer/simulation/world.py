@@ -12,7 +12,7 @@ from latecomer.core.state import Array
 from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
 from latecomer.policies.base.kernels import NORM_LIMIT
-from latecomer.simulation.actions import ActionLaw, changes
+from latecomer.simulation.actions import ActionLaw, is_changing
 from latecomer.validation import check_call, check_choice, check_number
 
 BLOCK = 1024
@@ -103,7 +103,7 @@ class World:
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of features of an action, d."""
         return len(self.theta)
 
     def __repr__(self) -> str:
@@ -130,12 +130,12 @@ class World:
     def _sets(self, rng: np.random.Generator, rounds: int, first: int) -> Array:
         law = self.actions
         try:
-            if changes(law):
+            if is_changing(law):
                 return np.asarray(law.sample_from(rng, first, rounds, self.theta), np.float64)
             return np.asarray(law.sample(rng, rounds, self.theta), np.float64)
         except TypeError:
             check_call(
-                law, *(("sample_from", "rng", "first") if changes(law) else ("sample", "rng")), "rounds", "theta"
+                law, *(("sample_from", "rng", "first") if is_changing(law) else ("sample", "rng")), "rounds", "theta"
             )
             raise
 

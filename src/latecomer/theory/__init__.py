@@ -1,4 +1,4 @@
-"""What is proved: the regret bounds."""
+"""The regret bounds of the paper (Vernade et al., ICML 2020)."""
 
 from latecomer.theory.bounds import lower_bound, upper_bound, vacuous_until
 

@@ -1,4 +1,4 @@
-"""Who made, deleted or was refused what: by the id of the key, and never the key."""
+"""The log of creations, deletions and refusals: by the id of the key, and never the key."""
 
 import time
 from pathlib import Path

@@ -70,7 +70,7 @@ def test_features_decide_as_their_hashed_rows_do(server: Server) -> None:
 
 
 def test_many_features_decide_as_few_do(server: Server) -> None:
-    """What is hashed aside, so that others do not wait, is hashed alike."""
+    """Features hashed in another thread get the numbers of those hashed on the loop."""
     actions = [{"id": f"offer-{i}", "features": {f"f{j}": i / 100 + j for j in range(20)}} for i in range(100)]
     small = {"actions": actions[:1], "request_id": "few"}
     padded = {"request_id": "few", "actions": actions[:1], "context": {}}
@@ -174,7 +174,7 @@ def test_a_path_with_a_slash_is_counted_as_the_same_route(server: Server) -> Non
 
 
 def test_a_request_id_with_other_features_of_the_same_rows_conflicts(server: Server) -> None:
-    """Both are beyond the scale of 20."""
+    """Values beyond the scale of 20 are refused in either place."""
 
     def asked(hour: float) -> dict[str, object]:
         return {"request_id": "scaled", "actions": [{"id": "x", "features": {"hour": hour}}]}

@@ -1,4 +1,4 @@
-"""What is wrong, said well: one shape, the place, the field, and no more words than anybody reads."""
+"""Error answers: one shape, the place, the field, and no more words than anybody reads."""
 
 from collections.abc import Iterator
 

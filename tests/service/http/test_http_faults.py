@@ -49,7 +49,7 @@ def together(works: list[Callable[[], None]]) -> None:
 
 
 class Ledger:
-    """What was acknowledged, and the statistics that follow from it, straight from the definitions."""
+    """The acknowledged events, and the statistics that follow from it, straight from the definitions."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Who may do what: missing, wrong, revoked, other-scope and other-bandit keys, and what a log must not say."""
+"""Keys and scopes: missing, wrong, revoked, other-scope and other-bandit keys, and what a log must not say."""
 
 import stat
 import subprocess

@@ -1,4 +1,4 @@
-"""What counted delays say of their law, when late ones had no time to be seen (Lynden-Bell's estimator, with a prior).
+"""The delay curve from counted delays, late ones of which had no time to be seen (Lynden-Bell, with a prior).
 
 A conversion is known only once it has come, so its delay D is right-truncated: D <= R, the age of its decision. Cut
 into bins, let d_j count the delays in bin j, and n_j those up to bin j whose R reaches bin j. The reverse hazard
@@ -45,7 +45,7 @@ class DelayCurve:
     >>> curve = DelayCurve(ends=np.array([1.0, 2.0, 3.0]), events=np.array([5, 3, 2]), at_risk=np.array([5, 8, 10]))
     >>> curve.cdf.round(3)  # nothing was truncated: 0.5, 0.8, 1 but for the prior
     array([0.481, 0.788, 1.   ])
-    >>> low, high = curve.band(0.9)
+    >>> low, high = curve.credible_band(0.9)
     >>> bool((low <= curve.cdf).all() and (curve.cdf <= high).all())
     True
     """
@@ -65,9 +65,9 @@ class DelayCurve:
     def cdf(self) -> Floats:
         """The posterior mean of F_M, exact: the mean of a product of independent factors."""
         a, b = self._posterior
-        return _products((b / (a + b))[None, 1:], np.ones(1)).ravel()
+        return _multiply_from_the_end((b / (a + b))[None, 1:], np.ones(1)).ravel()
 
-    def band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
+    def credible_band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
         """The posterior's central quantiles of F_M, bin by bin, from independent draws; the same seed, the same band.
 
         At each age the truth is inside with about the probability `level`, less where under five conversions come
@@ -81,7 +81,7 @@ class DelayCurve:
         step = max(1, _BLOCK // draws)
         for stop in range(len(a), 1, -step):  # from the last bin down, as the product runs
             bins = slice(max(1, stop - step), stop)
-            shares = _products(rng.beta(b[bins], a[bins], (draws, len(a[bins]))), above)[:, :-1]
+            shares = _multiply_from_the_end(rng.beta(b[bins], a[bins], (draws, len(a[bins]))), above)[:, :-1]
             above = shares[:, 0]
             low[bins.start - 1 : stop - 1], high[bins.start - 1 : stop - 1] = np.quantile(
                 shares, [tail, 1.0 - tail], axis=0
@@ -90,7 +90,7 @@ class DelayCurve:
 
     @property
     def conversions(self) -> int:
-        """How many delays it rests on."""
+        """The number of delays that were counted."""
         return int(self.events.sum())
 
     def tau(self) -> NoReturn:
@@ -102,7 +102,7 @@ class DelayCurve:
         )
 
 
-def _products(kept: Floats, above: Floats) -> Floats:
-    """Row by row, Π_{j>k} kept_j · above for every k, from none of the factors (last) to all of them (first)."""
+def _multiply_from_the_end(kept: Floats, above: Floats) -> Floats:
+    """Compute Π_{j>k} kept_j · above for every k and row, from no factor (the last k) to all of them (the first)."""
     rows = np.concatenate([kept, above[:, None]], axis=1)
     return np.asarray(np.cumprod(rows[:, ::-1], axis=1)[:, ::-1])

@@ -75,7 +75,7 @@ class DelayEstimate:
         self._now: int | None = None
 
     def add(self, decided: float, converted: float) -> bool:
-        """A conversion, told once; True where it is within the window, else nothing has changed but the time."""
+        """Add a conversion, once. True where it is within the window; otherwise only the time has changed."""
         start, end = self._tick("decided", decided), self._tick("converted", converted)
         if converted < decided:
             raise InputError(f"converted must not lie before decided, {decided!r}; got {converted!r}")
@@ -104,7 +104,7 @@ class DelayEstimate:
         self._fresh.clear()
 
     def curve(self) -> DelayCurve:
-        """What the counts say: `cdf`, `band`, and the counts themselves."""
+        """The delay curve of the counts: `cdf`, `credible_band`, and the counts themselves."""
         size = len(self._open)
         by_age = self._open[(self._over - np.arange(size)) % size]
         younger = np.concatenate([[0], np.cumsum(by_age)[:-1]])  # #{R < j}
@@ -132,9 +132,9 @@ class DelayEstimate:
         matured = np.where(ticks < 0, 0.0, shares)
         return matured if matured.ndim else float(matured)
 
-    def band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
+    def credible_band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
         """The lower and the upper end of a credible interval of F_m at every delay from 0 to m ticks."""
-        return self.curve().band(level, draws=draws, seed=seed)
+        return self.curve().credible_band(level, draws=draws, seed=seed)
 
     def law(self) -> Empirical:
         """The estimate as a delay law in ticks, to simulate with; conversions beyond the window are not in it."""
@@ -142,12 +142,12 @@ class DelayEstimate:
 
     @property
     def delays(self) -> Delays:
-        """How many conversions had each delay, from 0 to m ticks; those of the tick that is not over come later."""
+        """The number of conversions with each delay, from 0 to m ticks; those of the current tick are not in it yet."""
         return self._delays.copy()
 
     @property
     def conversions(self) -> int:
-        """How many conversions were added, those of the tick that is not over among them."""
+        """The number of conversions that were added, those of the current tick among them."""
         return int(self._delays.sum()) + len(self._fresh)
 
     def tau(self) -> NoReturn:

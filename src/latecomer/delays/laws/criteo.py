@@ -47,7 +47,7 @@ class Criteo(Law):
     --------
     >>> from latecomer import delays
     >>> law = delays.Criteo(seconds_per_round=100)
-    >>> round(law.cdf(2000), 3)  # a window of 2000 rounds, the paper's, hears of less than half
+    >>> round(law.cdf(2000), 3)  # a window of 2000 rounds, the paper's, keeps less than half
     0.445
     >>> round(law.mean)
     5715

@@ -46,8 +46,8 @@ class Empirical(Law):
     """The probability of each."""
 
     def __init__(self, delays: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> None:
-        seen = _rounds(delays)
-        counts = np.ones(len(seen)) if weights is None else _weights(weights, len(seen))
+        seen = _check_rounds(delays)
+        counts = np.ones(len(seen)) if weights is None else _check_weights(weights, len(seen))
         distinct, place = np.unique(seen[counts > 0.0], return_inverse=True)
         totals = np.bincount(place, weights=counts[counts > 0.0])
         shares = totals / totals.sum()
@@ -94,7 +94,7 @@ class Empirical(Law):
         return self._ladder[np.searchsorted(self._finite, k, side="right")]
 
 
-def _rounds(delays: npt.ArrayLike) -> Delays:
+def _check_rounds(delays: npt.ArrayLike) -> Delays:
     rounds = np.asarray(delays)
     if rounds.ndim != 1 or len(rounds) == 0:
         raise InputError(f"delays must be a list of at least one delay; got shape {rounds.shape}", field="delays")
@@ -109,7 +109,7 @@ def _rounds(delays: npt.ArrayLike) -> Delays:
     return rounds.astype(np.int64)
 
 
-def _weights(weights: npt.ArrayLike, count: int) -> Floats:
+def _check_weights(weights: npt.ArrayLike, count: int) -> Floats:
     array = np.asarray(weights)
     if array.shape != (count,) or array.dtype.kind not in "fiu":
         raise InputError(

@@ -48,7 +48,7 @@ class Geometric(Law):
 
     @property
     def _chance(self) -> float:
-        """Of arriving in a round, not having arrived before."""
+        """The probability of arriving in a round, not having arrived before."""
         return 1.0 / (self.mean + 1 - self.start)
 
     def _sample(self, rng: np.random.Generator, size: int) -> Delays:

@@ -66,7 +66,7 @@ class LogNormal(Law):
 
     @property
     def _end(self) -> float:
-        """Where X ends, in rounds."""
+        """The largest X, in rounds."""
         return self.at_most / self.unit
 
     @cached_property
@@ -97,7 +97,7 @@ class LogNormal(Law):
         return math.floor(math.exp(min(log, 700.0)))
 
     def _normal(self, x: Floats) -> Floats:
-        """How many standard deviations x lies above the median, on the scale of logarithms."""
+        """Return the number of standard deviations that ln x lies above the median."""
         return (np.log(x) - self._mu) / self.sigma
 
     def _tail(self, x: Floats) -> Floats:

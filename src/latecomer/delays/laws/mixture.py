@@ -13,7 +13,7 @@ from latecomer.validation import check_positive
 
 @dataclass(frozen=True)
 class Mixture(Law):
-    """With probability weights[i], a delay of laws[i].
+    """A delay of laws[i] with probability weights[i].
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class ConversionLog:
     decisions: int
     """Clean rows up to `until`."""
     converted: int
-    """Those of them that had converted by then."""
+    """Decisions that had converted by then."""
     first: float
     """The first decision,"""
     last: float
@@ -45,7 +45,7 @@ class ConversionLog:
     until: float
     """when watching ended; all in the log's own seconds."""
     watched: Delays
-    """How many decisions were watched to the end of no bin, of the first, of the first two, …"""
+    """The number of decisions watched to the end of no bin, of the first, of the first two, …"""
     counts: RowCounts
     """Rows read, and skipped by reason."""
 
@@ -63,7 +63,7 @@ class ConversionLog:
 
     @property
     def only_positives(self) -> bool:
-        """Whether every decision converted: such a log says nothing on how many did not."""
+        """True where every decision converted: such a log says nothing on how many did not."""
         return self.converted == self.decisions
 
     @cached_property
@@ -76,8 +76,8 @@ class ConversionLog:
         return min(1.0, self.curve.conversions / matured)
 
 
-def time_grid(longest: float, marks: npt.ArrayLike = ()) -> Floats:
-    """Where bins end, up to `longest`: 32 to every doubling, and the marks that lie between."""
+def make_time_grid(longest: float, marks: npt.ArrayLike = ()) -> Floats:
+    """Return the ends of bins up to `longest`: 32 to every doubling, and the marks that lie between."""
     ladder = longest * 2.0 ** (-np.arange(_BINS_PER_DOUBLING * _DOUBLINGS) / _BINS_PER_DOUBLING)
     between = np.asarray(marks, np.float64)
     return np.unique(np.concatenate([ladder, between[(between > 0.0) & (between < longest)]]))
@@ -105,7 +105,7 @@ def read_conversions(
     longest
         M in seconds, at most; no longer than the longest delay, or than 30 conversions at least were watched for.
     marks
-        Ages at which F_M will be asked for: bins end there.
+        Ages at which F_M is needed: bins end there.
     prior
         As in `DelayEstimate`.
     strict
@@ -130,8 +130,8 @@ def read_conversions(
     """
     name = name_source(source)
     with read_times(source, strict=strict) as (every, counts):
-        rows = _seen(every, until).with_columns(delay=pl.col("converted") - pl.col("decided"))
-        facts = _facts(name, rows, counts)
+        rows = _cut_at_end(every, until).with_columns(delay=pl.col("converted") - pl.col("decided"))
+        facts = _measure_log(name, rows, counts)
         until = facts["end"] if until is None else until
         longest = min(longest or math.inf, facts["longest"], until - facts["earliest"])
         if not longest > 0.0:
@@ -140,10 +140,10 @@ def read_conversions(
                 f"{name} must hold delays above 0: every conversion came at once, and any window will do"
                 f"{'; ' if dirt else ''}{dirt}"
             )
-        ends = time_grid(longest, marks)
-        cells = _cells(rows, ends, until)
+        ends = make_time_grid(longest, marks)
+        cells = _count_cells(rows, ends, until)
     return ConversionLog(
-        curve=_curve(cells, ends, prior=prior, longest_left_out=longest == facts["longest"]),
+        curve=_estimate_curve(cells, ends, prior=prior, longest_left_out=longest == facts["longest"]),
         decisions=facts["decisions"],
         converted=facts["conversions"],
         first=facts["first"],
@@ -154,16 +154,16 @@ def read_conversions(
     )
 
 
-def _seen(rows: pl.LazyFrame, until: float | None) -> pl.LazyFrame:
-    """The log as it was at that time."""
+def _cut_at_end(rows: pl.LazyFrame, until: float | None) -> pl.LazyFrame:
+    """Return the log as it was at that time."""
     if until is None:
         return rows
     early = pl.when(pl.col("converted") <= until).then(pl.col("converted"))
     return rows.filter(pl.col("decided") <= until).with_columns(early)
 
 
-def _facts(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, Any]:
-    """Find how far the log reaches, and refuse one with too few conversions."""
+def _measure_log(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, Any]:
+    """Find the time that the log covers, and refuse one with too few conversions."""
     converted = pl.col("converted").is_not_null()
     query = rows.select(
         decisions=pl.len(),
@@ -184,8 +184,8 @@ def _facts(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, Any]:
     return facts
 
 
-def _cells(rows: pl.LazyFrame, ends: Floats, until: float) -> dict[str, Delays]:
-    """How many rows have each pair of a delay's bin (−1 for no conversion) and of bins watched."""
+def _count_cells(rows: pl.LazyFrame, ends: Floats, until: float) -> dict[str, Delays]:
+    """Count the rows by the bin of their delay (−1 for no conversion) and the number of bins watched."""
 
     def place(column: pl.Expr, side: str) -> pl.Expr:
         def search(values: pl.Series) -> pl.Series:
@@ -201,8 +201,10 @@ def _cells(rows: pl.LazyFrame, ends: Floats, until: float) -> dict[str, Delays]:
     return {name: counted[name].to_numpy().astype(np.int64) for name in counted.columns}
 
 
-def _curve(cells: dict[str, Delays], ends: Floats, *, prior: float, longest_left_out: bool) -> DelayCurve:
-    """Where the longest delay sets M, it is left out: given M, all others are like any delay within M, and it is not.
+def _estimate_curve(cells: dict[str, Delays], ends: Floats, *, prior: float, longest_left_out: bool) -> DelayCurve:
+    """Estimate the curve, without the longest delay where that one sets M.
+
+    Given M, all the others are like any delay within M, and the longest is not.
 
     Where thirty conversions were watched for as long, it would lower the whole curve by a thirtieth.
     """

@@ -9,7 +9,7 @@ import polars as pl
 
 from latecomer.delays.readers.row_checks import RowCheck, RowCounts, count_rows, label_rows
 from latecomer.delays.readers.row_guesses import guess_never, guess_unit_of
-from latecomer.delays.readers.table_source import NO_TIME, LogSource, first_line, name_source, scan_source
+from latecomer.delays.readers.table_source import NO_TIME, LogSource, name_source, read_first_line, scan_source
 from latecomer.errors import LogError
 
 NEEDED = ("decided_at", "converted_at")
@@ -49,7 +49,7 @@ TIME_CHECKS = (
         guess_never("converted_at"),
     ),
 )
-"""For a row with `decided_at` and `converted_at` as given, and `decided` and `converted` in seconds."""
+"""Checks of a row with `decided_at` and `converted_at` as given, and `decided` and `converted` in seconds."""
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def read_times(source: LogSource, *, strict: bool) -> Iterator[tuple[pl.LazyFram
         try:
             kept.sink_parquet(read, compression="lz4")
         except pl.exceptions.PolarsError as error:
-            raise LogError(f"{name} is damaged: {first_line(error)}") from None
+            raise LogError(f"{name} is damaged: {read_first_line(error)}") from None
         rows = pl.scan_parquet(read)
         counts = count_rows(rows, TIME_CHECKS, name=name, shown=NEEDED, strict=strict)
         yield rows.filter(pl.col("skipped").is_null()).select("decided", "converted"), counts
@@ -79,25 +79,25 @@ def _parse(source: LogSource) -> pl.LazyFrame:
     """The two columns as they are, and in seconds, null where they cannot be read."""
     table = scan_source(source, NEEDED)
     types = table.collect_schema()
-    given = table.with_columns(pl.col(name).pipe(_given, types[name]).alias(name) for name in NEEDED)
+    given = table.with_columns(pl.col(name).pipe(_mark_given, types[name]).alias(name) for name in NEEDED)
     return given.with_columns(
-        pl.col(name).pipe(_seconds, types[name], f"{name_source(source)} must have {name}").alias(name[:-3])
+        pl.col(name).pipe(_parse_seconds, types[name], f"{name_source(source)} must have {name}").alias(name[:-3])
         for name in NEEDED
     )
 
 
-def _given(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """Null where a cell is empty: a text of nothing, and NaN, are no times."""
+def _mark_given(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Set empty cells to null: a text of nothing, and NaN, are no times."""
     if dtype == pl.String:
         text = column.str.strip_chars()
         return pl.when(text.is_in(NO_TIME)).then(None).otherwise(text)
     return column.fill_nan(None) if dtype.is_float() else column
 
 
-def _seconds(column: pl.Expr, dtype: pl.DataType, rule: str) -> pl.Expr:
-    """Null where it cannot be read."""
+def _parse_seconds(column: pl.Expr, dtype: pl.DataType, rule: str) -> pl.Expr:
+    """Convert a column to seconds; null where a cell cannot be read."""
     if dtype == pl.String:
-        return pl.coalesce(column.cast(pl.Float64, strict=False), _iso(column))
+        return pl.coalesce(column.cast(pl.Float64, strict=False), _parse_iso(column))
     if dtype.is_numeric():
         return column.cast(pl.Float64)
     if isinstance(dtype, pl.Datetime | pl.Date):
@@ -107,7 +107,7 @@ def _seconds(column: pl.Expr, dtype: pl.DataType, rule: str) -> pl.Expr:
     raise LogError(f"{rule} as numbers (seconds), times, or ISO 8601 texts; got {dtype}")
 
 
-def _iso(text: pl.Expr) -> pl.Expr:
+def _parse_iso(text: pl.Expr) -> pl.Expr:
     body = text.str.replace(_ZONE, "").str.replace("T", " ", literal=True)
     rest = (
         pl.when(body.str.len_bytes() == 10).then(pl.lit(" 00:00:00")).otherwise(pl.lit(":00"))

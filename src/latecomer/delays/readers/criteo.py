@@ -35,7 +35,7 @@ def read_criteo(path: str | PathLike[str], *, block_bytes: int = _BLOCK_BYTES) -
     r"""Read the delay of every converted row, conversion_timestamp − timestamp in seconds, and count what was skipped.
 
     The first line names the columns: `timestamp`, `conversion` and `conversion_timestamp` must be among them, in any
-    order; −1 stands for no time. Whether the file is gzipped is told by its first bytes, not by its name.
+    order; −1 stands for no time. A gzipped file is recognised by its first bytes, not by its name.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the Criteo reader hands back: the delays, and an account of every row."""
+"""Results of the Criteo reader: the delays, and an account of every row."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ from latecomer.delays.laws.empirical import Empirical
 
 
 class Skipped(StrEnum):
-    """Why a row was left out; the first reason that holds, in this order."""
+    """Reasons to skip a row; the first that holds, in this order."""
 
     COLUMNS = "wrong number of columns"
     NUMBER = "a number that does not parse"

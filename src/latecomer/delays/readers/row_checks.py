@@ -32,7 +32,7 @@ class RowCounts:
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows by reason, the reasons that occur alone."""
     remedy: str = ""
-    """For the most frequent reason."""
+    """Remedy for the most frequent reason."""
 
     @property
     def used(self) -> int:
@@ -85,19 +85,19 @@ def count_rows(
     counts = RowCounts(
         rows=sum(found.values()),
         skipped=(skipped := {check.reason: found[check.reason] for check in checks if check.reason in found}),
-        remedy=_remedy(rows, skipped, checks),
+        remedy=_find_remedy(rows, skipped, checks),
     )
     if not counts.rows:
         raise LogError(f"{name} must hold decisions; it has no row")
     if not counts.used:
         raise LogError(
-            f"{name} must hold rows that can be used; {describe_skipped(counts)}; {_first(rows, shown, _NAMED)}"
+            f"{name} must hold rows that can be used; {describe_skipped(counts)}; {_find_first(rows, shown, _NAMED)}"
         )
     if strict and counts.skipped:
         dirty = counts.rows - counts.used
         raise LogError(
             f"{name} must have no dirty row where reading is strict; {dirty:,} of {counts.rows:,} are: "
-            f"{_listed(counts.skipped)}; {_first(rows, shown, _NAMED)}; {counts.remedy}; or leave out strict=True "
+            f"{_listed(counts.skipped)}; {_find_first(rows, shown, _NAMED)}; {counts.remedy}; or leave out strict=True "
             "(on the command line, leave out --strict) to skip them"
         )
     return counts
@@ -108,7 +108,7 @@ def describe_skipped(counts: RowCounts) -> str:
     return f"{counts}; {counts.remedy}" if counts.skipped else ""
 
 
-def _remedy(rows: pl.LazyFrame, skipped: Mapping[str, int], checks: Sequence[RowCheck]) -> str:
+def _find_remedy(rows: pl.LazyFrame, skipped: Mapping[str, int], checks: Sequence[RowCheck]) -> str:
     """Say what to do about the most frequent reason: what its rows suggest, else the check's own remedy."""
     if not skipped:
         return ""
@@ -122,7 +122,7 @@ def _listed(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} × {reason}" for reason, count in skipped.items())
 
 
-def _first(rows: pl.LazyFrame, shown: Sequence[str], count: int) -> str:
+def _find_first(rows: pl.LazyFrame, shown: Sequence[str], count: int) -> str:
     dirty = rows.filter(pl.col("skipped").is_not_null()).select("row", *shown).sort("row").head(count).collect()
     return "the first, counted from 1 without the header: " + "; ".join(
         f"row {number:,} ({', '.join(f'{name} {cell or None!r:.40}' for name, cell in zip(shown, cells, strict=True))})"

@@ -48,7 +48,7 @@ def scan_source(source: LogSource, needed: Sequence[str]) -> pl.LazyFrame:
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror or error}; check the path") from None
     except pl.exceptions.PolarsError as error:
-        raise LogError(f"{name} is neither Parquet nor CSV with a header: {first_line(error)}") from None
+        raise LogError(f"{name} is neither Parquet nor CSV with a header: {read_first_line(error)}") from None
     missing = [column for column in needed if column not in columns]
     if missing:
         raise LogError(
@@ -58,7 +58,7 @@ def scan_source(source: LogSource, needed: Sequence[str]) -> pl.LazyFrame:
     return table.select(needed).with_row_index("row", offset=1)
 
 
-def first_line(error: Exception) -> str:
+def read_first_line(error: Exception) -> str:
     """The first line of a message that may have many."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
@@ -97,18 +97,18 @@ def _scan_pandas(frame: Any, needed: Sequence[str]) -> pl.LazyFrame:
     columns = {str(name): frame[name] for name in frame.columns if str(name) in needed}
     if len(columns) < len(needed):
         return pl.LazyFrame(schema=[str(name) for name in frame.columns])
-    return pl.LazyFrame([_series(name, column) for name, column in columns.items()])
+    return pl.LazyFrame([_convert_series(name, column) for name, column in columns.items()])
 
 
-def _series(name: str, column: Any) -> pl.Series:
+def _convert_series(name: str, column: Any) -> pl.Series:
     """Times and numbers by their type, all else as text."""
     kind = column.dtype.kind
     if kind == "M":
         return pl.Series(name, column.to_numpy(dtype="datetime64[us]"))  # in UTC where it has a zone
     if kind in "iuf":
         return pl.Series(name, column.to_numpy(dtype="float64", na_value=float("nan")))
-    return pl.Series(name, list(_texts(column)), dtype=pl.String)
+    return pl.Series(name, list(_convert_texts(column)), dtype=pl.String)
 
 
-def _texts(cells: Iterable[Any]) -> Iterable[str]:
+def _convert_texts(cells: Iterable[Any]) -> Iterable[str]:
     return (cell.isoformat() if hasattr(cell, "isoformat") else str(cell) for cell in cells)

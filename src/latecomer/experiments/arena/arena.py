@@ -53,7 +53,7 @@ POLICIES: Mapping[str, Callable[[int, int], LinearPolicy]] = {
     **{name: policy_class(name) for name in POLICY_MODULES if name not in ("OTFLinUCB", "OTFLinTS", "Uniform")},
     UNIFORM: Uniform,
 }
-"""By name, made from the dimension and the window; the registry's policies are all here, some under a longer name."""
+"""Policies by name, made from the dimension and the window; all of the registry are here, some under a longer name."""
 
 
 @dataclass(frozen=True)

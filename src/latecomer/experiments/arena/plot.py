@@ -10,10 +10,10 @@ from latecomer.experiments.plots import COLOURS, make_figure
 
 def plot_arena(table: pl.DataFrame, *, runs: int) -> Figure:
     """Draw a table of scores: bars for one world, a grid of ratios for several."""
-    return _bars(table, runs=runs) if table["world"].n_unique() == 1 else _grid(table, runs=runs)
+    return _plot_bars(table, runs=runs) if table["world"].n_unique() == 1 else _plot_grid(table, runs=runs)
 
 
-def _bars(table: pl.DataFrame, *, runs: int) -> Figure:
+def _plot_bars(table: pl.DataFrame, *, runs: int) -> Figure:
     """Mean regret with its standard error, the least on top, and the 95th percentile as a tick."""
     table = table.sort("mean", descending=True)
     places = range(len(table))
@@ -31,7 +31,7 @@ def _bars(table: pl.DataFrame, *, runs: int) -> Figure:
     return made
 
 
-def _grid(table: pl.DataFrame, *, runs: int) -> Figure:
+def _plot_grid(table: pl.DataFrame, *, runs: int) -> Figure:
     """A cell is mean regret over that of the world's best published policy: below 1 is better, on a log scale.
 
     Where no published policy was played it is over that of the learner without delay.

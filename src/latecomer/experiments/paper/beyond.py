@@ -12,10 +12,10 @@ NAME = "beyond-the-paper"
 KEY = ("actions", "window", "mean_delay")
 
 
-def beyond_the_paper(setting: Setting) -> Section:
+def report_beyond_the_paper(setting: Setting) -> Section:
     """Play `recommended` in the worlds of Figures 1 and 3."""
     results, tables, data = {}, [], []
-    by_law = {law: paper.beyond(law, setting.heavy_delays()) for law in paper.LAWS}
+    by_law = {law: paper.make_beyond(law, setting.heavy_delays()) for law in paper.LAWS}
     for pair in zip(*by_law.values(), strict=True):  # the two action laws of a panel side by side
         for law, experiment in zip(by_law, pair, strict=True):
             window, mean = int(experiment.policies[paper.OURS].window), round(experiment.world.delays.mean)
@@ -28,7 +28,7 @@ def beyond_the_paper(setting: Setting) -> Section:
     return Section(
         NAME,
         "Beyond the paper: the policy that Latecomer recommends",
-        _text(table),
+        _write_text(table),
         plots.plot_regret_panels(results, columns=2),
         table,
         pl.concat(data),
@@ -51,7 +51,7 @@ def _compare(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _text(table: pl.DataFrame) -> str:
+def _write_text(table: pl.DataFrame) -> str:
     ratios, shares = table["ours_to_best_of_the_paper"].to_numpy(), table["ours_to_uniform"].to_numpy()
     return f"""
     This section is not a reproduction. latecomer.recommended is our own policy, and what Latecomer tells people to

@@ -13,7 +13,7 @@ from latecomer.core.state import Array, Ring, StateArray
 from latecomer.core.width import pending_width_at
 from latecomer.policies.base.algorithm import width
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
-from latecomer.simulation.kernel import arrivals, run_block
+from latecomer.simulation.kernel import group_arrivals, run_block
 from latecomer.simulation.run import Episode
 from latecomer.simulation.simulate import Engine, ThreadEngine
 from latecomer.simulation.world import BLOCK, World
@@ -84,7 +84,7 @@ def _watch(
 
 def _watch_run(world: World, policy: OTFLinUCB, tau: float, horizon: int, seed: int, run: int) -> dict[str, Array]:
     episode = Episode(world, horizon, seed=seed, run=run)
-    starts, order = arrivals(episode.delays)
+    starts, order = group_arrivals(episode.delays)
     state = policy.fresh().state
     state.fit(min(horizon, state.span + 1 + BLOCK))
     ratios, regret, converts = np.empty(horizon), np.empty(horizon), np.zeros(horizon, np.bool_)

@@ -50,7 +50,7 @@ def make_theta() -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
 
 
 def make_policies(window: int, *, sigma: float = 0.5) -> dict[str, LinearPolicy]:
-    """As stated and as released, and uniform play; λ = 1, δ = 0.1."""
+    """Make the paper's policies, as stated and as released, and uniform play; λ = 1, δ = 0.1."""
     return {
         UCB: OTFLinUCB(DIM, window),
         UCB_BUFFERED: OTFLinUCB(DIM, window, width="buffered"),
@@ -61,7 +61,7 @@ def make_policies(window: int, *, sigma: float = 0.5) -> dict[str, LinearPolicy]
     }
 
 
-def figure_1(law: str) -> dict[tuple[int, int], Experiment]:
+def make_figure_1(law: str) -> dict[tuple[int, int], Experiment]:
     """Geometric delays, three pairs of window and mean delay."""
     return {
         (window, mean): Experiment(
@@ -71,39 +71,43 @@ def figure_1(law: str) -> dict[tuple[int, int], Experiment]:
     }
 
 
-def figure_3(law: str, delays: DelayLaw | None = None) -> Experiment:
+def make_figure_3(law: str, delays: DelayLaw | None = None) -> Experiment:
     """Heavy-tailed delays, 100 seconds a round, m = 2000; the released sampling has σ0 = 1 here."""
     world = World(theta=make_theta(), actions=LAWS[law][1], delays=delays or Criteo())
     return Experiment(world, make_policies(HEAVY_WINDOW, sigma=1.0), HEAVY_HORIZON)
 
 
-def _few(window: int, *names: str, sigma: float = 0.5) -> dict[str, LinearPolicy]:
+def _select_policies(window: int, *names: str, sigma: float = 0.5) -> dict[str, LinearPolicy]:
     """Return the paper's policies of these names, and ours."""
     every = make_policies(window, sigma=sigma)
     return {**{name: every[name] for name in names}, OURS: recommended(DIM, window)}
 
 
-def window_sweep() -> dict[int, Experiment]:
+def make_window_sweep() -> dict[int, Experiment]:
     """The effect of m at a mean delay of 100."""
     world = World(theta=make_theta(), actions=LAWS["B"][1], delays=Geometric(mean=100))
-    return {m: Experiment(world, _few(m, *QUICK), HORIZON) for m in (5, 10, 25, 50, 100, 200, 500, 1000, 2000)}
+    return {
+        m: Experiment(world, _select_policies(m, *QUICK), HORIZON) for m in (5, 10, 25, 50, 100, 200, 500, 1000, 2000)
+    }
 
 
-def delay_sweep() -> dict[int, Experiment]:
+def make_delay_sweep() -> dict[int, Experiment]:
     """The effect of the mean delay at m = 100."""
     return {
         mean: Experiment(
-            World(theta=make_theta(), actions=LAWS["B"][1], delays=Geometric(mean=mean)), _few(100, *QUICK), HORIZON
+            World(theta=make_theta(), actions=LAWS["B"][1], delays=Geometric(mean=mean)),
+            _select_policies(100, *QUICK),
+            HORIZON,
         )
         for mean in (1, 5, 10, 25, 50, 100, 200, 500, 1000)
     }
 
 
-def beyond(law: str, delays: DelayLaw | None = None) -> list[Experiment]:
+def make_beyond(law: str, delays: DelayLaw | None = None) -> list[Experiment]:
     """Return the worlds of Figures 1 and 3 with our policy in them, beside the best of the paper's and uniform play."""
-    worlds = [(window, experiment, 0.5) for (window, _), experiment in figure_1(law).items()]
-    worlds.append((HEAVY_WINDOW, figure_3(law, delays), 1.0))
+    worlds = [(window, experiment, 0.5) for (window, _), experiment in make_figure_1(law).items()]
+    worlds.append((HEAVY_WINDOW, make_figure_3(law, delays), 1.0))
     return [
-        Experiment(experiment.world, _few(window, *COMPARED, UNIFORM, sigma=sigma), experiment.horizon)
+        Experiment(experiment.world, _select_policies(window, *COMPARED, UNIFORM, sigma=sigma), experiment.horizon)
         for window, experiment, sigma in worlds
     ]

@@ -19,7 +19,7 @@ DIM, WINDOW, MEAN_DELAY = 2, 5, 2
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """By horizon: the worse of the two bandits, and the two bounds."""
+    """Regret by horizon: the worse of the two bandits, and the two bounds."""
 
     table: pl.DataFrame
     """horizon, gap; the worse bandit's mean regret and the worst run; the same with varying contexts; the bounds"""
@@ -28,18 +28,18 @@ class Growth:
 
 
 def measure_growth(horizons: list[int], *, runs: int, seed: int, engine: Engine | None = None) -> Growth:
-    """For every T, both of Theorem 3's bandits, whose gap is tuned to that T."""
+    """Play, for every T, both of Theorem 3's bandits, whose gap is tuned to that T."""
     delays = Geometric(mean=MEAN_DELAY)
     tau = float(delays.cdf(WINDOW))
     varying = World(theta=np.full(DIM, 1 / np.sqrt(DIM)), actions=Uniform(10), delays=delays)
-    contexts = _regret(varying, max(horizons), runs, seed, engine)
+    contexts = _simulate_regret(varying, max(horizons), runs, seed, engine)
     rows = []
     for horizon in horizons:
         delta = gap(horizon, arms=DIM, tau=tau)
         regrets = []
         for theta in ([0.5 + delta, 0.5], [0.5 + delta, 0.5 + 2 * delta]):
             world = World(theta=theta, actions=Fixed(np.eye(DIM)), delays=delays)
-            regrets.append(_regret(world, horizon, runs, seed, engine)[:, -1])
+            regrets.append(_simulate_regret(world, horizon, runs, seed, engine)[:, -1])
         worse = max(regrets, key=np.mean)
         rows.append(
             {
@@ -57,7 +57,7 @@ def measure_growth(horizons: list[int], *, runs: int, seed: int, engine: Engine 
     return Growth(pl.DataFrame(rows), tau, vacuous_until(dim=DIM, window=WINDOW, tau=tau))
 
 
-def _regret(world: World, horizon: int, runs: int, seed: int, engine: Engine | None) -> Array:
+def _simulate_regret(world: World, horizon: int, runs: int, seed: int, engine: Engine | None) -> Array:
     policies = {"ucb": OTFLinUCB(DIM, WINDOW)}
     result = simulate(world, policies, horizon=horizon, runs=runs, seed=seed, engine=engine, progress=False)
     if not result.is_complete:

@@ -1,7 +1,7 @@
-"""What the paper's authors released: not the algorithms of their paper, and what its figures show.
+"""The code that the paper's authors released (Vernade et al., ICML 2020), which makes the paper's figures.
 
-Both take *squared* norms where the paper has norms: q_s in place of ‖A_s‖ in the window's sum, and aᵀV⁻¹a in place of
-‖a‖_{V⁻¹} in the bonus. Nobody has proved anything about them. Here for reproduction, not for use.
+Both policies take *squared* norms where the paper has norms: q_s in place of ‖A_s‖ in the window's sum, and aᵀV⁻¹a in
+place of ‖a‖_{V⁻¹} in the bonus. Nothing is proved about them. They are here for reproduction, not for use.
 """
 
 import math

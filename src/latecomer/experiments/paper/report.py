@@ -27,7 +27,7 @@ class Section:
     table: pl.DataFrame
     """Shown in the page, and written as CSV."""
     data: pl.DataFrame
-    """Everything behind it, written as Parquet."""
+    """All the numbers behind it, written as Parquet."""
 
 
 class Report:

@@ -8,7 +8,7 @@ import polars as pl
 from latecomer.delays import Criteo, log10_density
 from latecomer.experiments import plots
 from latecomer.experiments.paper import experiments as paper
-from latecomer.experiments.paper.beyond import beyond_the_paper
+from latecomer.experiments.paper.beyond import report_beyond_the_paper
 from latecomer.experiments.paper.coverage import measure_coverage
 from latecomer.experiments.paper.growth import MEAN_DELAY, WINDOW, measure_growth
 from latecomer.experiments.paper.report import Section
@@ -17,11 +17,11 @@ from latecomer.policies.otf_lin_ucb import OTFLinUCB
 from latecomer.simulation.result import Result
 
 
-def figure_1(setting: Setting) -> Section:
+def report_figure_1(setting: Setting) -> Section:
     """The three panels, for both action laws."""
     results, tables, data = {}, [], []
     for law in paper.LAWS:
-        for (window, mean), experiment in paper.figure_1(law).items():
+        for (window, mean), experiment in paper.make_figure_1(law).items():
             result = setting.play(experiment, f"Figure 1, actions {law}, m = {window}, mean delay {mean}")
             tau = float(experiment.world.delays.cdf(window))
             results[f"{law}: m = {window}, μ = {mean}, τ_m = {tau:.3f}"] = result
@@ -31,14 +31,14 @@ def figure_1(setting: Setting) -> Section:
     return Section(
         "figure-1",
         "Figure 1: geometric delays",
-        _figure_1_text(table),
+        _write_figure_1_text(table),
         plots.plot_regret_panels(results, columns=3),
         table,
         pl.concat(data),
     )
 
 
-def _figure_1_text(table: pl.DataFrame) -> str:
+def _write_figure_1_text(table: pl.DataFrame) -> str:
     first = {"actions": "B", "window": 100, "mean_delay": 100}
     second = {"actions": "B", "window": 500, "mean_delay": 100}
     return f"""
@@ -50,7 +50,7 @@ def _figure_1_text(table: pl.DataFrame) -> str:
     The algorithm of its theorem does neither: in the first panel (B) it ends at
     {read_cell(table, paper.UCB, **first):.0f}, where playing uniformly at random ends at
     {read_cell(table, paper.UNIFORM, **first):.0f}. At this horizon its bonus is wider than every gap between
-    actions, so that it explores with more zeal than a coin. That is not a slip in this implementation: it is
+    actions, so that it explores more than a coin would. That is not a slip in this implementation: it is
     what 2f + Σ‖A_s‖ amounts to.
 
     The figure comes from the authors' released code, which differs from the paper: it takes the squared norm,
@@ -63,7 +63,7 @@ def _figure_1_text(table: pl.DataFrame) -> str:
     """
 
 
-def figure_2(setting: Setting) -> Section:
+def report_figure_2(setting: Setting) -> Section:
     """The density of log10 delays."""
     setting.before("Figure 2, delays")
     grid = np.linspace(0.0, 6.5, 651)
@@ -88,12 +88,12 @@ def figure_2(setting: Setting) -> Section:
     )
 
 
-def figure_3(setting: Setting) -> Section:
+def report_figure_3(setting: Setting) -> Section:
     """The heavy-tailed experiment, for both action laws."""
     delays = setting.heavy_delays()
     results, tables, data = {}, [], []
     for law in paper.LAWS:
-        experiment = paper.figure_3(law, delays)
+        experiment = paper.make_figure_3(law, delays)
         result = setting.play(experiment, f"Figure 3, actions {law}, heavy-tailed delays")
         results[f"{law}: m = {paper.HEAVY_WINDOW}, heavy-tailed delays"] = result
         tables.append(final_table(result, actions=law))
@@ -112,11 +112,11 @@ def figure_3(setting: Setting) -> Section:
     return Section("figure-3", "Figure 3: heavy-tailed delays", text, figure, table, pl.concat(data))
 
 
-def theorem_1(setting: Setting) -> Section:
+def report_theorem_1(setting: Setting) -> Section:
     """Coverage over runs, and how loose the radius is."""
     setting.before("Theorem 1, coverage")
     window, mean = paper.PANELS[0]
-    world = paper.figure_1("B")[window, mean].world
+    world = paper.make_figure_1("B")[window, mean].world
     found = measure_coverage(
         world,
         OTFLinUCB(paper.DIM, window),
@@ -145,7 +145,7 @@ def theorem_1(setting: Setting) -> Section:
     return Section("theorem-1", "Theorem 1: does the confidence set cover?", text, figure, table, data)
 
 
-def theorems_2_and_3(setting: Setting) -> Section:
+def report_theorems_2_and_3(setting: Setting) -> Section:
     """Regret between its bounds as T grows."""
     horizons = [100, 300, 1000, 3000, 10_000] + ([] if setting.quick else [30_000, 100_000])
     setting.before("Theorems 2 and 3, regret as T grows")
@@ -177,20 +177,22 @@ def theorems_2_and_3(setting: Setting) -> Section:
     return Section("theorems-2-and-3", "Theorems 2 and 3: regret between its bounds", text, figure, table, table)
 
 
-def _sweep(setting: Setting, experiments: dict[int, paper.Experiment], name: str) -> tuple[list[Result], pl.DataFrame]:
+def _play_sweep(
+    setting: Setting, experiments: dict[int, paper.Experiment], name: str
+) -> tuple[list[Result], pl.DataFrame]:
     results = [setting.play(experiment, f"{name} = {point}") for point, experiment in experiments.items()]
     rows = (final_table(result, **{name: point}) for point, result in zip(experiments, results, strict=True))
     return results, pl.concat(list(rows))
 
 
-def _wide(table: pl.DataFrame, index: str) -> pl.DataFrame:
+def _pivot(table: pl.DataFrame, index: str) -> pl.DataFrame:
     return table.pivot(on="policy", index=index, values="mean")
 
 
-def window_effect(setting: Setting) -> Section:
+def report_window_effect(setting: Setting) -> Section:
     """Regret against m, the delays staying as they are."""
-    experiments = paper.window_sweep()
-    results, table = _sweep(setting, experiments, "window")
+    experiments = paper.make_window_sweep()
+    results, table = _play_sweep(setting, experiments, "window")
     text = """
     The same delays (geometric, mean 100) under windows from 5 to 2000 rounds; actions B, T = 3000. A short
     window loses conversions: all that depends on θ̂ slows down. A long one keeps nearly all, and beyond a few
@@ -204,13 +206,13 @@ def window_effect(setting: Setting) -> Section:
         xlabel="window m, rounds",
         mark=(100, "mean delay"),
     )
-    return Section("effect-of-m", "The effect of m at fixed delays", text, figure, _wide(table, "window"), table)
+    return Section("effect-of-m", "The effect of m at fixed delays", text, figure, _pivot(table, "window"), table)
 
 
-def delay_effect(setting: Setting) -> Section:
+def report_delay_effect(setting: Setting) -> Section:
     """Regret against the mean delay, the window staying as it is."""
-    experiments = paper.delay_sweep()
-    results, table = _sweep(setting, experiments, "mean_delay")
+    experiments = paper.make_delay_sweep()
+    results, table = _play_sweep(setting, experiments, "mean_delay")
     text = """
     The same window, m = 100, under mean delays from 1 to 1000 rounds; actions B, T = 3000. Up to the window
     delays cost little; past it τ_m falls like m/μ, and regret grows towards, and for the theorem's index
@@ -220,17 +222,17 @@ def delay_effect(setting: Setting) -> Section:
         list(experiments), results, title="The effect of the delay", xlabel="mean delay μ, rounds", mark=(100, "window")
     )
     return Section(
-        "effect-of-delay", "The effect of the mean delay at fixed m", text, figure, _wide(table, "mean_delay"), table
+        "effect-of-delay", "The effect of the mean delay at fixed m", text, figure, _pivot(table, "mean_delay"), table
     )
 
 
 SECTIONS: tuple[Callable[[Setting], Section], ...] = (
-    figure_1,
-    figure_2,
-    figure_3,
-    theorem_1,
-    theorems_2_and_3,
-    window_effect,
-    delay_effect,
-    beyond_the_paper,
+    report_figure_1,
+    report_figure_2,
+    report_figure_3,
+    report_theorem_1,
+    report_theorems_2_and_3,
+    report_window_effect,
+    report_delay_effect,
+    report_beyond_the_paper,
 )

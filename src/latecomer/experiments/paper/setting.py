@@ -15,7 +15,7 @@ from latecomer.simulation.simulate import Engine, simulate
 
 @dataclass
 class Setting:
-    """Size and place of the runs; `before` is told what is about to run."""
+    """Size and place of the runs; `before` is called with the name of what runs next."""
 
     runs: int = 100
     seed: int = 0

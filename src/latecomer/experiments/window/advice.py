@@ -28,7 +28,7 @@ class WindowAdvice:
 
     recommended: timedelta
     by_theory: timedelta
-    """Where Theorem 2's bound is smallest."""
+    """The window at which Theorem 2's bound is smallest."""
     finding: str
     """The advice in a sentence: which windows cost about the same, and which of them to take."""
     reason: str
@@ -41,14 +41,14 @@ class WindowAdvice:
     curve: pl.DataFrame
     """seconds, share, low, high: F_M and its 90 % band"""
     facts: dict[str, Any]
-    """Where the delays are from, decisions an hour and in the horizon, conversion rate, regret of uniform play, …"""
+    """The origin of the delays, decisions an hour and in the horizon, conversion rate, regret of uniform play, …"""
     skipped: dict[str, int]
     """Dirty rows of the log that were left out, by reason."""
     warning: str = ""
     """A sentence where more than half of the log's rows were skipped; `finding` begins with it."""
 
     def __repr__(self) -> str:
-        clear = "clear" if self.facts["is_clear"] else "not settled"
+        clear = "clear" if self.facts["is_clear"] else "not certain"
         return (
             f"WindowAdvice(recommended={format_duration(self.recommended.total_seconds())!r}, {clear} after "
             f"{self.facts['runs']} runs, from {self.facts['delays']}, skipped={sum(self.skipped.values())})"
@@ -136,7 +136,7 @@ def advise_window(
     True
     """
     setting = Setting(
-        horizon=check_positive("horizon, in seconds,", _span("horizon", horizon).total_seconds()),
+        horizon=check_positive("horizon, in seconds,", _check_duration("horizon", horizon).total_seconds()),
         dim=check_integer("dim", dim, least=1),
         arms=check_integer("arms", arms, least=2),
         rounds=check_integer("rounds", rounds, least=1),
@@ -145,18 +145,18 @@ def advise_window(
     )
     given = {
         "rate": None if rate is None else check_positive("rate", rate),
-        "longest": None if longest is None else _span("longest", longest),
+        "longest": None if longest is None else _check_duration("longest", longest),
         "conversion_rate": None
         if conversion_rate is None
         else check_share("conversion_rate", check_positive("conversion_rate", conversion_rate)),
     }
-    known = _known(source, until=until, unit=_span("unit", unit), given=given, strict=strict)
+    known = _read_delays(source, until=until, unit=_check_duration("unit", unit), given=given, strict=strict)
     compared = choose_windows(known.ends, known.share).tolist()
     simulated = simulate_windows(known, setting, compared, engine=engine or ThreadEngine(jobs), progress=progress)
-    return _advice(known, setting, compared, simulated)
+    return _make_advice(known, setting, compared, simulated)
 
 
-def _span(name: str, value: Duration) -> timedelta:
+def _check_duration(name: str, value: Duration) -> timedelta:
     if isinstance(value, Duration):
         span = parse_duration(value, name=name, such_as="30d")
         if span > timedelta(0):
@@ -164,7 +164,7 @@ def _span(name: str, value: Duration) -> timedelta:
     raise InputError(f"{name} must be a timedelta above 0, or a text such as '30d'; got {value!r}")
 
 
-def _known(
+def _read_delays(
     source: object, *, until: Moment | None, unit: timedelta, given: dict[str, Any], strict: bool
 ) -> KnownDelays:
     if isinstance(source, str | PathLike) or is_table(source):
@@ -180,10 +180,10 @@ def _known(
     return read_law_delays(source, unit=unit, **given)
 
 
-def _advice(known: KnownDelays, setting: Setting, compared: list[float], simulated: Simulated) -> WindowAdvice:
-    rows = [_row(known, setting, window, simulated, at) for at, window in enumerate(compared)]
+def _make_advice(known: KnownDelays, setting: Setting, compared: list[float], simulated: Simulated) -> WindowAdvice:
+    rows = [_make_row(known, setting, window, simulated, at) for at, window in enumerate(compared)]
     comparison, theory = simulated.comparison, int(np.argmin([row["bound"] for row in rows]))
-    facts = _facts(known, setting, compared, simulated)
+    facts = _collect_facts(known, setting, compared, simulated)
     return WindowAdvice(
         recommended=timedelta(seconds=compared[comparison.chosen]),
         by_theory=timedelta(seconds=compared[theory]),
@@ -198,7 +198,7 @@ def _advice(known: KnownDelays, setting: Setting, compared: list[float], simulat
     )
 
 
-def _row(known: KnownDelays, setting: Setting, window: float, simulated: Simulated, at: int) -> dict[str, Any]:
+def _make_row(known: KnownDelays, setting: Setting, window: float, simulated: Simulated, at: int) -> dict[str, Any]:
     kept, low, high = known.at(window)
     found = simulated.comparison
     return {
@@ -218,11 +218,11 @@ def _row(known: KnownDelays, setting: Setting, window: float, simulated: Simulat
     }
 
 
-def _facts(known: KnownDelays, setting: Setting, compared: list[float], simulated: Simulated) -> dict[str, Any]:
+def _collect_facts(known: KnownDelays, setting: Setting, compared: list[float], simulated: Simulated) -> dict[str, Any]:
     scaled, found = choose_scale(known, setting), simulated.comparison
     low, high = found.alike
     return {
-        "delays": known.told,
+        "delays": known.origin,
         "rows": known.rows,
         "decisions_an_hour": known.rate,
         "conversion_rate": known.conversion_rate,

@@ -28,13 +28,13 @@ class Setting:
     """The service that the window is for, and how long to simulate it."""
 
     horizon: float
-    """Seconds over which regret is counted."""
+    """The time over which regret is counted, in seconds."""
     dim: int
     arms: int
     rounds: int
-    """At most so many rounds a run."""
+    """The largest number of rounds a run."""
     runs: int | None
-    """At most so many; None for as many as four million rounds hold, 20 at least and 1,000 at most."""
+    """The largest number of runs; None for as many as four million rounds hold, from 20 to 1,000."""
     seed: int
 
     def decisions(self, rate: float) -> int:
@@ -44,26 +44,26 @@ class Setting:
 
 @dataclass(frozen=True)
 class Scale:
-    """How the service is simulated in a bounded number of rounds.
+    """The size of a simulation of the service in a bounded number of rounds.
 
     Where there are too many decisions, a round stands for several: its one action converts as often as all of them
     would, as long as that is no more than a quarter of the time. What a round teaches is then what they would teach.
     """
 
     rounds: int
-    """Of a run."""
+    """Rounds of a run."""
     most_runs: int
     each: float
-    """How many decisions a round stands for, and"""
+    """Decisions that a round stands for."""
     pooled: float
-    """as often as how many of them its action converts."""
+    """Decisions that would convert as often as the round's action does."""
     rounds_an_hour: float
     conversion_rate: float
-    """Of a round."""
+    """The share of rounds that convert."""
 
 
 def choose_scale(known: KnownDelays, setting: Setting) -> Scale:
-    """As close to the service as `setting.rounds` allow."""
+    """Choose a simulation as close to the service as `setting.rounds` allow."""
     rounds = min(setting.rounds, setting.decisions(known.rate))
     each = setting.decisions(known.rate) / rounds
     pooled = max(1.0, min(each, _MOST / known.conversion_rate))
@@ -78,7 +78,7 @@ def choose_scale(known: KnownDelays, setting: Setting) -> Scale:
 
 
 def regret_bound(known: KnownDelays, setting: Setting, window: float) -> float:
-    """Theorem 2 with F_M(m) for τ_m: what is unknown, τ_M, is the same factor for every window."""
+    """Compute Theorem 2 with F_M(m) for τ_m: what is unknown, τ_M, is the same factor for every window."""
     share = known.at(window)[0]
     return upper_bound(
         setting.decisions(known.rate), dim=setting.dim, window=math.floor(known.rate * window / HOUR), tau=share
@@ -86,12 +86,12 @@ def regret_bound(known: KnownDelays, setting: Setting, window: float) -> float:
 
 
 def pending_bytes(known: KnownDelays, setting: Setting, window: float) -> float:
-    """Memory for the decisions that may still convert."""
+    """Compute the memory for the decisions that may still convert."""
     return known.rate * window / HOUR * block_dtype(setting.dim).itemsize / ROUNDS_PER_BLOCK
 
 
 def make_world(known: KnownDelays, setting: Setting) -> World:
-    """Contexts in [0, 1]^d, normalised; θ ∝ (1, …, d), such that an average action converts as often as it should."""
+    """Make a world of normalised contexts in [0, 1]^d; θ ∝ (1, …, d) gives an average action its conversion rate."""
     scaled = choose_scale(known, setting)
     offer = actions.Uniform(setting.arms)
     slope = np.arange(1.0, setting.dim + 1.0)

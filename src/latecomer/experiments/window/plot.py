@@ -35,7 +35,7 @@ def plot_window(advice: WindowAdvice) -> Figure:
     feared.plot(seconds, table["bound"], marker="o", markersize=4, label="up to a factor 1/τ_M", **line_style(2))
     feared.set(title="What theory fears (Theorem 2)", ylabel=f"bound on conversions lost in {period}", yscale="log")
     for axes in (kept, lost, feared):
-        _over_windows(axes, advice, float(min(ages[0], seconds[0])), float(max(ages[-1], seconds[-1])))
+        _label_windows(axes, advice, float(min(ages[0], seconds[0])), float(max(ages[-1], seconds[-1])))
     return made
 
 
@@ -60,7 +60,7 @@ def _plot_cost(axes: Axes, advice: WindowAdvice) -> None:
     )
 
 
-def _over_windows(axes: Axes, advice: WindowAdvice, first: float, last: float) -> None:
+def _label_windows(axes: Axes, advice: WindowAdvice, first: float, last: float) -> None:
     ticks = _TICKS[(first <= _TICKS) & (last * 1.01 >= _TICKS)]
     axes.set(xscale="log", xlabel="window", xlim=(first, last * 1.15))
     axes.set_xticks(ticks if len(ticks) > 1 else [first, last])

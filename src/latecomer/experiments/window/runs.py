@@ -69,7 +69,7 @@ class PairedRuns:
 def _play(
     world: World, policies: dict[str, LinearPolicy], rounds: int, seed: int, first: int, run: int
 ) -> dict[str, Array]:
-    """For engines: the regret at the horizon alone, a function of the run that pickles."""
+    """Play a run and return the regret at the horizon alone; a function that pickles, for engines."""
     regrets = play_run(world, policies, horizon=rounds, seed=seed, run=first + run, common_draws=True)
     return {name: regret[-1:].copy() for name, regret in regrets.items()}
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from latecomer.delays import DelayLaw, Empirical
 from latecomer.delays.distribution import NEVER, Floats
-from latecomer.delays.readers.conversion_log import ConversionLog, read_conversions, time_grid
+from latecomer.delays.readers.conversion_log import ConversionLog, make_time_grid, read_conversions
 from latecomer.delays.readers.row_checks import describe_skipped
 from latecomer.delays.readers.table_source import LogSource
 from latecomer.errors import InputError
@@ -25,25 +25,25 @@ class KnownDelays:
     ends: Floats
     """Ages in seconds, the last being M."""
     share: Floats
-    """F_M at each, and"""
+    """F_M at each end."""
     low: Floats
-    """the lower and"""
+    """The lower end of its 90 % band."""
     high: Floats
-    """the upper end of its 90 % band."""
+    """The upper end of its 90 % band."""
     rate: float
     """Decisions an hour."""
     conversion_rate: float
     """The share of decisions that convert within M."""
-    told: str
-    """Where this is from, in words."""
+    origin: str
+    """The log or the law that this is from, in words."""
     rows: int = 0
-    """Of the log, and"""
+    """Rows of the log."""
     skipped: dict[str, int] = field(default_factory=dict)
-    """those that were dirty, by reason;"""
+    """Dirty rows, by reason."""
     dirt: str = ""
-    """the same in words, and"""
+    """Dirty rows in words."""
     warning: str = ""
-    """a sentence where they are more than half."""
+    """A sentence where dirty rows are more than half."""
 
     @property
     def longest(self) -> float:
@@ -74,8 +74,8 @@ def read_log_delays(
     """Read a log; what it does not tell must be given."""
     last = longest.total_seconds() if longest is not None else None
     log = read_conversions(source, until=until, longest=last, marks=LADDER, strict=strict)
-    low, high = log.curve.band(0.9)
-    rate = _rate(log) if rate is None else rate
+    low, high = log.curve.credible_band(0.9)
+    rate = _measure_rate(log) if rate is None else rate
     if conversion_rate is None:
         conversion_rate = USUAL_CONVERSION_RATE if log.only_positives else log.conversion_rate
     return KnownDelays(
@@ -85,7 +85,7 @@ def read_log_delays(
         high=high,
         rate=rate,
         conversion_rate=conversion_rate,
-        told=_told(log),
+        origin=_describe_log(log),
         rows=log.counts.rows,
         skipped=log.skipped,
         dirt=describe_skipped(log.counts),
@@ -93,7 +93,7 @@ def read_log_delays(
     )
 
 
-def _told(log: ConversionLog) -> str:
+def _describe_log(log: ConversionLog) -> str:
     made, watched = format_duration(log.last - log.first), format_duration(log.until - log.first)
     rows = (
         f"{log.converted:,} conversions"
@@ -103,7 +103,7 @@ def _told(log: ConversionLog) -> str:
     return f"{rows} over {made}" + (f", watched for {watched}" if watched != made else "")
 
 
-def _rate(log: ConversionLog) -> float:
+def _measure_rate(log: ConversionLog) -> float:
     if log.only_positives:
         dirt = describe_skipped(log.counts)
         every = "row that was used" if dirt else "row of the log"
@@ -129,7 +129,7 @@ def read_law_delays(
         )
     enough = LADDER[np.argmax(ladder >= _ENOUGH * ladder[-1])]
     last = check_positive("longest, in seconds,", longest.total_seconds()) if longest is not None else float(enough)
-    ends = time_grid(last, LADDER)
+    ends = make_time_grid(last, LADDER)
     known = np.asarray(law.cdf(np.floor(ends / second)))
     if not known[-1] > 0.0:
         raise InputError(f"longest must let some conversions come; within {format_duration(last)}, {law!r} has none")

@@ -18,7 +18,7 @@ _NAMED = 4
 def format_bytes(size: float) -> str:
     """A size as people say it.
 
-    >>> bytes_of(64), bytes_of(4_300_000)
+    >>> format_bytes(64), format_bytes(4_300_000)
     ('64 B', '4.3 MB')
     """
     for name, unit in {"GB": 1e9, "MB": 1e6, "kB": 1e3}.items():
@@ -30,30 +30,30 @@ def format_bytes(size: float) -> str:
 def format_amount(value: float) -> str:
     """A count with three digits that matter.
 
-    >>> amount(3.14159), amount(48211.0)
+    >>> format_amount(3.14159), format_amount(48211.0)
     ('3.14', '48,200')
     """
     return f"{value:.3g}" if abs(value) < 1000.0 else f"{float(f'{value:.3g}'):,.0f}"
 
 
 def write_finding(rows: Sequence[Row], compared: Comparison, *, warning: str = "") -> str:
-    """The advice in a sentence, after a warning if there is one; a second sentence where the runs do not settle it."""
+    """The advice in a sentence, after a warning if there is one; a second sentence where the runs do not show it."""
     taken, cheapest = rows[compared.chosen]["window"], rows[compared.cheapest]["window"]
     low, high = compared.alike
     if compared.excess[compared.chosen] > compared.tolerance:
-        said = f"{taken} and the cheapest, {cheapest}, may cost about the same; take {taken}, {_why(compared)}."
+        said = f"{taken} and the cheapest, {cheapest}, may cost about the same; take {taken}, {_write_why(compared)}."
     elif low == high:
         so_far = "" if compared.is_clear else "By these runs, "
         said = f"{so_far}{'n' if so_far else 'N'}o other window costs as little as {taken}; take {taken}."
     else:
         spread = f"{rows[low]['window']} to {rows[high]['window']}"
         cost = "costs" if compared.is_clear else "may cost"
-        said = f"Anything from {spread} {cost} about the same; take {taken}, {_why(compared)}."
-    unsettled = "" if compared.is_clear else "This is not settled: more runs may show that it costs more."
-    return " ".join(filter(None, [warning, said, unsettled]))
+        said = f"Anything from {spread} {cost} about the same; take {taken}, {_write_why(compared)}."
+    uncertain = "" if compared.is_clear else "This is not certain: more runs may show that it costs more."
+    return " ".join(filter(None, [warning, said, uncertain]))
 
 
-def _why(compared: Comparison) -> str:
+def _write_why(compared: Comparison) -> str:
     share = f"{100 * MOST:.0f} % of the conversions"
     if compared.keeps_most:
         return f"the shortest of them that keeps {share}"
@@ -63,7 +63,7 @@ def _why(compared: Comparison) -> str:
 def format_plus_minus(value: float, error: float) -> str:
     """A mean and its standard error, to two digits of the error.
 
-    >>> plus_minus(3.14159, 0.0271), plus_minus(48211.0, 870.0), plus_minus(2.0, 0.0)
+    >>> format_plus_minus(3.14159, 0.0271), plus_minus(48211.0, 870.0), plus_minus(2.0, 0.0)
     ('3.142 ± 0.027', '48,211 ± 870', '2')
     """
     if not error > 0.0:
@@ -94,10 +94,10 @@ def write_reason(rows: Sequence[Row], compared: Comparison, *, theory: int, fact
         f"{format_amount(facts['tolerance'])}."
     )
     memory = f"Its pending decisions take {format_bytes(row['memory_bytes'])}."
-    return " ".join([kept, cost, *_neighbours(rows, chosen), _theory(rows, chosen, theory), memory])
+    return " ".join([kept, cost, *_write_neighbours(rows, chosen), _write_theory(rows, chosen, theory), memory])
 
 
-def _neighbours(rows: Sequence[Row], chosen: int) -> list[str]:
+def _write_neighbours(rows: Sequence[Row], chosen: int) -> list[str]:
     """The next shorter and the next longer window."""
     beside = {"shorter": chosen - 1, "longer": chosen + 1}
     return [
@@ -108,7 +108,7 @@ def _neighbours(rows: Sequence[Row], chosen: int) -> list[str]:
     ]
 
 
-def _theory(rows: Sequence[Row], chosen: int, theory: int) -> str:
+def _write_theory(rows: Sequence[Row], chosen: int, theory: int) -> str:
     if theory == chosen:
         return "Theorem 2's bound is smallest there too."
     return (
@@ -125,14 +125,15 @@ def write_notes(rows: Sequence[Row], compared: Comparison, *, dirt: str, facts: 
         rows[compared.chosen],
     )
     said = [f"{dirt}."] if dirt else []
-    said.append(_effort(rows, compared, facts))
+    said.append(_write_effort(rows, compared, facts))
     said.append(
         f"Shares are of the conversions that come within {longest}. What share of all conversions that is cannot be "
         "known from conversions: later ones, and those that never come, leave no trace."
     )
     if facts["decisions_per_round"] > 1.0:
         said.append(
-            f"A simulated round stands for {format_amount(facts['decisions_per_round'])} decisions. {_pooled(facts)}"
+            f"A simulated round stands for {format_amount(facts['decisions_per_round'])} decisions. "
+            + _write_pooled(facts)
         )
     if row["seconds"] > facts["horizon_seconds"]:
         said.append(f"Over {period} every window from there on sees the same; a longer horizon would tell them apart.")
@@ -144,12 +145,12 @@ def write_notes(rows: Sequence[Row], compared: Comparison, *, dirt: str, facts: 
         said.append(
             "No window beat playing at random: within the horizon, too few conversions come in time to learn from."
         )
-    said.extend(_large(rows, compared))
+    said.extend(_write_large(rows, compared))
     return said
 
 
-def _effort(rows: Sequence[Row], compared: Comparison, facts: Mapping[str, Any]) -> str:
-    """The runs, and how much they settle."""
+def _write_effort(rows: Sequence[Row], compared: Comparison, facts: Mapping[str, Any]) -> str:
+    """The runs, and how much they show."""
     runs, most = facts["runs"], facts["most_runs"]
     if facts["is_interrupted"]:
         spent = f"Interrupted after {runs:,} of at most {most:,} runs"
@@ -164,7 +165,7 @@ def _effort(rows: Sequence[Row], compared: Comparison, facts: Mapping[str, Any])
     return f"{spent}; they leave open whether some windows cost about the same or more: {named}."
 
 
-def _large(rows: Sequence[Row], compared: Comparison) -> list[str]:
+def _write_large(rows: Sequence[Row], compared: Comparison) -> list[str]:
     """A hint where the memory is large, and a shorter window would do."""
     row, shorter = rows[compared.chosen], rows[compared.alike[0]]
     if row["memory_bytes"] < _LARGE or row is shorter:
@@ -175,7 +176,7 @@ def _large(rows: Sequence[Row], compared: Comparison) -> list[str]:
     ]
 
 
-def _pooled(facts: Mapping[str, Any]) -> str:
+def _write_pooled(facts: Mapping[str, Any]) -> str:
     close = "Regret is then good for comparing windows, and some tenths off by itself; more rounds come closer."
     if facts["pooled"] == facts["decisions_per_round"]:
         return f"It converts as often as all of them would. {close}"

@@ -19,16 +19,18 @@ from latecomer.policies.base.policy import LinearPolicy
 _DECISIONS_PER_CALL = 16_384
 
 
-def summarise(policy: LinearPolicy, actions: Array) -> Shorts:
-    """Summarise the action set of the latest decision in d + 2 short integers, for a replay.
-
-    Where the algorithm has summarised it already, its summary is copied.
-    """
-    if policy.algorithm.observe_actions is not None:
-        made: Shorts = policy.state.record["action_summary"][0].copy()
-        return made
-    summary = np.empty(policy.dim + 2, np.int16)
+def summarise(actions: Array) -> Shorts:
+    """Summarise an action set in d + 2 short integers: what a replay must know of the actions that were not chosen."""
+    summary = np.empty(actions.shape[1] + 2, np.int16)
     _summary_code()(_in_rows(actions), summary)
+    return summary
+
+
+def latest_summary(policy: LinearPolicy, actions: Array) -> Shorts:
+    """Return the summary of the latest decision's action set: the algorithm's own, where it has made one."""
+    if policy.algorithm.observe_actions is None:
+        return summarise(actions)
+    summary: Shorts = policy.state.record["action_summary"][0].copy()
     return summary
 
 
@@ -56,7 +58,7 @@ def record(policy: LinearPolicy, actions: Array, summaries: Shorts, stamps: Inte
     >>> import numpy as np, latecomer as lc
     >>> live, replayed = (lc.OTFLinTS(dim=2, window=100, seed=0) for _ in range(2))
     >>> chosen = np.array([live.decide(np.eye(2)).action for _ in range(9)])
-    >>> record(replayed, chosen, np.tile(summarise(live, np.eye(2)), (9, 1)), np.full(9, UNSTAMPED))
+    >>> record(replayed, chosen, np.tile(summarise(np.eye(2)), (9, 1)), np.full(9, UNSTAMPED))
     >>> replayed.decide(np.eye(2)).score == live.decide(np.eye(2)).score
     True
     """

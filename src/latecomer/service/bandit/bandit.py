@@ -20,7 +20,7 @@ from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.decision_ids import DecisionIds
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.feedback import check_value, compute_arrivals, pack_reports, parse_occurrences
-from latecomer.service.bandit.verdicts import Verdicts, make_early_warnings
+from latecomer.service.bandit.verdicts import VerdictList, make_early_warnings
 from latecomer.service.messages import BanditCounts, BanditStats, Conversion, DecisionAnswer, Revocation, decision_id_of
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -73,7 +73,7 @@ class Bandit:
         decision = self.policy.decide(actions, at=None if self.in_rounds else now / 1e6)
         index, round_, score = decision.index, decision.round, decision.score
         kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
-        chosen = decision.action.tobytes() + bulk.summarise(self.policy, actions).tobytes()
+        chosen = decision.action.tobytes() + bulk.latest_summary(self.policy, actions).tobytes()
         secret = b"" if self.ids.is_current else self.ids.renew(round_)
         data = secret + events.pack_decision(kind, index, round_, now, score) + chosen + digests
         label = None
@@ -92,7 +92,7 @@ class Bandit:
             expires_at = _UNIX_EPOCH + timedelta(microseconds=stamp + self.window_span - shift)
         return DecisionAnswer(self.ids.id_of(round), index, label, round, score, expires_at)
 
-    def convert(self, conversions: Sequence[Conversion], *, now: int, shift: int = 0) -> tuple[Verdicts, bytes]:
+    def convert(self, conversions: Sequence[Conversion], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
         """Apply conversions in their order; return the verdicts and the events for the log."""
         values = np.array([check_value(conversion.value, i) for i, conversion in enumerate(conversions)])
         rounds, occurred = self._find_rounds(conversions), parse_occurrences(conversions, now=now, shift=shift)
@@ -105,7 +105,7 @@ class Bandit:
         answers.warnings = make_early_warnings(early.tolist())
         return answers, data
 
-    def revoke(self, revocations: Sequence[Revocation], *, now: int, shift: int = 0) -> tuple[Verdicts, bytes]:
+    def revoke(self, revocations: Sequence[Revocation], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
         """Take conversions back in their order; return the verdicts and the events for the log."""
         rounds, occurred = self._find_rounds(revocations), parse_occurrences(revocations, now=now, shift=shift)
         arrivals = compute_arrivals(occurred, now)
@@ -117,15 +117,15 @@ class Bandit:
 
     def _finish_reports(
         self, reports: events.Records, verdicts: Integers, now: int, unknown: tuple[int, int]
-    ) -> tuple[Verdicts, bytes]:
+    ) -> tuple[VerdictList, bytes]:
         """Pack the reports of known rounds; those of unknown rounds are only counted, since a replay has no use."""
         is_known = (reports["round"] > 0) & (reports["round"] <= self.rounds)
-        data, strangers = reports[is_known].tobytes(), len(reports) - int(is_known.sum())
-        if strangers:
+        data, unknown_count = reports[is_known].tobytes(), len(reports) - int(is_known.sum())
+        if unknown_count:
             conversions, revocations = unknown
-            data += events.pack_unknown(events.UNKNOWN, conversions * strangers, revocations * strangers)
+            data += events.pack_unknown(events.UNKNOWN, conversions * unknown_count, revocations * unknown_count)
         self.stamp = now
-        return Verdicts(VERDICTS[verdict] for verdict in verdicts.tolist()), data
+        return VerdictList(VERDICTS[verdict] for verdict in verdicts.tolist()), data
 
     def _find_rounds(self, reports: Sequence[Conversion | Revocation]) -> Integers:
         return np.array([self.find_round(report.decision_id) for report in reports], np.int64)

@@ -97,11 +97,11 @@ def check_policy(name: str, requested: BanditSpec) -> LinearPolicy:
     spec = resolve_spec(requested)
     policy = make_policy(spec, seed=0)
     check_scales(spec.features, spec.dim)
-    new_descriptor(0, check_name(name), spec, requested=requested, stamp=0).encode()
+    make_descriptor(0, check_name(name), spec, requested=requested, stamp=0).encode()
     return policy
 
 
-def new_descriptor(
+def make_descriptor(
     number: int, name: str, spec: BanditSpec, *, requested: BanditSpec, stamp: int, skipped: int = 0
 ) -> BanditDescriptor:
     """Return the descriptor of a new bandit, with a uid and a seed of its own."""
@@ -215,7 +215,7 @@ def warm_up(policy: LinearPolicy) -> None:
     unit[:, 0] = 1.0
     now = np.zeros(2, np.int64)
     twin.decide(unit) if isinstance(twin.window, int) else twin.decide(unit, at=0.0)
-    record(twin, unit, np.stack([summarise(twin, unit)] * 2), now)
+    record(twin, unit, np.stack([summarise(unit)] * 2), now)
     convert(twin, np.ones(2, np.int64), np.ones(2), now)
     revoke(twin, 1, 0)
     Payload(b"", twin.dim).records(DECISION)

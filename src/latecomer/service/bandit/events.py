@@ -14,7 +14,7 @@
 | 10 | an id secret: the first round that it is in force for i64, the secret (16) | 25 |
 
 The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
-store's microseconds since 1970; `occurred` is `NOT_SAID` where the report does not say. Verdicts are the kernels'
+store's microseconds since 1970; `occurred` is `NOT_GIVEN` where the report does not say. Verdicts are the kernels'
 numbers: 0 accepted, 1 duplicate, 2 late, 3 unknown.
 """
 
@@ -31,7 +31,7 @@ from latecomer.core.state import Integers
 
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
 
-NOT_SAID = -(2**63)
+NOT_GIVEN = -(2**63)
 DIGEST, BODY = 16, 8
 SECRET_SIZE = 16
 

@@ -16,7 +16,7 @@ _DAY = 86_400_000_000
 
 def compute_arrivals(occurred: Integers, now: int | Integers) -> Integers:
     """Return when each report counts as arrived: when it occurred, if that is given and not in the future."""
-    return np.where(occurred == events.NOT_SAID, now, np.minimum(occurred, now))
+    return np.where(occurred == events.NOT_GIVEN, now, np.minimum(occurred, now))
 
 
 def check_value(value: object, position: int) -> float:
@@ -31,7 +31,7 @@ def check_value(value: object, position: int) -> float:
 
 
 def parse_occurrences(reports: Sequence[Conversion | Revocation], *, now: int, shift: int) -> Integers:
-    """Return when each report occurred, in the store's time; `NOT_SAID` where it does not say.
+    """Return when each report occurred, in the store's time; `NOT_GIVEN` where it does not say.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def parse_occurrences(reports: Sequence[Conversion | Revocation], *, now: int, s
     moments = [report.occurred_at for report in reports]
     calendar = now - shift
     stamps = (
-        events.NOT_SAID if moment is None else _parse_occurrence(moment, i, calendar) + shift
+        events.NOT_GIVEN if moment is None else _parse_occurrence(moment, i, calendar) + shift
         for i, moment in enumerate(moments)
     )
     return np.fromiter(stamps, np.int64, len(moments))

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from latecomer.errors import QuarantinedError, UnknownBanditError
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, BanditDescriptor, new_descriptor
+from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, BanditDescriptor, make_descriptor
 from latecomer.service.messages import BanditInfo, BanditSpec
 from latecomer.validation import short_repr
 
@@ -69,7 +69,7 @@ class Registry:
 
     def add(self, name: str, spec: BanditSpec, *, requested: BanditSpec, stamp: int, skipped: int = 0) -> Bandit:
         """Make a bandit with a number of its own."""
-        descriptor = new_descriptor(self._next_number, name, spec, requested=requested, stamp=stamp, skipped=skipped)
+        descriptor = make_descriptor(self._next_number, name, spec, requested=requested, stamp=stamp, skipped=skipped)
         descriptor.pack_created()  # refuses what could not be read back, before anything changes
         bandit = self.bandits[name] = Bandit(descriptor, descriptor.make_policy())
         self._next_number += 1

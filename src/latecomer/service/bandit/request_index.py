@@ -103,7 +103,7 @@ class RequestIndex:
             found = waiting.get(digest, found)
         if found is not None or not self._segments:
             return found
-        place, mask = int.from_bytes(digest[:4], "big"), _mask(digest)
+        place, mask = int.from_bytes(digest[:4], "big"), _make_mask(digest)
         for segment, words in self._segments:
             if words is None or words[place * len(words) >> 32] & mask == mask:
                 round_ = _search(read_bucket(segment, place * segment.buckets >> 32), digest)
@@ -171,7 +171,7 @@ def count_buckets(count: int) -> int:
 
 def sort_entries(entries: Entries) -> Entries:
     """Sort entries by digest; of two with the same digest the later round is kept."""
-    high, low = _halves(entries)
+    high, low = _split_digests(entries)
     order = np.lexsort((entries["round"], low, high))
     high, low = high[order], low[order]
     is_last = np.ones(len(entries), bool)
@@ -181,7 +181,7 @@ def sort_entries(entries: Entries) -> Entries:
 
 def compute_places(entries: Entries, parts: int) -> npt.NDArray[np.int64]:
     """Return which of `parts` equal parts of the digest range each entry lies in."""
-    high, _ = _halves(entries)
+    high, _ = _split_digests(entries)
     return ((high >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)).astype(np.int64)
 
 
@@ -196,13 +196,13 @@ def fill_filter(words: npt.NDArray[np.uint64], entries: Entries) -> None:
     words[places[starts]] |= np.bitwise_or.reduceat(masks, starts)
 
 
-def _halves(entries: Entries) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def _split_digests(entries: Entries) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """Split digests into two numbers, the more significant first; they sort as the bytes do."""
     halves = np.ascontiguousarray(entries["digest"]).view(">u8").reshape(-1, 2).astype(np.uint64)
     return halves[:, 0], halves[:, 1]
 
 
-def _mask(digest: bytes) -> int:
+def _make_mask(digest: bytes) -> int:
     return 1 << (digest[8] & 63) | 1 << (digest[9] & 63) | 1 << (digest[10] & 63) | 1 << (digest[11] & 63)
 
 

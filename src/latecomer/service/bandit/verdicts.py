@@ -21,7 +21,7 @@ class ReportWarning(Struct, frozen=True):
     message: str
 
 
-class Verdicts(list[Verdict]):
+class VerdictList(list[Verdict]):
     """A list of verdicts, one for each report in their order; `warnings` is about some accepted ones."""
 
     def __init__(self, verdicts: Iterable[Verdict] = (), warnings: Iterable[ReportWarning] = ()) -> None:
@@ -34,7 +34,7 @@ class Verdicts(list[Verdict]):
         self.extend(verdicts)
         self.warnings += [ReportWarning(start + found.index, found.code, found.message) for found in warnings]
 
-    def warn(self) -> "Verdicts":
+    def warn(self) -> "VerdictList":
         """Raise the warnings as Python warnings, at the line of the caller's caller."""
         warn_of(Counter(found.code for found in self.warnings), stacklevel=4)
         return self

@@ -47,7 +47,7 @@ class Bandits(Struct, frozen=True):
 
 
 class State(Struct, frozen=True):
-    """How the server is."""
+    """The health of the server."""
 
     status: str
 

@@ -9,7 +9,7 @@ from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.descriptor import NOT_PARAMETERS
 from latecomer.service.http.settings import Settings
 from latecomer.service.messages import DEFAULT_POLICY
-from latecomer.service.scales import LEAST_DIM
+from latecomer.service.scales import MIN_DIM
 
 Schema = dict[str, Any]
 
@@ -61,7 +61,7 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
     spec["allOf"] = [
         {
             "if": {"properties": {"features": {"minProperties": 1}}, "required": ["features"]},
-            "then": {"properties": {"dim": {"minimum": LEAST_DIM}}},
+            "then": {"properties": {"dim": {"minimum": MIN_DIM}}},
         },
         *(_without(parameter, policies) for parameter, policies in takers.items()),
     ]

@@ -41,7 +41,7 @@ class BackgroundJobs:
         self._abortable: set[tuple[str, int]] = set()
         self._failures: dict[tuple[str, int], str] = {}
         self._next_deferrable = 0.0
-        """When the next step of a deferrable job may be taken."""
+        """The time from which on the next step of a deferrable job may be taken."""
 
     @property
     def failure(self) -> str | None:

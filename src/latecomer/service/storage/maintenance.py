@@ -35,13 +35,14 @@ class Maintenance:
     """
 
     def __init__(self, writer: Writer, *, snapshot_every: int, retention: int | None, limits: Limits) -> None:
-        self._writer, self._snapshot_every, self._limits = writer, snapshot_every, limits
+        self._writer, self._snapshot_every = writer, snapshot_every
+        self._min_rows, self._small_rows = limits.compacted_rows, limits.small_rows
         self.retention = retention
 
-    def run_due(self, bandit: Bandit, chain: Chain, *, now: int, chains: int) -> None:
+    def run_due(self, bandit: Bandit, chain: Chain, now: int, chains: int) -> None:
         """Schedule what is due after events were appended to one of so many chains."""
         small_rows = chain.small_rows
-        if small_rows >= self._limits.compacted_rows and small_rows * chains >= self._limits.small_rows:
+        if small_rows >= self._min_rows and small_rows * chains >= self._small_rows:
             self.compact(chain)
         if chain.unsaved_events >= self._snapshot_every or now - chain.saved_at > DAY:
             self.save(bandit, chain, now)

@@ -106,7 +106,7 @@ class SQLiteLog:
             commit.pending_requests.append((chain.pending_requests, request))
         chain.small_rows += 1
         chain.unsaved_events += count
-        self.maintenance.run_due(bandit, chain, now=stamp, chains=len(self.chains))
+        self.maintenance.run_due(bandit, chain, stamp, len(self.chains))
         return commit
 
     def append_replayed(self, bandit: Bandit, payload: Payload, *, count: int, stamp: int) -> Commit:
@@ -229,8 +229,8 @@ class SQLiteLog:
 
 def open_log(
     path: str | os.PathLike[str],
-    *,
     clocks: Clocks,
+    *,
     snapshot_every: int,
     prune: bool,
     create: bool,

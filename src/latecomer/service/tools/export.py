@@ -140,7 +140,7 @@ class _Part:
                 "verdict": _WORDS[run["verdict"]],
                 "reported_at": _make_times(run["stamp"]),
                 "occurred_at": pl.select(
-                    pl.when(pl.Series(occurred != events.NOT_SAID)).then(_make_times(occurred)).otherwise(None)
+                    pl.when(pl.Series(occurred != events.NOT_GIVEN)).then(_make_times(occurred)).otherwise(None)
                 ).to_series(),
                 "value": np.ascontiguousarray(run["value"]) if converted else np.full(len(run), np.nan),
             }

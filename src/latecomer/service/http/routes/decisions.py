@@ -9,7 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from latecomer.service.bandit.idempotency import MAX_ID_LENGTH
-from latecomer.service.features import features_digest, hash_features
+from latecomer.service.features import digest_features, hash_features
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction, Features
 from latecomer.service.http.body_reader import LARGE_BODY, NPY, decode_json
@@ -114,7 +114,7 @@ def _parse_features(request: DecisionRequest, info: "BanditInfo", max_terms: int
     rows = hash_features(context, [action.features for action in actions], info.dim, scales=info.features)
     digest = None
     if request.request_id is not None:
-        digest = features_digest(context, [(action.id, action.features) for action in actions])
+        digest = digest_features(context, [(action.id, action.features) for action in actions])
     return ParsedDecision(rows, [action.id for action in actions], request.request_id, digest)
 
 

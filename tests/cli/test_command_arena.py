@@ -112,7 +112,7 @@ def test_bad_options_are_refused(arguments: list[str], message: str) -> None:
 
 
 @pytest.mark.usefixtures("worlds")
-def test_out_must_be_writable_before_anything_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_must_be_writable_before_the_work_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arena, "run_world", lambda *_, **__: pytest.fail("played"))
     (tmp_path / "file").touch()
     ended = run("--out", "file")

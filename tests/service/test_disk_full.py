@@ -9,7 +9,7 @@ from pathlib import Path
 
 import disk_full_worker
 import pytest
-from servers import Server, refusal
+from servers import Server, error_of
 
 MOUNT, UNMOUNT = "/bin/mount", "/bin/umount"
 
@@ -69,8 +69,8 @@ def test_server_starts_on_a_full_disk(small_disk: Path, ended: str) -> None:
         assert server.http.get("/v1/bandits/shop/stats").json()["rounds"] == 1
         assert server.http.post("/v1/bandits/shop/decisions", json=DECISION).json() == answer
         if ended == "stopped":
-            assert "the log cannot be written" in refusal(server.http.get("/readyz"))["message"]
-            assert len(server.said("the store cannot be written")) == 1
+            assert "the log cannot be written" in error_of(server.http.get("/readyz"))["message"]
+            assert len(server.logged("the store cannot be written")) == 1
             for change in (
                 server.http.post("/v1/bandits/shop/decisions", json={"actions": [[1.0, 0.0]]}),
                 server.http.post("/v1/bandits/shop/conversions", json={"decision_id": answer["decision_id"]}),
@@ -78,7 +78,7 @@ def test_server_starts_on_a_full_disk(small_disk: Path, ended: str) -> None:
                 server.http.delete("/v1/bandits/shop?confirm=shop"),
             ):
                 assert change.status_code == 503
-                assert "the log cannot be written" in refusal(change)["message"]
+                assert "the log cannot be written" in error_of(change)["message"]
         disk_full_worker.free(store_path, "disk")
         end = time.monotonic() + 30
         while server.http.get("/readyz").status_code != 200 and time.monotonic() < end:
@@ -88,10 +88,10 @@ def test_server_starts_on_a_full_disk(small_disk: Path, ended: str) -> None:
         assert response.json() == {"verdicts": ["accepted"]}
         assert server.http.post("/v1/bandits/shop/decisions", json={"actions": [[1.0, 0.0]]}).json()["round"] == 2
         assert server.stop() == 0
-        assert len(server.said("the store can be written again")) == len(server.said("the store cannot be written"))
+        assert len(server.logged("the store can be written again")) == len(server.logged("the store cannot be written"))
     finally:
         server.kill()
     server = Server(store_path)
     assert server.http.get("/v1/bandits/shop/stats").json()["rounds"] == 2
-    assert server.said("serving")[0]["retention"] == f"{30 * 86400}s"
+    assert server.logged("serving")[0]["retention"] == f"{30 * 86400}s"
     assert server.stop() == 0

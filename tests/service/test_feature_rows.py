@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError
@@ -102,7 +102,7 @@ def test_non_mapping_features_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("features") / "a.db") as server:
+    with run_server(tmp_path_factory.mktemp("features") / "a.db") as server:
         yield server
 
 
@@ -139,10 +139,10 @@ def test_number_without_scale_is_refused_over_http(server: Server) -> None:
     server.http.put("/v1/bandits/plain", json={"dim": DIM, "window": 100}).raise_for_status()
     path = "/v1/bandits/plain/decisions"
     answer = server.http.post(path, json={"actions": [{"id": "a", "features": {}}], "context": {"hour": 7}})
-    assert (answer.status_code, refusal(answer)["field"]) == (400, "context")
+    assert (answer.status_code, error_of(answer)["field"]) == (400, "context")
     answer = server.http.post(path, json={"actions": [{"id": "a", "features": {"price": 150}}]})
-    assert (answer.status_code, refusal(answer)["field"]) == (400, "actions[0]")
-    assert '"scale"' in refusal(answer)["message"]
+    assert (answer.status_code, error_of(answer)["field"]) == (400, "actions[0]")
+    assert '"scale"' in error_of(answer)["message"]
     assert server.http.get("/v1/bandits/plain/stats").json()["rounds"] == 0
     server.http.delete("/v1/bandits/plain?confirm=plain").raise_for_status()
 
@@ -163,7 +163,7 @@ def test_number_without_scale_is_refused_over_http(server: Server) -> None:
 def test_invalid_scale_declarations_are_refused(server: Server, tmp_path: Path, features: Any) -> None:
     answer = server.http.put("/v1/bandits/new", json={"dim": DIM, "window": 100, "features": features})
     assert answer.status_code == 400
-    assert refusal(answer)["field"].startswith("features")
+    assert error_of(answer)["field"].startswith("features")
     with pytest.raises(InputError, match=r"^features"):
         lc.open(tmp_path / "a.db", dim=DIM, window=100, features=features)
     with server.client() as client, pytest.raises(InputError, match=r"^features"):

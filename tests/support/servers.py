@@ -16,11 +16,11 @@ import httpx
 
 import latecomer as lc
 
-START_LIMIT, STOP_LIMIT, WAIT_LIMIT = 60.0, 20.0, 10.0
+START_LIMIT, STOP_LIMIT, WAIT_LIMIT = 60.0, 20.0, 60.0
 
 
 def wait_until(condition: Callable[[], bool]) -> bool:
-    """Wait for what must come true; return whether it did."""
+    """Wait until the condition holds, but not for ever; return whether it does."""
     end = time.monotonic() + WAIT_LIMIT
     while not (came := condition()) and time.monotonic() < end:
         time.sleep(0.02)
@@ -28,7 +28,7 @@ def wait_until(condition: Callable[[], bool]) -> bool:
 
 
 class Server:
-    """A running server, and what it has said."""
+    """A running server and the lines of its log."""
 
     def __init__(self, store: Path, *arguments: str, port: int = 0, at: str = "127.0.0.1", **environment: str) -> None:
         self.store, self._at = store, at
@@ -59,9 +59,9 @@ class Server:
     def _port(self) -> int:
         end = time.monotonic() + START_LIMIT
         while time.monotonic() < end and self.process.poll() is None:
-            for said in self.said("serving"):
-                self._await_answer(int(said["port"]), end)
-                return int(said["port"])
+            for entry in self.logged("serving"):
+                self._await_answer(int(entry["port"]), end)
+                return int(entry["port"])
             time.sleep(0.02)
         self.process.kill()
         self._reader.join()
@@ -75,10 +75,10 @@ class Server:
             except httpx.TransportError:
                 time.sleep(0.02)
 
-    def said(self, event: str) -> list[dict[str, Any]]:
-        """Return the log lines of an event."""
-        every = [json.loads(line) for line in list(self.lines) if line.startswith("{")]
-        return [said for said in every if said["event"] == event]
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """Return the log lines with that event."""
+        entries = [json.loads(line) for line in list(self.lines) if line.startswith("{")]
+        return [entry for entry in entries if entry["event"] == event]
 
     @property
     def output(self) -> str:
@@ -94,11 +94,11 @@ class Server:
         return lc.Client(self.url, **arguments)
 
     def stop(self) -> int:
-        """SIGTERM, and the exit code."""
+        """Send SIGTERM; return the exit code."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """As a power cut would."""
+        """Send SIGKILL."""
         self._end(signal.SIGKILL)
 
     def _end(self, number: signal.Signals) -> int:
@@ -117,8 +117,8 @@ class Server:
 
 
 @contextmanager
-def running(store: Path, *arguments: str, port: int = 0, **environment: str) -> Iterator[Server]:
-    """A server for the length of a block."""
+def run_server(store: Path, *arguments: str, port: int = 0, **environment: str) -> Iterator[Server]:
+    """Run a server for the length of a block."""
     server = Server(store, *arguments, port=port, at="127.0.0.1", **environment)
     try:
         yield server
@@ -126,8 +126,8 @@ def running(store: Path, *arguments: str, port: int = 0, **environment: str) -> 
         server.stop()
 
 
-def refusal(answer: httpx.Response) -> dict[str, Any]:
-    """The error of an answer, whose shape is the one shape."""
+def error_of(answer: httpx.Response) -> dict[str, Any]:
+    """Return the error of an answer, after a check of its shape."""
     assert answer.headers["content-type"] == "application/json"
     body = answer.json()
     assert set(body) == {"error"}

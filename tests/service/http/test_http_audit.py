@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from servers import Server, running
+from servers import Server, run_server
 
 from latecomer.service.http.keys import FRESH, KeyFile
 
@@ -18,11 +18,11 @@ def ask(server: Server, key: str | None, method: str, path: str, body: object = 
 
 
 def said(server: Server, event: str) -> list[dict[str, Any]]:
-    return [{name: value for name, value in line.items() if name != "timestamp"} for line in server.said(event)]
+    return [{name: value for name, value in line.items() if name != "timestamp"} for line in server.logged(event)]
 
 
 def test_changes_and_refusals_are_logged_with_the_key_id(tmp_path: Path) -> None:
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         assert ask(server, None, "PUT", "/v1/bandits/free", SPEC) == 201
         file = KeyFile(Path(f"{server.store}.keys"))
         admin, admin_key = file.add(scopes=["admin"])
@@ -59,7 +59,7 @@ def test_changes_and_refusals_are_logged_with_the_key_id(tmp_path: Path) -> None
 
 def test_a_flood_of_refusals_does_not_fill_the_log(tmp_path: Path) -> None:
     KeyFile(tmp_path / "a.db.keys").add(scopes=["read"])
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         for _ in range(200):
             assert ask(server, "x", "GET", "/v1/bandits") == 401
     assert 0 < len(said(server, "request refused")) <= 20

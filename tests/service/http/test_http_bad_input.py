@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 ROWS = [[0.6, 0.0], [0.0, 0.8]]
 DEEP, DIGITS = "[" * 100_000, "9" * 5_000
@@ -23,7 +23,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("bad") / "a.db", LATECOMER_MAX_BANDITS="2") as server:
+    with run_server(tmp_path_factory.mktemp("bad") / "a.db", LATECOMER_MAX_BANDITS="2") as server:
         assert server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}).status_code == 201
         server.http.post(DECISIONS, json={"actions": ROWS}).raise_for_status()
         yield server
@@ -120,7 +120,7 @@ def test_a_bad_body_changes_nothing(server: Server, case: str) -> None:
         assert status == 413
     else:
         assert answer.status_code == status, answer.text[:300]
-        refusal(answer)
+        error_of(answer)
     assert time.monotonic() - start < 1
     assert peak(server) - memory < 100 * MEGABYTE
     assert facts(server) == before
@@ -152,7 +152,7 @@ def test_a_bad_specification_creates_no_bandit(server: Server, case: str) -> Non
     start = time.monotonic()
     answer = server.http.put("/v1/bandits/new", content=SPECS[case], headers=JSON)
     assert answer.status_code == 400, answer.text
-    refusal(answer)
+    error_of(answer)
     assert time.monotonic() - start < 1
     assert facts(server) == before
 
@@ -211,7 +211,7 @@ def test_a_bad_array_changes_nothing(server: Server, case: str) -> None:
     before, memory = facts(server), server.memory
     answer = server.http.post(DECISIONS, content=ARRAYS[case], headers={"Content-Type": "application/x-npy"})
     assert answer.status_code == 400, answer.text
-    refusal(answer)
+    error_of(answer)
     assert server.memory - memory < 100 * MEGABYTE
     assert facts(server) == before
 
@@ -219,7 +219,7 @@ def test_a_bad_array_changes_nothing(server: Server, case: str) -> None:
 def test_a_compressed_body_is_refused(server: Server) -> None:
     bomb, memory = gzip.compress(b" " * 100 * MEGABYTE), server.memory
     answer = server.http.post(DECISIONS, content=bomb, headers={"Content-Encoding": "gzip"} | JSON)
-    assert (answer.status_code, refusal(answer)["code"]) == (415, "unsupported_media_type")
+    assert (answer.status_code, error_of(answer)["code"]) == (415, "unsupported_media_type")
     assert server.memory - memory < 50 * MEGABYTE
 
 
@@ -230,7 +230,7 @@ def test_a_chunked_body_beyond_the_limit_is_refused(server: Server) -> None:
     except (httpx.WriteError, httpx.ReadError, httpx.RemoteProtocolError):
         pass  # closed while we were still sending: which of the three depends on who is faster
     else:
-        assert (answer.status_code, refusal(answer)["code"]) == (413, "too_large")
+        assert (answer.status_code, error_of(answer)["code"]) == (413, "too_large")
     assert server.memory - memory < 50 * MEGABYTE
 
 
@@ -239,7 +239,7 @@ def test_a_chunked_body_beyond_the_limit_is_refused(server: Server) -> None:
 )
 def test_other_content_types_are_refused(server: Server, kind: str) -> None:
     answer = server.http.post(DECISIONS, content=json.dumps({"actions": ROWS}), headers={"Content-Type": kind})
-    assert (answer.status_code, refusal(answer)["code"]) == (415, "unsupported_media_type")
+    assert (answer.status_code, error_of(answer)["code"]) == (415, "unsupported_media_type")
     answer = server.http.post(CONVERSIONS, content=npy(np.eye(2)), headers={"Content-Type": "application/x-npy"})
     assert answer.status_code == 415
     answer = server.http.post(DECISIONS, content=json.dumps({"actions": ROWS}))  # no type at all
@@ -249,10 +249,10 @@ def test_other_content_types_are_refused(server: Server, kind: str) -> None:
 def test_max_bandits_limits_the_bandits(server: Server) -> None:
     assert server.http.put("/v1/bandits/second", json={"dim": 2, "window": 1}).status_code == 201
     answer = server.http.put("/v1/bandits/third", json={"dim": 2, "window": 1})
-    assert (answer.status_code, "max_bandits" in refusal(answer)["message"]) == (400, True)
+    assert (answer.status_code, "max_bandits" in error_of(answer)["message"]) == (400, True)
     assert server.http.put("/v1/bandits/second", json={"dim": 2, "window": 1}).status_code == 200
     server.http.delete("/v1/bandits/second?confirm=second").raise_for_status()
 
 
 def test_bad_input_never_logs_a_failed_request(server: Server) -> None:
-    assert not server.said("a request failed")
+    assert not server.logged("a request failed")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from servers import Server, running, wait_until
+from servers import Server, run_server, wait_until
 
 import latecomer as lc
 from latecomer.client.protocol import extend_delay
@@ -23,7 +23,7 @@ ROWS = [[0.6, 0.0], [0.0, 0.8]]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("clients") / "a.db") as server:
+    with run_server(tmp_path_factory.mktemp("clients") / "a.db") as server:
         yield server
 
 
@@ -262,7 +262,7 @@ def test_the_repr_of_a_client_has_no_secret() -> None:
 def test_the_client_sends_its_key(tmp_path_factory: pytest.TempPathFactory) -> None:
     store = tmp_path_factory.mktemp("keyed") / "a.db"
     key, _ = KeyFile(store.with_name("a.db.keys")).add(scopes=["read"])
-    with running(store) as server:
+    with run_server(store) as server:
         with server.client(key=key) as client:
             assert client.bandits() == []
             with pytest.raises(ServiceError, match="may not do that"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 from latecomer.service.http.settings import Settings
 
@@ -91,7 +91,7 @@ def _happens(connection: socket.socket, event: int) -> bool:
 
 def await_event(server: Server, event: str) -> None:
     end = time.monotonic() + LIMIT
-    while not server.said(event):
+    while not server.logged(event):
         assert time.monotonic() < end, f"it did not say {event!r}"
         time.sleep(0.02)
 
@@ -106,7 +106,7 @@ def await_all(connections: list[socket.socket]) -> None:
 def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
     """As many connections as there may be, none of which reads: the next one found no place, for ever."""
     with (
-        running(tmp_path / "a.db", LATECOMER_MAX_CONNECTIONS="24", LATECOMER_WRITE_TIMEOUT="2") as server,
+        run_server(tmp_path / "a.db", LATECOMER_MAX_CONNECTIONS="24", LATECOMER_WRITE_TIMEOUT="2") as server,
         deaf(server, 24) as connections,
     ):
         await_all(connections)
@@ -115,7 +115,7 @@ def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
 
 
 def test_slow_readers_do_not_delay_others(tmp_path: Path) -> None:
-    with running(tmp_path / "a.db") as server, deaf(server, 24):
+    with run_server(tmp_path / "a.db") as server, deaf(server, 24):
         for _ in range(10):
             assert httpx.get(f"{server.url}/healthz", timeout=10).status_code == 200
 
@@ -136,7 +136,7 @@ def test_idle_connections_are_closed_for_new_ones(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
     try:
-        with running(tmp_path / "a.db", LATECOMER_HEADER_TIMEOUT="120") as server, connected(server, 1400) as idle:
+        with run_server(tmp_path / "a.db", LATECOMER_HEADER_TIMEOUT="120") as server, connected(server, 1400) as idle:
             for _ in range(10):
                 assert httpx.get(f"{server.url}/healthz", timeout=5).status_code == 200
             kept = [connection for connection in idle if not is_closed(connection)]
@@ -150,13 +150,13 @@ def test_idle_connections_are_closed_for_new_ones(tmp_path: Path) -> None:
 
 def test_too_many_busy_connections_of_one_address_are_refused(tmp_path: Path) -> None:
     """Another address of this machine has a place."""
-    with running(tmp_path / "a.db", LATECOMER_MAX_CONNECTIONS_PER_ADDRESS="3") as server:
+    with run_server(tmp_path / "a.db", LATECOMER_MAX_CONNECTIONS_PER_ADDRESS="3") as server:
         server.http.close()
         with connected(server, 3) as busy:
             for connection in busy:
                 connection.sendall(PUT + b"Content-Length: 9\r\n\r\n")  # and nothing else
             refused = next(answer for answer in _repeated(server) if answer.status_code != 200)
-            assert (refused.status_code, refusal(refused)["code"]) == (503, "unavailable")
+            assert (refused.status_code, error_of(refused)["code"]) == (503, "unavailable")
             assert refused.headers["retry-after"] == "1"
             other = socket.create_connection(("127.0.0.1", server.port), LIMIT, source_address=("127.0.0.2", 0))
             with other:
@@ -245,7 +245,7 @@ def cpu(server: Server) -> float:
 
 
 def test_without_descriptors_accept_waits_and_logs_once(tmp_path: Path) -> None:
-    with running(tmp_path / "a.db", LATECOMER_HEADER_TIMEOUT="600") as server:
+    with run_server(tmp_path / "a.db", LATECOMER_HEADER_TIMEOUT="600") as server:
         used = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
         before = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used + 8, before[1]))
@@ -254,12 +254,12 @@ def test_without_descriptors_accept_waits_and_logs_once(tmp_path: Path) -> None:
             start, used_before = time.monotonic(), cpu(server)
             time.sleep(3)
             share = (cpu(server) - used_before) / (time.monotonic() - start)
-            assert len(server.said(WAITING)) == 1
+            assert len(server.logged(WAITING)) == 1
             assert share < 0.2, "it spins"
             for connection in held[:15]:
                 connection.close()
             assert httpx.get(f"{server.url}/healthz", timeout=LIMIT).status_code == 200
-        assert len(server.said(WAITING)) == 1
+        assert len(server.logged(WAITING)) == 1
 
 
 def test_the_limit_of_open_files_is_raised_for_connections(server: Server) -> None:
@@ -281,4 +281,4 @@ def test_sighup_drains_like_sigterm(tmp_path: Path, signals_that_arrive: None) -
         assert answers(connection).startswith(b"HTTP/1.1 201 Created")
     assert server.process.wait(LIMIT) == 0
     assert server.stop() == 0
-    assert server.said("stopped")
+    assert server.logged("stopped")

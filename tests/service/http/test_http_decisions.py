@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 ROWS = [[0.6, 0.0], [0.0, 0.8]]
 DESCRIBED = "/v1/bandits/described/decisions"
@@ -17,7 +17,7 @@ SPEC = {"dim": 2, "window": 1000, "parameters": {"seed": 7}}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("decisions") / "a.db") as server:
+    with run_server(tmp_path_factory.mktemp("decisions") / "a.db") as server:
         for name in ("b", "timed"):
             spec = SPEC | ({"window": "7d"} if name == "timed" else {})
             assert server.http.put(f"/v1/bandits/{name}", json=spec).status_code == 201
@@ -84,14 +84,14 @@ def test_many_features_decide_as_few_do(server: Server) -> None:
 def test_a_request_id_gives_the_same_decision_after_a_restart(tmp_path: Path) -> None:
     body = {"actions": ROWS, "ids": ["x", "y"], "request_id": "order 1"}
     path = "/v1/bandits/b/decisions"
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         server.http.put("/v1/bandits/b", json=SPEC)
         first = server.http.post(path, json=body)
         assert server.http.post(path, json=body).content == first.content
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         assert server.http.post(path, json=body).content == first.content
         other = server.http.post(path, json=body | {"actions": ROWS[::-1]})
-        assert (other.status_code, refusal(other)["code"]) == (409, "conflict")
+        assert (other.status_code, error_of(other)["code"]) == (409, "conflict")
         assert server.http.get("/v1/bandits/b/stats").json()["rounds"] == 1
 
 
@@ -100,17 +100,17 @@ def test_a_bandit_is_created_shown_and_deleted(server: Server) -> None:
     first, again = (server.http.put(path, json=SPEC) for _ in range(2))
     assert (first.status_code, again.status_code) == (201, 200)
     assert first.json() == again.json() == server.http.get(path).json()
-    assert refusal(server.http.put(path, json=SPEC | {"window": 5}))["code"] == "conflict"
+    assert error_of(server.http.put(path, json=SPEC | {"window": 5}))["code"] == "conflict"
     assert "short-lived" in [info["name"] for info in server.http.get("/v1/bandits").json()["bandits"]]
     decision = server.http.post(f"{path}/decisions", json={"actions": ROWS}).json()
     for query in ("", "?confirm=yes", "?confirm=short-lived&confirm=b"):
-        assert refusal(server.http.delete(path + query))["field"] == "confirm"
+        assert error_of(server.http.delete(path + query))["field"] == "confirm"
     assert server.http.delete(f"{path}?confirm=short-lived").status_code == 200
     for answer in (server.http.get(path), server.http.post(f"{path}/decisions", json={"actions": ROWS})):
-        assert (answer.status_code, refusal(answer)["code"]) == (404, "not_found")
+        assert (answer.status_code, error_of(answer)["code"]) == (404, "not_found")
     assert server.http.put(path, json=SPEC).status_code == 201  # a new one, to which the old ids mean nothing
-    report = server.http.post(f"{path}/conversions", json={"decision_id": decision["decision_id"]})
-    assert report.json() == {"verdicts": ["unknown"]}
+    answer = server.http.post(f"{path}/conversions", json={"decision_id": decision["decision_id"]})
+    assert answer.json() == {"verdicts": ["unknown"]}
 
 
 def test_stats_count_decisions_and_verdicts(server: Server) -> None:
@@ -182,7 +182,7 @@ def test_a_request_id_with_other_features_of_the_same_rows_conflicts(server: Ser
     first, again = (server.http.post(DESCRIBED, json=asked(21)) for _ in range(2))
     assert (first.status_code, first.json()) == (201, again.json())
     other = server.http.post(DESCRIBED, json=asked(22))
-    assert (other.status_code, refusal(other)["code"]) == (409, "conflict")
+    assert (other.status_code, error_of(other)["code"]) == (409, "conflict")
 
 
 MANY = "&".join(f"a{i}=1" for i in range(11))
@@ -206,6 +206,6 @@ def test_a_bad_query_is_refused(server: Server, query: str, kind: str) -> None:
     headers = {"Content-Type": "application/x-npy" if kind == "npy" else "application/json"}
     for slash in ("", "/"):
         refused = server.http.post(f"/v1/bandits/b/decisions{slash}?{query}", content=content, headers=headers)
-        assert (refused.status_code, refusal(refused)["code"]) == (400, "invalid")
+        assert (refused.status_code, error_of(refused)["code"]) == (400, "invalid")
     refused = server.http.delete(f"/v1/bandits/b?{MANY}")
     assert refused.status_code == 400

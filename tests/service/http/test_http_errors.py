@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 DECISIONS, CONVERSIONS = "/v1/bandits/b/decisions", "/v1/bandits/b/conversions"
 WIDE = "/v1/bandits/wide/decisions"
@@ -12,7 +12,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("errors") / "a.db") as server:
+    with run_server(tmp_path_factory.mktemp("errors") / "a.db") as server:
         assert server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}).status_code == 201
         assert server.http.put("/v1/bandits/wide", json={"dim": 5, "window": 100}).status_code == 201
         yield server
@@ -39,20 +39,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_404_and_405_have_the_error_shape(server: Server, method: str, path: str, status: int) -> None:
     answer = server.http.request(method, path, content=b"{}" if method == "POST" else None)
     assert answer.status_code == status
-    assert refusal(answer)["code"] == {404: "not_found", 405: "method_not_allowed"}[status]
+    assert error_of(answer)["code"] == {404: "not_found", 405: "method_not_allowed"}[status]
     if status == 405:
         assert answer.headers["allow"]
 
 
 def test_a_malformed_body_names_its_place(server: Server) -> None:
     answer = server.http.post(DECISIONS, content='{"actions": [[0.6, 0], [0, "x"]]}', headers=JSON)
-    assert refusal(answer)["field"] == "actions[1][1]"
+    assert error_of(answer)["field"] == "actions[1][1]"
     answer = server.http.post(CONVERSIONS, json=[{"decision_id": "x"}, {"value": 1}])
-    assert refusal(answer)["field"] == "[1]"
-    assert "decision_id" in refusal(answer)["message"]
+    assert error_of(answer)["field"] == "[1]"
+    assert "decision_id" in error_of(answer)["message"]
     for cut in (b"", b'{"actions": [[0.6', b'{"actions": [[0.6, 0]], "request_id": "\\ud800"}'):
         answer = server.http.post(DECISIONS, content=cut, headers=JSON)
-        assert refusal(answer)["message"].startswith("the body must be whole JSON: it ends early, or a \\u escape")
+        assert error_of(answer)["message"].startswith("the body must be whole JSON: it ends early, or a \\u escape")
 
 
 @pytest.mark.parametrize(
@@ -74,18 +74,18 @@ def test_a_malformed_body_names_its_place(server: Server) -> None:
     ],
 )
 def test_a_broken_rule_names_its_field(server: Server, method: str, path: str, body: object, field: str) -> None:
-    assert refusal(server.http.request(method, path, json=body))["field"] == field
+    assert error_of(server.http.request(method, path, json=body))["field"] == field
 
 
 def test_an_unknown_policy_suggests_the_nearest(server: Server) -> None:
     answer = server.http.put("/v1/bandits/new", json={"dim": 2, "window": 7, "policy": "linucb"})
-    assert refusal(answer)["message"].endswith("got 'linucb'; did you mean 'LinUCB'?")
+    assert error_of(answer)["message"].endswith("got 'linucb'; did you mean 'LinUCB'?")
 
 
 def test_the_error_for_a_long_name_is_short(server: Server) -> None:
     answer = server.http.get(f"/v1/bandits/{'x' * 10_000}")
     assert answer.status_code == 404
-    assert len(refusal(answer)["message"]) < 200
+    assert len(error_of(answer)["message"]) < 200
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_the_error_for_a_long_name_is_short(server: Server) -> None:
 def test_the_error_for_a_long_value_is_short(server: Server, body: dict[str, object]) -> None:
     answer = server.http.put("/v1/bandits/new", json=body)
     assert answer.status_code == 400
-    assert len(refusal(answer)["message"]) < 1010
+    assert len(error_of(answer)["message"]) < 1010

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 import latecomer as lc
 from latecomer.errors import ServiceError, StoreError
@@ -82,7 +82,7 @@ class Ledger:
 def flood(folder: Path, decisions: int) -> None:
     ledger, rng = Ledger(), random.Random(0)  # noqa: S311
     sets = action_sets(0, decisions)
-    with running(folder / "a.db") as server:
+    with run_server(folder / "a.db") as server:
         with server.client(timeout=60) as client:
             client.create("b", dim=DIM, window=10**9, parameters={"ridge": 1.0})
 
@@ -200,7 +200,7 @@ def test_a_server_that_is_killed_three_hundred_times(tmp_path: Path) -> None:
 def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:
     """The kernel refuses the server's writes, as a full disk would, and then no longer."""
     sets = action_sets(0, 4)
-    with running(tmp_path / "a.db") as server, server.client(retries=0) as client:
+    with run_server(tmp_path / "a.db") as server, server.client(retries=0) as client:
         client.create("b", dim=DIM, window=1000)
         first = client.decide("b", sets[0])
         unlimited = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
@@ -211,10 +211,10 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:
         with pytest.raises(StoreError):
             client.convert("b", first.decision_id)
         refused = server.http.get("/readyz")
-        assert (refused.status_code, refusal(refused)["code"]) == (503, "unavailable")
+        assert (refused.status_code, error_of(refused)["code"]) == (503, "unavailable")
         assert refused.headers["retry-after"] == "1"
         assert server.http.get("/healthz").status_code == 200
-        assert len(server.said("the store cannot be written")) == 1
+        assert len(server.logged("the store cannot be written")) == 1
         made, gone = {"dim": DIM, "window": 1000}, "/v1/bandits/b?confirm=b"
         for _ in range(2):  # neither is said before it is so, however often it is asked
             assert server.http.put("/v1/bandits/new", json=made).status_code == 503
@@ -237,5 +237,5 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:
             method = "DELETE" if "?" in path else "GET"
             assert server.http.request(method, path).status_code == status, path
         server.kill()
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         assert [info["name"] for info in server.http.get("/v1/bandits").json()["bandits"]] == ["b"]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from servers import Server, running
+from servers import Server, run_server
 
 HALF = 200
 LIMIT = 15.0
@@ -18,7 +18,7 @@ NO_CHUNK = HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("half") / "a.db") as server:
+    with run_server(tmp_path_factory.mktemp("half") / "a.db") as server:
         assert server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}).status_code == 201
         yield server
 

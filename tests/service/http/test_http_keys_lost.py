@@ -8,8 +8,8 @@ from pathlib import Path
 
 import apsw
 import pytest
-from plain_client import PlainClient, eventually
-from servers import running
+from plain_client import PlainClient
+from servers import run_server, wait_until
 
 import latecomer as lc
 from latecomer.errors import InputError
@@ -36,39 +36,39 @@ def file(store: Path) -> KeyFile:
 
 def test_a_removed_key_file_refuses_every_request(store: Path, file: KeyFile) -> None:
     delete = ("DELETE", "/v1/bandits/b?confirm=b")
-    with running(store) as server:
+    with run_server(store) as server:
         client = PlainClient(server.port)
         assert client.create("b") == 201  # no keys yet, and this machine alone
         key, _ = file.add(scopes=SCOPES)
         time.sleep(1.0)  # nobody asks meanwhile
         kept = file.path.rename(file.path.with_name("kept"))
-        assert eventually(lambda: len(server.said(GONE)) == 1)
+        assert wait_until(lambda: len(server.logged(GONE)) == 1)
         for shown in (None, key, "lc_1_2"):
             for _ in range(3):
-                assert client.ask(*delete, key=shown)[0] == 503
-        assert client.ask("GET", "/healthz")[0] == 200
-        assert client.ask("GET", "/readyz")[0] == 503
-        assert len(server.said(GONE)) == 1  # once, not for each request
-        assert str(file.path) in server.said(GONE)[0]["why"]
+                assert client.request(*delete, key=shown)[0] == 503
+        assert client.request("GET", "/healthz")[0] == 200
+        assert client.request("GET", "/readyz")[0] == 503
+        assert len(server.logged(GONE)) == 1  # once, not for each request
+        assert str(file.path) in server.logged(GONE)[0]["why"]
         kept.rename(file.path)
         time.sleep(2 * FRESH)
-        assert client.ask("GET", "/v1/bandits/b", key=key)[0] == 200
-        assert client.ask("GET", "/readyz")[0] == 200
-        assert eventually(lambda: len(server.said(BACK)) == 1)
+        assert client.request("GET", "/v1/bandits/b", key=key)[0] == 200
+        assert client.request("GET", "/readyz")[0] == 200
+        assert wait_until(lambda: len(server.logged(BACK)) == 1)
         file.path.write_text("not keys")
         time.sleep(2 * FRESH)
-        assert client.ask("GET", "/v1/bandits/b", key=key)[0] == 503
-        assert eventually(lambda: len(server.said(GONE)) == 2)
+        assert client.request("GET", "/v1/bandits/b", key=key)[0] == 503
+        assert wait_until(lambda: len(server.logged(GONE)) == 2)
         file.path.unlink()
-    with running(store) as server:  # the store remembers
+    with run_server(store) as server:  # the store remembers
         client = PlainClient(server.port)
-        assert client.ask(*delete)[0] == 503
-        assert client.ask(*delete, key=key)[0] == 503
-        assert eventually(lambda: len(server.said(GONE)) == 1)
+        assert client.request(*delete)[0] == 503
+        assert client.request(*delete, key=key)[0] == 503
+        assert wait_until(lambda: len(server.logged(GONE)) == 1)
         key, _ = file.add(scopes=SCOPES)
         time.sleep(2 * FRESH)
-        assert client.ask("GET", "/v1/bandits/b", key=key)[0] == 200
-        assert client.ask(*delete)[0] == 401
+        assert client.request("GET", "/v1/bandits/b", key=key)[0] == 200
+        assert client.request(*delete)[0] == 401
 
 
 def test_files_readable_by_others_are_logged(store: Path, file: KeyFile) -> None:
@@ -78,22 +78,22 @@ def test_files_readable_by_others_are_logged(store: Path, file: KeyFile) -> None
     assert not is_open_to_others(file.path)
     store.chmod(0o644)
     file.path.chmod(0o640)
-    with running(store) as server:
-        assert [said["path"] for said in server.said(OPEN)] == [str(store), str(file.path)]
+    with run_server(store) as server:
+        assert [said["path"] for said in server.logged(OPEN)] == [str(store), str(file.path)]
     assert store.stat().st_mode & 0o777 == 0o644
 
 
 def test_no_require_keys_is_logged_once(store: Path, file: KeyFile) -> None:
     file.add(scopes=SCOPES)
-    with running(store, "--no-require-keys") as server:  # there are keys: they are needed
+    with run_server(store, "--no-require-keys") as server:  # there are keys: they are needed
         assert PlainClient(server.port).create("b") == 401
         file.path.unlink()
         time.sleep(2 * FRESH)
         assert PlainClient(server.port).create("b") == 503
-    with running(store, LATECOMER_REQUIRE_KEYS="false") as server:
+    with run_server(store, LATECOMER_REQUIRE_KEYS="false") as server:
         assert PlainClient(server.port).create("b") == 201
-    with running(store) as server:
-        assert PlainClient(server.port).ask("GET", "/v1/bandits/b")[0] == 200
+    with run_server(store) as server:
+        assert PlainClient(server.port).request("GET", "/v1/bandits/b")[0] == 200
 
 
 def test_a_server_that_requires_keys_does_not_run_without(store: Path, file: KeyFile) -> None:
@@ -110,7 +110,7 @@ def test_a_server_that_requires_keys_does_not_run_without(store: Path, file: Key
 
 
 def test_keys_are_remembered_once_the_store_can_be_written(store: Path, file: KeyFile) -> None:
-    with running(store) as server:
+    with run_server(store) as server:
         assert PlainClient(server.port).create("b") == 201
         other = apsw.Connection(str(store))
         other.execute("BEGIN IMMEDIATE")  # longer than the writer waits for it
@@ -118,10 +118,10 @@ def test_keys_are_remembered_once_the_store_can_be_written(store: Path, file: Ke
         time.sleep(6.5)
         other.execute("ROLLBACK")
         other.close()
-        assert eventually(lambda: _remembers(store))
+        assert wait_until(lambda: _remembers(store))
     file.path.unlink()
-    with running(store) as server:
-        assert PlainClient(server.port).ask("DELETE", "/v1/bandits/b?confirm=b")[0] == 503
+    with run_server(store) as server:
+        assert PlainClient(server.port).request("DELETE", "/v1/bandits/b?confirm=b")[0] == 503
 
 
 def _remembers(store: Path) -> bool:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from plain_client import PlainClient, eventually
-from servers import running
+from plain_client import PlainClient
+from servers import run_server, wait_until
 
 from latecomer.service.http.logging_setup import LogStream
 
@@ -38,7 +38,7 @@ def deaf(store_path: Path, how: str) -> Iterator[tuple[PlainClient, "subprocess.
         if process.stderr is not None:
             assert b"serving" in process.stderr.readline()
             process.stderr.close()
-        assert eventually(lambda: client.is_answered() or process.poll() is not None, seconds=60)
+        assert wait_until(lambda: client.is_answered() or process.poll() is not None)
         assert process.poll() is None
         yield client, process
     finally:
@@ -56,10 +56,10 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_server(tmp_path: Path, h
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, unlimited[1]))
         assert client.decide("b")[0] == 503
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, unlimited)
-        assert eventually(lambda: client.decide("b")[0] == 201)
-        assert client.ask("GET", "/readyz")[0] == 200
+        assert wait_until(lambda: client.decide("b")[0] == 201)
+        assert client.request("GET", "/readyz")[0] == 200
         lost = [
-            line for line in client.ask("GET", "/metrics")[1].splitlines() if line.startswith("latecomer_log_lines")
+            line for line in client.request("GET", "/metrics")[1].splitlines() if line.startswith("latecomer_log_lines")
         ]
         assert len(lost) == 1
         assert float(lost[0].split()[1]) >= 2
@@ -140,11 +140,11 @@ def test_a_dead_writer_ends_the_server(tmp_path: Path) -> None:
         try:
             assert process.stderr is not None
             client = PlainClient(json.loads(process.stderr.readline())["port"])
-            assert eventually(client.is_answered)
+            assert wait_until(client.is_answered)
             assert client.create("b") == 201
             status, decided = client.decide("b", request_id="r")
             assert status == 201
-            assert client.ask("POST", "/v1/bandits/b/fault")[0] == 200
+            assert client.request("POST", "/v1/bandits/b/fault")[0] == 200
             _, said = process.communicate(timeout=STOP_LIMIT)
         finally:
             process.kill()
@@ -154,7 +154,7 @@ def test_a_dead_writer_ends_the_server(tmp_path: Path) -> None:
     assert len(dead) == 1
     assert "a fault that nobody foresaw" in json.dumps(dead)
     assert "the server ends" in said
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         assert PlainClient(server.port).decide("b", request_id="r") == (201, decided)
 
 

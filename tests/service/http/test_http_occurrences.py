@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 import latecomer as lc
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
@@ -23,7 +23,7 @@ CONVERSIONS = "/v1/bandits/b/conversions"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("occurred") / "a.db") as server:
+    with run_server(tmp_path_factory.mktemp("occurred") / "a.db") as server:
         server.http.put("/v1/bandits/b", json={"dim": 2, "window": "7d"}).raise_for_status()
         yield server
 
@@ -42,11 +42,11 @@ def test_occurred_at_in_the_future_is_refused_with_its_field(server: Server) -> 
     before = stats(server)
     for path in (CONVERSIONS, "/v1/bandits/b/revocations"):
         answer = server.http.post(path, json={"decision_id": first, "occurred_at": ahead})
-        assert (answer.status_code, refusal(answer)["field"]) == (400, "occurred_at")
-        assert "more than a day ahead of the store's clock" in refusal(answer)["message"]
+        assert (answer.status_code, error_of(answer)["field"]) == (400, "occurred_at")
+        assert "more than a day ahead of the store's clock" in error_of(answer)["message"]
         batch = [{"decision_id": second}, {"decision_id": first, "occurred_at": ahead}]
         answer = server.http.post(path, json=batch)
-        assert (answer.status_code, refusal(answer)["field"]) == (400, "[1].occurred_at")
+        assert (answer.status_code, error_of(answer)["field"]) == (400, "[1].occurred_at")
     assert stats(server) == before
     soon = (datetime.now(UTC) + timedelta(hours=23)).isoformat()
     assert server.http.post(CONVERSIONS, json={"decision_id": first, "occurred_at": soon}).json() == {
@@ -58,7 +58,7 @@ def test_occurred_at_in_the_future_is_refused_with_its_field(server: Server) -> 
 def test_occurred_at_that_is_no_time_is_refused(server: Server, moment: object) -> None:
     before = stats(server)
     answer = server.http.post(CONVERSIONS, json={"decision_id": "x", "occurred_at": moment})
-    assert (answer.status_code, refusal(answer)["field"]) == (400, "occurred_at")
+    assert (answer.status_code, error_of(answer)["field"]) == (400, "occurred_at")
     assert stats(server) == before
 
 

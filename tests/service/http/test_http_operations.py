@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 from latecomer.service.messages import BanditSpec
 from latecomer.service.storage.clock import SystemClocks
@@ -33,7 +33,7 @@ def numbers(server: Server) -> dict[tuple[str, str], float]:
 
 
 def test_probes_and_metrics(tmp_path: Path) -> None:
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         assert server.http.get("/healthz").json() == {"status": "alive"}
         assert server.http.get("/readyz").json() == {"status": "ready"}
         server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100})
@@ -61,7 +61,7 @@ def test_probes_and_metrics(tmp_path: Path) -> None:
 
 
 def test_head_has_no_body_and_options_lists_methods(tmp_path: Path) -> None:
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         for path in ("/healthz", "/readyz", "/v1/bandits"):
             asked, answered = server.http.head(path), server.http.get(path)
             assert (asked.status_code, asked.content) == (200, b"")
@@ -75,7 +75,7 @@ def test_head_has_no_body_and_options_lists_methods(tmp_path: Path) -> None:
 
 
 def test_unknown_routes_share_one_metric_label(tmp_path: Path) -> None:
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         for i in range(50):
             server.http.get(f"/none/{i}")
             server.http.request(f"MADE{i}", "/v1/bandits")
@@ -89,7 +89,7 @@ def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
     store_path = tmp_path / "a.db"
     answered: list[str] = []
     cut: list[str] = []
-    with running(store_path) as server:
+    with run_server(store_path) as server:
         server.http.put("/v1/bandits/b", json={"dim": 2, "window": 10_000})
         stop = threading.Event()
 
@@ -120,9 +120,9 @@ def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
             thread.join()
         slow.close()
     assert took < 10
-    assert server.said("stopped")
+    assert server.logged("stopped")
     assert len(set(answered)) == len(answered) >= 50
-    with running(store_path) as server:
+    with run_server(store_path) as server:
         told = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": i} for i in answered])
         assert set(told.json()["verdicts"]) == {"accepted"}
         assert server.http.get("/v1/bandits/b/stats").json()["rounds"] == len(answered), "it took what it cut off"
@@ -134,7 +134,7 @@ def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
 def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
     """A new dimension compiles for ten seconds and more; whoever asked for it is told, and asks again."""
     cold = str(tmp_path / "cold")
-    with running(tmp_path / "a.db", NUMBA_CACHE_DIR=cold, LATECOMER_DRAIN_TIMEOUT="2") as server:
+    with run_server(tmp_path / "a.db", NUMBA_CACHE_DIR=cold, LATECOMER_DRAIN_TIMEOUT="2") as server:
         answers: list[httpx.Response] = []
 
         def create() -> None:
@@ -150,9 +150,9 @@ def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
         assert time.monotonic() - begun < 10
         asking.join()
         assert answers[0].status_code == 503
-        assert refusal(answers[0])["message"].startswith("the server is stopping: ask again")
+        assert error_of(answers[0])["message"].startswith("the server is stopping: ask again")
     assert [said["level"] for said in map(json.loads, server.lines)].count("error") == 0, server.output
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         assert server.http.get("/v1/bandits").json() == {"bandits": []}
 
 
@@ -166,7 +166,7 @@ def test_ctrl_c_exits_cleanly(tmp_path: Path, signals_that_arrive: None) -> None
 
 
 def test_every_line_of_the_log_is_json(tmp_path: Path) -> None:
-    with running(tmp_path / "a.db", "--log-level", "debug") as server:
+    with run_server(tmp_path / "a.db", "--log-level", "debug") as server:
         server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100})
         server.http.delete("/v1/bandits/b?confirm=b")
         server.http.get("/none")
@@ -176,7 +176,7 @@ def test_every_line_of_the_log_is_json(tmp_path: Path) -> None:
 
 
 def test_a_second_server_on_the_store_or_port_is_refused(tmp_path: Path) -> None:
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         ended = subprocess.run(  # noqa: S603
             [sys.executable, "-m", "latecomer", "serve", "--store", str(tmp_path / "a.db"), "--port", "0"],
             capture_output=True,
@@ -260,10 +260,10 @@ def test_a_store_whose_time_is_ahead_is_logged(tmp_path: Path) -> None:
 
     with Store.open(tmp_path / "a.db", clock=Ahead()) as store:
         store.create("b", BanditSpec(dim=2, window="7d", policy="OTFLinUCB"))
-    with running(tmp_path / "a.db") as server:
-        (said,) = server.said("the store's time is not the machine's")
+    with run_server(tmp_path / "a.db") as server:
+        (said,) = server.logged("the store's time is not the machine's")
         assert said["level"] == "warning"
         assert abs(said["ahead_seconds"] - 36_500 * 86_400) < 600
         assert "latecomer log adjust-clock" in said["remedy"]
-    with running(tmp_path / "new.db") as server:
-        assert not server.said("the store's time is not the machine's")
+    with run_server(tmp_path / "new.db") as server:
+        assert not server.logged("the store's time is not the machine's")

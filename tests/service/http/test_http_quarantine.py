@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from servers import refusal, running
+from servers import error_of, run_server
 
 from latecomer.service.messages import BanditSpec
 from latecomer.service.storage.schema import connect
@@ -25,9 +25,9 @@ def damaged_store(path: Path) -> None:
 def test_a_damaged_bandit_is_quarantined_and_the_others_served(tmp_path: Path) -> None:
     store_path = tmp_path / "shop.db"
     damaged_store(store_path)
-    with running(store_path) as server:
+    with run_server(store_path) as server:
         http = server.http
-        (said,) = server.said("bandit quarantined, the others are served")
+        (said,) = server.logged("bandit quarantined, the others are served")
         assert (said["bandit"], said["level"], DAMAGED in said["why"]) == ("shop", "error", True)
         assert said["remedy"] == f"latecomer log verify {store_path}"
         ready = http.get("/readyz")
@@ -48,7 +48,7 @@ def test_a_damaged_bandit_is_quarantined_and_the_others_served(tmp_path: Path) -
         ]
         for answer in answers:
             assert answer.status_code == 503
-            error = refusal(answer)
+            error = error_of(answer)
             assert error["code"] == "unavailable"
             assert DAMAGED in error["message"]
         assert http.post("/v1/bandits/news/decisions", json={"actions": [[1.0, 0.0]]}).json()["round"] == 2

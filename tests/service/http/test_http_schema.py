@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schema_rules import LIMITS, MADE, SETTINGS, is_beyond_a_schema
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from servers import Server, running
+from servers import Server, run_server
 
 from latecomer.service.http.openapi import write_document
 from latecomer.service.http.operations import OPERATIONS
@@ -28,10 +28,10 @@ BRIEFLY = settings(
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("schema")
-    with running(folder / "a.db", **LIMITS) as server:
+    with run_server(folder / "a.db", **LIMITS) as server:
         server.http.put("/v1/bandits/b", json=MADE).raise_for_status()
         yield server
-        assert not server.said("a request failed")
+        assert not server.logged("a request failed")
 
 
 schema = schemathesis.openapi.from_dict(write_document(SETTINGS))

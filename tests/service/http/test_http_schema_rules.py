@@ -8,7 +8,7 @@ import httpx
 import jsonschema_rs
 import pytest
 from schema_rules import LIMITS, MADE, SETTINGS, is_beyond_a_schema
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 from latecomer.policies.registry import POLICIES
 from latecomer.service.bandit.descriptor import NOT_PARAMETERS
@@ -57,10 +57,10 @@ MANY = [{"decision_id": "x"}] * 10_001
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("rules") / "a.db", **LIMITS) as server:
+    with run_server(tmp_path_factory.mktemp("rules") / "a.db", **LIMITS) as server:
         send(server, "spec", MADE).raise_for_status()
         yield server
-        assert not server.said("a request failed")
+        assert not server.logged("a request failed")
 
 
 def validator(kind: str) -> Any:
@@ -104,7 +104,7 @@ def test_the_schema_and_the_server_agree(server: Server, number: int) -> None:
             agree = answer.status_code == 400
         else:
             taken += 1
-            agree = answer.status_code in (200, 201, 409) or is_beyond_a_schema(refusal(answer)["message"])
+            agree = answer.status_code in (200, 201, 409) or is_beyond_a_schema(error_of(answer)["message"])
         if not agree:
             wrong.append((schema.is_valid(body), text[:300], answer.status_code, answer.text[:200]))
     assert wrong == []

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from servers import running
+from servers import run_server
 
 from latecomer.errors import InputError
 from latecomer.service.http.settings import PREFIX, Settings, read_settings, setting_names
@@ -67,8 +67,8 @@ def test_a_port_injected_by_kubernetes_is_ignored_and_logged(tmp_path: Path) -> 
     """For a service named latecomer every pod gets LATECOMER_PORT=tcp://…, and nobody meant the setting."""
     injected = {"LATECOMER_PORT": "tcp://10.0.0.1:80", "LATECOMER_SERVICE_PORT": "80"}
     assert read_settings(environment=injected).port == Settings().port
-    with running(tmp_path / "a.db", LATECOMER_PORT=injected["LATECOMER_PORT"]) as server:
-        (said,) = server.said("a variable that Kubernetes has set is ignored")
+    with run_server(tmp_path / "a.db", LATECOMER_PORT=injected["LATECOMER_PORT"]) as server:
+        (said,) = server.logged("a variable that Kubernetes has set is ignored")
         assert (said["variable"], said["value"]) == ("LATECOMER_PORT", "tcp://10.0.0.1:80")
         assert "enableServiceLinks: false" in said["remedy"]
         assert server.http.get("/readyz").status_code == 200

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from servers import Server, running
+from servers import Server, run_server
 
 LIMIT = 60.0
 
@@ -32,7 +32,7 @@ def failure(process: "subprocess.Popen[str]") -> dict[str, Any]:
 
 def test_two_servers_that_start_at_once_do_not_share_a_port(tmp_path: Path) -> None:
     """Whoever comes second ends with 2; whoever came first answers alone, and a third takes over after a kill."""
-    with running(tmp_path / "first.db") as server:
+    with run_server(tmp_path / "first.db") as server:
         port = server.port
         assert "cannot be bound" in failure(start(tmp_path, "--store", "late.db", "--port", str(port)))["error"]
         assert not (tmp_path / "late.db").exists()

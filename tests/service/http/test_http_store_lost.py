@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from plain_client import PlainClient, eventually
-from servers import running
+from plain_client import PlainClient
+from servers import run_server, wait_until
 
 import latecomer as lc
 from latecomer.errors import FileError, StoreError
@@ -46,22 +46,22 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])
 def test_a_lost_store_acknowledges_nothing(store: Path, how: str) -> None:
-    with running(store) as server:
+    with run_server(store) as server:
         client = PlainClient(server.port)
         assert client.create("b") == 201
         assert client.decide("b")[0] == 201
         time.sleep(FRESH)
         LOSSES[how](store)
-        assert client.ask("GET", "/readyz")[0] == 503
+        assert client.request("GET", "/readyz")[0] == 503
         assert [client.decide("b")[0] for _ in range(20)] == [503] * 20
-        status, body = client.ask("GET", "/readyz")
+        status, body = client.request("GET", "/readyz")
         assert status == 503
         assert store.name in body["error"]["message"]
         assert str(store.parent) not in body["error"]["message"]  # anybody may ask
-        assert client.ask("GET", "/v1/bandits/b/stats")[0] == 200  # reads go on
-        assert eventually(lambda: len(server.said("the store cannot be written")) == 1)
+        assert client.request("GET", "/v1/bandits/b/stats")[0] == 200  # reads go on
+        assert wait_until(lambda: len(server.logged("the store cannot be written")) == 1)
         assert server.stop() == 1
-        assert len(server.said("the store cannot be written")) == 1
+        assert len(server.logged("the store cannot be written")) == 1
         assert "the server ends" in server.output
 
 
@@ -79,7 +79,7 @@ def test_a_lost_store_is_noticed_by_the_embedded_store(store: Path, how: str) ->
 
 def test_under_load_requests_after_the_loss_are_refused(store: Path) -> None:
     answered: list[tuple[float, int]] = []
-    with running(store) as server:
+    with run_server(store) as server:
         client, over = PlainClient(server.port), threading.Event()
         assert client.create("b") == 201
 
@@ -108,24 +108,24 @@ def test_under_load_requests_after_the_loss_are_refused(store: Path) -> None:
 
 
 def test_an_idle_server_logs_the_loss_and_recovers(store: Path) -> None:
-    with running(store) as server:
+    with run_server(store) as server:
         client = PlainClient(server.port)
         assert client.create("b") == 201
         assert client.decide("b", request_id="first")[0] == 201
         elsewhere = store.rename(store.with_name("elsewhere.db"))
-        assert eventually(lambda: bool(server.said("the store cannot be written")))
+        assert wait_until(lambda: bool(server.logged("the store cannot be written")))
         assert client.decide("b", request_id="second")[0] == 503
         elsewhere.rename(store)
-        assert eventually(lambda: client.decide("b", request_id="second")[0] == 201)
-        assert client.ask("GET", "/readyz")[0] == 200
+        assert wait_until(lambda: client.decide("b", request_id="second")[0] == 201)
+        assert client.request("GET", "/readyz")[0] == 200
         assert server.stop() == 0
-        assert len(server.said("the store can be written again")) == 1
+        assert len(server.logged("the store can be written again")) == 1
     with lc.open(store, name="b") as bandit:
         assert bandit.stats().rounds == 2
 
 
 def test_a_removed_write_ahead_log_is_saved_by_a_clean_stop(store: Path) -> None:
-    with running(store) as server:
+    with run_server(store) as server:
         client = PlainClient(server.port)
         assert client.create("b") == 201
         _, first = client.decide("b")
@@ -156,7 +156,7 @@ def test_a_missing_store_is_not_created_without_create(store: Path) -> None:
         with pytest.raises(FileError, match=r"a\.db is missing, and was a log before.*create=True.*a\.db\.owner"):
             lc.open(store, **arguments)  # type: ignore[arg-type]
     assert not store.exists()
-    with running(store, "--create") as server:
+    with run_server(store, "--create") as server:
         assert PlainClient(server.port).create("b") == 201
     with lc.open(store, name="b", create=True) as bandit:  # it is there: nothing is begun anew
         assert bandit.stats().rounds == 0
@@ -169,7 +169,7 @@ def test_a_missing_store_is_not_created_without_create(store: Path) -> None:
 
 def test_a_left_over_wal_counts_as_an_earlier_store(store: Path) -> None:
     """SQLite would remove it in silence; with the store itself put back, it holds what was acknowledged last."""
-    with running(store) as server:
+    with run_server(store) as server:
         PlainClient(server.port).create("b")
         server.kill()
     Path(f"{store}.owner").unlink()

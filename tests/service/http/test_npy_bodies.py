@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from servers import running
+from servers import run_server
 
 from latecomer.service.http.errors import HTTPError
 from latecomer.service.http.npy import parse_npy
@@ -45,14 +45,14 @@ def test_a_bad_npy_header_is_refused(case: str) -> None:
 
 
 def test_bad_npy_headers_get_400_and_the_log_stays_json(tmp_path: Any) -> None:
-    with running(tmp_path / "a.db") as server:
+    with run_server(tmp_path / "a.db") as server:
         server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}).raise_for_status()
         for case, body in FAULTS.items():
             kind = {"Content-Type": "application/x-npy"}
             answer = server.http.post("/v1/bandits/b/decisions", content=body, headers=kind)
             assert answer.status_code == 400, case
     assert [line for line in server.lines if not line.startswith("{")] == []
-    assert not server.said("a request failed")
+    assert not server.logged("a request failed")
 
 
 @pytest.mark.parametrize(

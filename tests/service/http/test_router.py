@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from apps import app_context, make_request
-from servers import Server, refusal, running
+from servers import Server, error_of, run_server
 
 from latecomer.service.http.app import App
 from latecomer.service.http.errors import HTTPError
@@ -68,7 +68,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, di
     store = tmp_path_factory.mktemp("router") / "a.db"
     file = KeyFile(Path(f"{store}.keys"))
     keys: dict[str, str] = {scope: file.add(scopes=[scope])[0] for scope in SCOPES}
-    with running(store) as server:
+    with run_server(store) as server:
         yield server, keys
 
 
@@ -82,7 +82,7 @@ def test_every_operation_needs_a_key_of_its_scope(keyed: tuple[Server, dict[str,
         headers = {} if scope is None else {"Authorization": f"Bearer {keys[scope]}"}
         answer = server.http.request(operation.method, target, headers=headers)
         assert answer.status_code == (401 if scope is None else 403), scope
-        assert refusal(answer)["code"] == ("unauthorized" if scope is None else "forbidden")
+        assert error_of(answer)["code"] == ("unauthorized" if scope is None else "forbidden")
     headers = {} if operation.scope == PUBLIC else {"Authorization": f"Bearer {keys[operation.scope]}"}
     assert server.http.request(operation.method, target, headers=headers).status_code not in (401, 403, 405)
 

@@ -21,8 +21,9 @@ import numpy as np
 from load import Load, merged, request, run
 from rows import Row, verdict
 
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.log_interface import Ticket
-from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.messages import Conversion
 from latecomer.service.store import Store
 
 CONNECTIONS, ARMS = 64, 10

@@ -9,7 +9,7 @@ from experiment_texts import ACTIONS, DELAYS, OURS, POLICY, THETA, parse, text
 
 import latecomer as lc
 from latecomer.experiments import experiment_file
-from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
+from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "simulate.toml"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from policy_cases import EVERY_POLICY, make, unit_actions
 
-from latecomer.core.feedback import ACCEPTED
+from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import UNSTAMPED
 from latecomer.errors import InputError
 from latecomer.policies.base import bulk

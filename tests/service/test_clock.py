@@ -9,7 +9,8 @@ from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 from typer.testing import CliRunner
 
 from latecomer.cli.main import app
-from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion
 from latecomer.service.storage.clock import StoreClock, SystemClocks
 from latecomer.service.store import Store
 

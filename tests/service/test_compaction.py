@@ -13,7 +13,8 @@ from fake_clocks import DAY, FakeClocks, state_of, unit_rows
 from store_internals import chain_of, sqlite_log
 
 from latecomer.errors import DamagedFileError
-from latecomer.service.messages import BanditSpec, Conversion, DecisionAnswer
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion, DecisionAnswer
 from latecomer.service.storage.compaction import MAX_BYTES, compact, join_rows
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.recovery import load_newest_snapshot, read_descriptors

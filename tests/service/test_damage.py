@@ -15,7 +15,8 @@ from latecomer.service.bandit.apply import apply_payload
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.events import CONVERSION, DECISION, DECISION_WITH_REQUEST, Payload
-from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion
 from latecomer.service.storage import snapshots
 from latecomer.service.storage.recovery import read_descriptors
 from latecomer.service.storage.rows import GENESIS, key_of, make_row, read_rows, seq_of

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from latecomer.service.bandit.decision_ids import DecisionIds
 from latecomer.service.bandit.events import SECRET, Payload
-from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion
 from latecomer.service.storage.rows import GENESIS, read_rows
 from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latecomer.errors import InputError
+from latecomer.service.bandit_spec import Scale
 from latecomer.service.features import digest_features, hash_features
-from latecomer.service.messages import Scale
 
 CONTEXT: dict[str, Any] = {"hour": "noon", "age": 0.5, "member": True}
 ACTIONS: list[dict[str, Any]] = [

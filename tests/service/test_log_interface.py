@@ -9,7 +9,8 @@ from memory_log import MemoryLog
 
 from latecomer.errors import ConflictError, StoreError
 from latecomer.service.bandit.registry import Registry
-from latecomer.service.messages import BanditSpec, Conversion, Revocation
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion, Revocation
 from latecomer.service.storage.clock import StoreClock
 from latecomer.service.store import Store
 from latecomer.service.tools.replay import replay

@@ -15,7 +15,8 @@ import latecomer as lc
 from latecomer.cli.main import app
 from latecomer.errors import FileError
 from latecomer.service.bandit.events import DECISION, Payload
-from latecomer.service.messages import BanditSpec, Conversion, Revocation
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion, Revocation
 from latecomer.service.storage.rows import read_first_row
 from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store

@@ -20,7 +20,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from latecomer.service.messages import BanditSpec, Conversion, DecisionAnswer, Revocation, Verdict
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion, DecisionAnswer, Revocation, Verdict
 from latecomer.service.store import Store
 
 WINDOW, RETENTION = 10 * SECOND, 5 * SECOND

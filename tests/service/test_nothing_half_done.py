@@ -12,7 +12,7 @@ import latecomer as lc
 from latecomer.errors import ConflictError, InputError, StoreError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.registry import Registry
-from latecomer.service.messages import BanditSpec
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.store import Store
 from latecomer.service.tools.replay import replay
 from latecomer.service.tools.verify import verify

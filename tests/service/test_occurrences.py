@@ -13,11 +13,12 @@ from fake_clocks import DAY, HOUR, FakeClocks, state_of
 from store_internals import sqlite_log
 
 import latecomer as lc
-from latecomer.core.feedback import ACCEPTED, LATE
+from latecomer.core.conversions import ACCEPTED, LATE
 from latecomer.errors import InputError, OccurredBeforeDecisionWarning
 from latecomer.service.bandit.counters import Counters
-from latecomer.service.bandit.verdicts import VerdictList
-from latecomer.service.messages import BanditSpec, Conversion, Revocation, Verdict
+from latecomer.service.bandit.verdict_list import VerdictList
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion, Revocation, Verdict
 from latecomer.service.storage.recovery import read_descriptors, recover_bandit
 from latecomer.service.store import Store
 from latecomer.service.tools.replay import replay
@@ -134,7 +135,7 @@ def test_append_portion_shifts_warning_indices() -> None:
 
 
 def warnings_at(*places: int) -> Any:
-    from latecomer.service.bandit.verdicts import make_early_warnings
+    from latecomer.service.bandit.verdict_list import make_early_warnings
 
     return make_early_warnings(places)
 

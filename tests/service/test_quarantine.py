@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from latecomer.cli.main import app
 from latecomer.errors import DamagedFileError, QuarantinedError
-from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion
 from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 from latecomer.service.tools.backup import backup

@@ -11,7 +11,8 @@ from fake_clocks import DAY, HOUR, FakeClocks, state_of, unit_rows
 from store_internals import sqlite_log
 
 from latecomer.errors import ConflictError, InputError, UnknownBanditError
-from latecomer.service.messages import BanditSpec, Conversion, Revocation, Verdict
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion, Revocation, Verdict
 from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 

@@ -21,7 +21,8 @@ from latecomer.errors import (
     StoreLockedError,
     UnknownBanditError,
 )
-from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion
 from latecomer.service.storage.rows import seq_of
 from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store

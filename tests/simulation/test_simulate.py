@@ -15,7 +15,7 @@ from processes import run_python
 
 import latecomer as lc
 from latecomer.errors import InputError
-from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
+from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
 from latecomer.simulation.run import Episode, policy_rng
 
 THETA = np.array([0.5, 0.8])

@@ -20,7 +20,8 @@ from fake_clocks import unit_rows
 
 from latecomer.core.state import Array
 from latecomer.service.bandit.descriptor import make_policy, resolve_spec, warm_up
-from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion
 from latecomer.service.storage.limits import Limits
 from latecomer.service.store import Store
 

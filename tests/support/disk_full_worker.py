@@ -14,7 +14,8 @@ import numpy as np
 from fake_clocks import state_of
 
 from latecomer.errors import StoreError
-from latecomer.service.messages import BanditSpec, Conversion
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion
 from latecomer.service.store import Store
 
 OFFERS = np.eye(2)

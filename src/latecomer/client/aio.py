@@ -12,7 +12,7 @@ from latecomer.client import protocol
 from latecomer.client.batch import check_limits, make_conversion
 from latecomer.durations import Span
 from latecomer.errors import LatecomerError, ServiceError
-from latecomer.service.bandit.verdicts import VerdictList, warn_of
+from latecomer.service.bandit.verdict_list import VerdictList, warn_of
 from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import (
     BanditInfo,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Self
 
 from latecomer.errors import InputError, LatecomerError
-from latecomer.service.bandit.verdicts import VerdictList, warn_of
+from latecomer.service.bandit.verdict_list import VerdictList, warn_of
 from latecomer.service.messages import Conversion, DecisionAnswer, Verdict, decision_id_of
 from latecomer.timestamps import Moment, parse_datetime
 from latecomer.validation import check_conversion_value

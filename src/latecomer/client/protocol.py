@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from latecomer import errors
 from latecomer.durations import Span
-from latecomer.service.bandit.verdicts import ReportWarning
+from latecomer.service.bandit.verdict_list import ReportWarning
 from latecomer.service.durations import format_window
 from latecomer.service.feature_values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.service.messages import (

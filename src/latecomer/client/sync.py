@@ -10,7 +10,7 @@ from latecomer.client import protocol
 from latecomer.client.batch import ConversionBatch
 from latecomer.durations import Span
 from latecomer.errors import ServiceError
-from latecomer.service.bandit.verdicts import VerdictList
+from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.feature_values import FeatureRow
 from latecomer.service.messages import (
     BanditInfo,

@@ -5,7 +5,7 @@ import math
 from latecomer.core.jit import kernel
 from latecomer.core.linalg.norms import squared_norms
 from latecomer.core.linalg.products import argmax_first, inner_products, row_dot
-from latecomer.core.ridge import estimate
+from latecomer.core.ridge_statistics import estimate
 from latecomer.core.sampling import sample_theta
 from latecomer.core.state import Array, State
 

@@ -1,9 +1,9 @@
 """Learning from a round when it closes, and not before."""
 
-from latecomer.core.feedback import add_to_B
+from latecomer.core.conversions import add_to_B
 from latecomer.core.jit import kernel
 from latecomer.core.open_rounds import copy_action
-from latecomer.core.ridge import STEEP, rank_one_update, refresh_inverse_if_drifted
+from latecomer.core.ridge_statistics import STEEP, rank_one_update, refresh_inverse_if_drifted
 from latecomer.core.ring import is_closing, slot_of
 from latecomer.core.state import ROUNDS_PER_BLOCK, Ring, State
 

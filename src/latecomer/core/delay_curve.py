@@ -17,7 +17,7 @@ Every round passes the end of every bin once, so the counts follow by moving one
 
 import numpy as np
 
-from latecomer.core.feedback import is_delay_known
+from latecomer.core.conversions import is_delay_known
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.ring import slot_of
 from latecomer.core.state import ROUNDS_PER_BLOCK, ExtraFields, Field, FieldKind, Ring, State

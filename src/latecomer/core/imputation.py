@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from latecomer.core.conversions import is_delay_known
 from latecomer.core.delay_curve import BINS, bin_edges, reference_round
-from latecomer.core.feedback import is_delay_known
 from latecomer.core.jit import kernel
 from latecomer.core.ring import is_closed, is_closing, slot_of, stamp_of
 from latecomer.core.rng import gamma, uniform

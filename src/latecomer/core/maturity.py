@@ -10,7 +10,6 @@ import math
 import numpy as np
 
 from latecomer.core.delay_curve import delay_curve_fields, update_delay_curve
-from latecomer.core.gram import add_outer
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.rates import estimate_rate
 from latecomer.core.ring import slot_of
@@ -24,6 +23,7 @@ from latecomer.core.state import (
     number_field,
     scratch_field,
 )
+from latecomer.core.weighted_gram import add_outer
 
 LEVELS = 16
 

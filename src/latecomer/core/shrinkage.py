@@ -19,11 +19,11 @@ import math
 import numpy as np
 
 from latecomer.core.action_summary import freshness, square_of_sum
-from latecomer.core.gram import gram_solve, gram_trace
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.maturity import conversion_rate
 from latecomer.core.rates import bernoulli_variance
 from latecomer.core.state import ExtraFields, Field, State, number_field
+from latecomer.core.weighted_gram import gram_solve, gram_trace
 
 INTERVAL = 16
 """The ridge is estimated again when the number of rounds has grown by one part in so many."""

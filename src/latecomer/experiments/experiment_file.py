@@ -18,7 +18,7 @@ import numpy as np
 from latecomer import delays
 from latecomer.core.state import Array
 from latecomer.errors import InputError
-from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
+from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
 from latecomer.experiments.toml_tables import (
     check_key_choice,
     check_keys,

@@ -5,7 +5,7 @@ where arms are fixed. The baseline without exploration.
 """
 
 from latecomer.core.linalg.products import argmax_first, inner_products
-from latecomer.core.ridge import estimate
+from latecomer.core.ridge_statistics import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.policies.base.algorithm import Algorithm, zero_width
 from latecomer.policies.base.clock import Clock, Span

@@ -16,13 +16,13 @@ up `recommended`:
 import math
 
 from latecomer.core.action_summary import Shorts, action_summary_fields, add_summary, diversity
-from latecomer.core.gram import sample_from_gram
 from latecomer.core.linalg.norms import squared_norms
 from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.maturity import conversion_rate, maturity_fields, update_maturity
 from latecomer.core.rates import bernoulli_variance
 from latecomer.core.shrinkage import shrinkage_fields, shrunk_estimate, update_ridge
 from latecomer.core.state import Array, ExtraFields, Ring, State
+from latecomer.core.weighted_gram import sample_from_gram
 from latecomer.policies.base.algorithm import Algorithm, width, zero_pending_width
 from latecomer.policies.base.clock import Clock, Span
 from latecomer.policies.base.policy import LinearPolicy

@@ -8,11 +8,11 @@ self-normalised bound with a plug-in variance, and with maturity in place of the
 import math
 
 from latecomer.core.choice import add_bonuses
-from latecomer.core.gram import gram_estimate, gram_norms
 from latecomer.core.linalg.products import argmax_first
 from latecomer.core.maturity import conversion_rate, maturity_fields, update_maturity
 from latecomer.core.rates import bernoulli_variance
 from latecomer.core.state import Array, Ring, State
+from latecomer.core.weighted_gram import gram_estimate, gram_norms
 from latecomer.policies.base.algorithm import Algorithm, width, zero_pending_width
 from latecomer.policies.base.families import UCBPolicy
 

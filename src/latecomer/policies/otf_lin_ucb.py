@@ -11,7 +11,7 @@ from latecomer.core.width import pending_width, radius
 from latecomer.policies.base.algorithm import Algorithm, width
 from latecomer.policies.base.clock import Clock, Span
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.tight_width import TIGHT
+from latecomer.policies.otf_lin_ucb_tight import TIGHT
 from latecomer.validation import check_choice, check_nonnegative, check_probability
 
 
@@ -42,7 +42,7 @@ class OTFLinUCB(LinearPolicy):
     width
         "exact" sums ‖A_s‖ in V_t⁻¹ over the window, O(m·d) a round; "buffered" freezes each norm when its action is
         played, O(1) a round and never smaller; "tight" bounds the sum that open rounds can still add to each action,
-        O(K·m·d) (see `latecomer.policies.tight_width`).
+        O(K·m·d) (see `latecomer.policies.otf_lin_ucb_tight`).
     exploration
         c, a multiplier of the bonus; 1 is the theorem.
     clock

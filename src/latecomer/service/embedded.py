@@ -10,20 +10,12 @@ import numpy.typing as npt
 from latecomer.durations import Span
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit.verdicts import VerdictList
+from latecomer.service.bandit.verdict_list import VerdictList
+from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
 from latecomer.service.durations import format_window, parse_retention
 from latecomer.service.feature_values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.service.features import digest_features, hash_features
-from latecomer.service.messages import (
-    DEFAULT_POLICY,
-    BanditSpec,
-    BanditStats,
-    Conversion,
-    DecisionAnswer,
-    Revocation,
-    Verdict,
-    decision_id_of,
-)
+from latecomer.service.messages import BanditStats, Conversion, DecisionAnswer, Revocation, Verdict, decision_id_of
 from latecomer.service.scales import parse_scales
 from latecomer.service.storage.clock import Clocks
 from latecomer.service.storage.creation import check_not_lost

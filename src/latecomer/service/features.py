@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from latecomer.core.state import Array, Integers
 from latecomer.errors import InputError
+from latecomer.service.bandit_spec import Scale
 from latecomer.service.feature_values import FeatureRow, Plain, to_plain_features
-from latecomer.service.messages import Scale
 from latecomer.service.scales import MIN_DIM
 from latecomer.validation import short_repr
 

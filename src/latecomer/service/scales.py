@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from latecomer.errors import InputError
+from latecomer.service.bandit_spec import Scale
 from latecomer.service.feature_values import to_plain_features
-from latecomer.service.messages import Scale
 from latecomer.validation import short_repr
 
 MIN_DIM = 3

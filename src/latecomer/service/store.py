@@ -15,13 +15,13 @@ from latecomer.service.bandit import events, idempotency
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec, warm_up
 from latecomer.service.bandit.registry import Registry, make_unknown_error
-from latecomer.service.bandit.verdicts import VerdictList
+from latecomer.service.bandit.verdict_list import VerdictList
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.log_interface import DoneTicket, Log, Ticket
 from latecomer.service.messages import (
     BanditCounts,
     BanditInfo,
-    BanditSpec,
     BanditStats,
     Conversion,
     DecisionAnswer,

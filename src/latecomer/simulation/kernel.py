@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.feedback import apply_conversion
+from latecomer.core.conversions import apply_conversion
 from latecomer.core.jit import kernel
 from latecomer.core.state import UNSTAMPED, Array, Ring, StateArray
 from latecomer.policies.base.kernels import decide_and_record

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from servers import Server, error_of, run_server
 
-from latecomer.service.messages import BanditSpec
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.storage.clock import SystemClocks
 from latecomer.service.store import Store
 

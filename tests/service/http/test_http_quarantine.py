@@ -4,7 +4,7 @@ from pathlib import Path
 
 from servers import error_of, run_server
 
-from latecomer.service.messages import BanditSpec
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 

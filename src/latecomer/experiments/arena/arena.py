@@ -18,7 +18,7 @@ from latecomer.delays import Fixed
 from latecomer.errors import InputError
 from latecomer.experiments.experiment_file import parse_world, read_toml
 from latecomer.experiments.paper.experiments import RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
-from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
+from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.matured_lin_ts import MaturedLinTS
 from latecomer.policies.otf_lin_ts import OTFLinTS

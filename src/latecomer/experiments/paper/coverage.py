@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from latecomer.core.jit import kernel
 from latecomer.core.linalg.products import multiply
-from latecomer.core.ridge import estimate
+from latecomer.core.ridge_statistics import estimate
 from latecomer.core.state import Array, Ring, StateArray
 from latecomer.core.width import pending_width_at
 from latecomer.policies.base.algorithm import width

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from latecomer.delays import Criteo, DelayLaw, Geometric
-from latecomer.experiments.paper.released import ReleasedTS, ReleasedUCB
+from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.otf_lin_ts import OTFLinTS
 from latecomer.policies.otf_lin_ucb import OTFLinUCB

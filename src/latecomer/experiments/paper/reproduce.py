@@ -9,7 +9,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from latecomer import __version__
-from latecomer.experiments.paper import beyond
+from latecomer.experiments.paper import beyond_the_paper as beyond
 from latecomer.experiments.paper import experiments as paper
 from latecomer.experiments.paper.report import Report
 from latecomer.experiments.paper.sections import SECTIONS

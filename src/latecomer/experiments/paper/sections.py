@@ -8,7 +8,7 @@ import polars as pl
 from latecomer.delays import Criteo, log10_density
 from latecomer.experiments import plots
 from latecomer.experiments.paper import experiments as paper
-from latecomer.experiments.paper.beyond import report_beyond_the_paper
+from latecomer.experiments.paper.beyond_the_paper import report_beyond_the_paper
 from latecomer.experiments.paper.coverage import measure_coverage
 from latecomer.experiments.paper.growth import MEAN_DELAY, WINDOW, measure_growth
 from latecomer.experiments.paper.report import Section

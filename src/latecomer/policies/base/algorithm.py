@@ -17,7 +17,7 @@ from typing import Any
 from numba.extending import overload
 
 from latecomer.core.action_summary import Shorts, summarise_actions
-from latecomer.core.ridge import estimate as ridge_estimate
+from latecomer.core.ridge_statistics import estimate as ridge_estimate
 from latecomer.core.state import Array, ExtraFields, Ring, State
 from latecomer.core.width import pending_width_at
 from latecomer.policies.base.rng import Draw

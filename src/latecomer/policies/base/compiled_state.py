@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.action_summary import Shorts
-from latecomer.core.feedback import (
+from latecomer.core.conversions import (
     apply_conversion_holding_gil,
     apply_conversions,
     apply_revocation,

@@ -5,7 +5,7 @@ import numpy as np
 from latecomer.core.action_summary import Shorts
 from latecomer.core.jit import kernel, kernel_holding_gil, kernel_ir_inlined
 from latecomer.core.linalg.products import squared_length
-from latecomer.core.ridge import is_check_due, rank_one_update, refresh_inverse_if_drifted
+from latecomer.core.ridge_statistics import is_check_due, rank_one_update, refresh_inverse_if_drifted
 from latecomer.core.ring import append_round, expire, held_count, is_full, is_sparse, spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Integers, Ring, State, StateArray
 from latecomer.core.width import renew_norms, shrink_norms

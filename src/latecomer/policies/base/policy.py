@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
-from latecomer.core.feedback import ACCEPTED
+from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import UNSTAMPED, Array, FieldKind
 from latecomer.durations import parse_window
 from latecomer.errors import InputError

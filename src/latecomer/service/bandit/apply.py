@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.feedback import UNKNOWN
+from latecomer.core.conversions import UNKNOWN
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
-from latecomer.service.bandit.feedback import compute_arrivals
+from latecomer.service.bandit.reports import compute_arrivals
 
 
 def apply_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:

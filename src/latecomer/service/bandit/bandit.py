@@ -19,8 +19,8 @@ from latecomer.service.bandit import events
 from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.decision_ids import DecisionIds
 from latecomer.service.bandit.descriptor import BanditDescriptor
-from latecomer.service.bandit.feedback import check_value, compute_arrivals, pack_reports, parse_occurrences
-from latecomer.service.bandit.verdicts import VerdictList, make_early_warnings
+from latecomer.service.bandit.reports import check_value, compute_arrivals, pack_reports, parse_occurrences
+from latecomer.service.bandit.verdict_list import VerdictList, make_early_warnings
 from latecomer.service.messages import BanditCounts, BanditStats, Conversion, DecisionAnswer, Revocation, decision_id_of
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from latecomer.core.feedback import ACCEPTED
+from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import Integers
 from latecomer.policies.base.decision import VERDICTS
 

@@ -16,8 +16,9 @@ from latecomer.policies.base.bulk import convert, record, revoke, summarise
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.events import CREATED, DECISION, Payload, pack_text
+from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
 from latecomer.service.durations import parse_window_text
-from latecomer.service.messages import DEFAULT_POLICY, BanditInfo, BanditSpec
+from latecomer.service.messages import BanditInfo
 from latecomer.service.scales import check_scales
 from latecomer.validation import short_repr, suggest
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 from latecomer.errors import QuarantinedError, UnknownBanditError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, BanditDescriptor, make_descriptor
-from latecomer.service.messages import BanditInfo, BanditSpec
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import BanditInfo
 from latecomer.validation import short_repr
 
 

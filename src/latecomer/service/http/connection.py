@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from latecomer.service.http.errors import HTTPError, encode_error
-from latecomer.service.http.heads import Headers, decline_offers, head_size, write_head
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
+from latecomer.service.http.upgrade_offers import Headers, decline_offers, head_size, write_head
 
 if TYPE_CHECKING:
     from latecomer.service.http.listener import Listener

@@ -7,8 +7,8 @@ from latecomer.policies.base.kernels import NORM_LIMIT
 from latecomer.policies.recommended import POLICY
 from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.descriptor import NOT_PARAMETERS
+from latecomer.service.bandit_spec import DEFAULT_POLICY
 from latecomer.service.http.settings import Settings
-from latecomer.service.messages import DEFAULT_POLICY
 from latecomer.service.scales import MIN_DIM
 
 Schema = dict[str, Any]

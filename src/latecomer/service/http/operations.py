@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.http.bodies import (
     Bandits,
     Conversions,
@@ -14,7 +15,7 @@ from latecomer.service.http.bodies import (
     Verdicts,
 )
 from latecomer.service.http.keys import SCOPES, Scope
-from latecomer.service.messages import BanditInfo, BanditSpec, BanditStats, DecisionAnswer
+from latecomer.service.messages import BanditInfo, BanditStats, DecisionAnswer
 
 NAME = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}
 BANDIT_NAME = "{name}"

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from httptools import parse_url
 
-from latecomer.service.http.heads import Headers
+from latecomer.service.http.upgrade_offers import Headers
 
 if TYPE_CHECKING:
     from latecomer.service.http.connection import Connection

@@ -5,7 +5,7 @@ from http import HTTPStatus
 import msgspec
 from msgspec import Struct
 
-from latecomer.service.http.heads import Headers
+from latecomer.service.http.upgrade_offers import Headers
 
 JSON_TYPE = b"application/json"
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from latecomer.service.bandit.request_index import BUFFER_SIZE, FILTER_BYTES
+from latecomer.service.bandit.request_id_index import BUFFER_SIZE, FILTER_BYTES
 
 
 class Limits(NamedTuple):

@@ -10,8 +10,8 @@ from latecomer.service.storage.background import Job, Steps
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.compaction import compact
 from latecomer.service.storage.limits import Limits
-from latecomer.service.storage.request_segments import remove_index
-from latecomer.service.storage.request_writer import flush_requests, merge_segments
+from latecomer.service.storage.request_id_segments import remove_index
+from latecomer.service.storage.request_id_writer import flush_requests, merge_segments
 from latecomer.service.storage.retention import prune_rows, remove_chain
 from latecomer.service.storage.snapshots import copy_for_snapshot, write_snapshot
 from latecomer.service.storage.writer import Writer

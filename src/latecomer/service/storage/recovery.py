@@ -20,8 +20,8 @@ from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.registry import Quarantined, Registry
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.limits import Limits
-from latecomer.service.storage.request_segments import load_index, make_index, remove_index
-from latecomer.service.storage.request_writer import flush_requests
+from latecomer.service.storage.request_id_segments import load_index, make_index, remove_index
+from latecomer.service.storage.request_id_writer import flush_requests
 from latecomer.service.storage.rows import (
     GENESIS,
     STORE_CHAIN,

@@ -5,7 +5,7 @@ import apsw
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.storage.background import Steps
 from latecomer.service.storage.chain import Chain
-from latecomer.service.storage.request_segments import remove_index
+from latecomer.service.storage.request_id_segments import remove_index
 from latecomer.service.storage.rows import MAX_SEQ, chain_of, key_of
 from latecomer.service.storage.snapshots import discard_snapshots, list_snapshots
 

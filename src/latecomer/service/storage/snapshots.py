@@ -15,7 +15,7 @@ from msgspec import Struct
 from latecomer.errors import DamagedFileError
 from latecomer.policies.persistence.snapshot import PolicySnapshot
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.bandit.request_index import RequestIndex
+from latecomer.service.bandit.request_id_index import RequestIndex
 from latecomer.service.storage.background import Steps
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.rows import MAX_SEQ, key_of, seq_of

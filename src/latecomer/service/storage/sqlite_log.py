@@ -28,7 +28,7 @@ from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.lock import StoreLock
 from latecomer.service.storage.maintenance import Maintenance
 from latecomer.service.storage.recovery import recover_registry
-from latecomer.service.storage.request_segments import make_bucket_reader, make_index, make_index_error
+from latecomer.service.storage.request_id_segments import make_bucket_reader, make_index, make_index_error
 from latecomer.service.storage.retention import list_deleted_chains
 from latecomer.service.storage.rows import (
     STORE_CHAIN,

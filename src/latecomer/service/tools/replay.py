@@ -15,8 +15,9 @@ from latecomer.service.bandit import events
 from latecomer.service.bandit.apply import apply_foreign_payload
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, BanditDescriptor
 from latecomer.service.bandit.events import Payload
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.log_interface import Log, LogRow, Ticket
-from latecomer.service.messages import BanditSpec, BanditStats
+from latecomer.service.messages import BanditStats
 from latecomer.service.storage.rows import make_row_error
 from latecomer.service.store import Store
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from latecomer.errors import UnknownBanditError
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import Bandits
 from latecomer.service.http.context import AppContext
@@ -15,7 +16,6 @@ from latecomer.service.http.query import query_param
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
 from latecomer.service.http.router import Route
-from latecomer.service.messages import BanditSpec
 
 if TYPE_CHECKING:
     from latecomer.service.store import Store

@@ -13,7 +13,7 @@ import math
 
 from latecomer.core.linalg.products import argmax_first, dot, multiply, row_dot
 from latecomer.core.open_rounds import count_open, possible_gain
-from latecomer.core.ridge import estimate
+from latecomer.core.ridge_statistics import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.width import bernoulli_radius
 from latecomer.policies.base.algorithm import Algorithm

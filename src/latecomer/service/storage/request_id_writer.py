@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.service.bandit.request_index import (
+from latecomer.service.bandit.request_id_index import (
     ENTRY,
     Entries,
     RequestIndex,
@@ -22,7 +22,7 @@ from latecomer.service.bandit.request_index import (
     fill_filter,
     sort_entries,
 )
-from latecomer.service.storage.request_segments import (
+from latecomer.service.storage.request_id_segments import (
     PART_WORDS,
     add_checksum,
     make_bucket_reader,

@@ -9,7 +9,7 @@ import math
 from latecomer.core.choice import choose_by_sample
 from latecomer.core.linalg.norms import squared_norms
 from latecomer.core.linalg.products import argmax_first, row_dot
-from latecomer.core.ridge import estimate
+from latecomer.core.ridge_statistics import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.width import pending_width
 from latecomer.policies.base.algorithm import Algorithm, width

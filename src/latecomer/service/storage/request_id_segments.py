@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from latecomer.errors import DamagedFileError
-from latecomer.service.bandit.request_index import ENTRY, Entries, RequestIndex, Segment
+from latecomer.service.bandit.request_id_index import ENTRY, Entries, RequestIndex, Segment
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.rows import MAX_SEQ, chain_of, key_of
 

@@ -252,10 +252,7 @@ class LinearPolicy:
 
     @property
     def delay_curve(self) -> tuple[Array, Array] | None:
-        """F̂_m, where the policy estimates it: ages in the window's unit, and the share of conversions due by then.
-
-        The share is of those that can have been observed: it is 1 from about the age of the oldest decision on.
-        """
+        """F̂_m, where the policy estimates it: ages in the window's unit, and the share of observable conversions by then."""
         edges, curve = self.state.find_array(FieldKind.BIN_EDGES), self.state.find_array(FieldKind.DELAY_CURVE)
         if edges is None or curve is None:
             return None

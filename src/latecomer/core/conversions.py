@@ -35,6 +35,12 @@ def judge_conversion(state: State, ring: Ring, round: int, now: int) -> int:
 
 
 @kernel
+def judge_conversion_of(cell: StateArray, ring: Ring, round: int, now: int) -> int:
+    """Return the verdict that a conversion would get; nothing changes."""
+    return judge_conversion(cell[0], ring, round, now)
+
+
+@kernel
 def add_to_B(state: State, ring: Ring, slot: int, value: float) -> None:
     """B += value·A_s, for the round in that slot."""
     block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
@@ -60,7 +66,10 @@ def apply_conversion(cell: StateArray, ring: Ring, round: int, value: float, now
     return verdict
 
 
-apply_conversion_holding_gil = kernel_holding_gil(apply_conversion.py_func)  # type: ignore[attr-defined]
+@kernel_holding_gil
+def apply_conversion_holding_gil(cell: StateArray, ring: Ring, round: int, value: float, now: int) -> int:
+    """Judge and apply one conversion, without releasing Python's lock."""
+    return apply_conversion(cell, ring, round, value, now)
 
 
 @kernel

@@ -4,13 +4,15 @@ V is a plain sum and stays exact to rounding; V⁻¹ follows it by Sherman-Morri
 |V·V⁻¹ − I| is measured, and past `DRIFT` V⁻¹ is computed afresh from V by Cholesky.
 """
 
+import ctypes
 import math
+from typing import Any
 
 import numpy as np
 
-from latecomer.core.jit import kernel, kernel_noinline
+from latecomer.core.jit import ExternalFunction, kernel, vectorised
 from latecomer.core.linalg.cholesky import factorise, update_factor
-from latecomer.core.linalg.products import UNROLLED, dot, multiply
+from latecomer.core.linalg.products import dot, multiply
 from latecomer.core.state import Array, State
 
 DRIFT = 1e-8
@@ -25,6 +27,23 @@ def estimate(state: State) -> None:
     multiply(state.V_inv, state.B, state.theta_hat)
 
 
+def _add_outer_products(V: Array, V_inv: Array, action: Array, u: Array, shrink: float) -> None:
+    V += action[:, None] * action
+    V_inv -= (u * shrink)[:, None] * u
+
+
+@vectorised(_add_outer_products)
+def add_outer_products(V: Array, V_inv: Array, action: Array, u: Array, shrink: float) -> None:
+    """V += aaᵀ and, by Sherman and Morrison, V⁻¹ −= shrink·uuᵀ."""
+    dim = u.shape[0]
+    for i in range(dim):
+        a_i = action[i]
+        u_i = u[i] * shrink
+        for j in range(dim):
+            V[i, j] += a_i * action[j]
+            V_inv[i, j] -= u_i * u[j]
+
+
 @kernel
 def rank_one_update(state: State, action: Array) -> float:
     """Add aaᵀ to V, and update V⁻¹, ln det V and U. Leave u = V⁻¹a (before) in state.u; return c = a·u."""
@@ -34,13 +53,7 @@ def rank_one_update(state: State, action: Array) -> float:
     c = dot(action, u, dim)
     if c < 0.0:  # V⁻¹ is positive; what rounding has left of it is not
         c, state.residual = 0.0, np.inf
-    shrink = 1.0 / (1.0 + c)
-    for i in range(dim):
-        a_i = action[i]
-        u_i = u[i] * shrink
-        for j in range(dim):
-            state.V[i, j] += a_i * action[j]
-            state.V_inv[i, j] -= u_i * u[j]  # Sherman-Morrison
+    add_outer_products(state.V, state.V_inv, action, u, 1.0 / (1.0 + c))
     state.log_det += math.log1p(c)  # ln det(V + aaᵀ) = ln det V + ln(1 + c)
     if state.chol.shape[0] == dim:
         update_factor(state.chol, action, state.sample)
@@ -53,64 +66,60 @@ def is_check_due(state: State, c: float) -> bool:
     return c > STEEP or state.residual == np.inf or state.rounds % max(1024, 8 * state.B.shape[0]) == 0
 
 
-@kernel_noinline
-def residual(V: Array, V_inv: Array) -> float:
-    """Return max |V·V⁻¹ − I|."""
-    dim = V.shape[0]
-    worst = 0.0
-    if dim <= UNROLLED:
-        for i in range(dim):
-            for j in range(dim):
-                entry = dot(V[i], V_inv[j], dim) - (1.0 if i == j else 0.0)
-                worst = max(worst, abs(entry))
-    else:
-        product = np.dot(V, V_inv)
-        for i in range(dim):
-            product[i, i] -= 1.0
-            for j in range(dim):
-                worst = max(worst, abs(product[i, j]))
-    return worst
-
-
-@kernel_noinline
-def refactorise(V: Array, V_inv: Array, chol: Array, ridge: float, rounds: int) -> None:
-    """Compute V⁻¹ (and U, where it is kept) afresh from V: V = UᵀU by Cholesky, V⁻¹ = U⁻¹U⁻ᵀ."""
-    dim = V.shape[0]
-    upper = np.zeros((dim, dim))
-    factorise(V, 0.0, ridge, float(rounds), upper)  # V ≥ λI, so no pivot is below λ
-    if chol.shape[0] == dim:
-        for i in range(dim):
-            for j in range(dim):
-                chol[i, j] = upper[i, j]
-    inverse = np.zeros((dim, dim))  # U⁻ᵀ, lower triangular, by forward substitution; V⁻¹ = inverseᵀ·inverse
-    for k in range(dim):
-        inverse[k, k] = 1.0
-    for k in range(dim):
-        for j in range(k + 1):
-            inverse[k, j] /= upper[k, k]
-        for i in range(k + 1, dim):
-            factor = upper[k, i]
-            for j in range(k + 1):
-                inverse[i, j] -= factor * inverse[k, j]
-    for i in range(dim):
-        for j in range(dim):
-            V_inv[i, j] = 0.0
-    for k in range(dim):
-        for i in range(k + 1):
-            factor = inverse[k, i]
-            for j in range(k + 1):
-                V_inv[i, j] += factor * inverse[k, j]
-
-
-@kernel_noinline
+@kernel
 def refresh_inverse_if_drifted(state: State) -> bool:
     """Measure the residual, and refactorise where it is past `DRIFT`; return whether it was.
 
-    The two steps take arrays, not the state: they are compiled once for each d, whatever the algorithm.
+    This is rare, and called back into Python from machine code: it need not be compiled for each dimension.
     """
-    state.residual = residual(state.V, state.V_inv)
+    kept = 1 if state.chol.shape[0] == state.B.shape[0] else 0
+    state.residual = _refresh_inverse(
+        state.V.ctypes, state.V_inv.ctypes, state.chol.ctypes, state.B.shape[0], kept, state.ridge, state.rounds
+    )
     if state.residual <= DRIFT:
         return False
-    refactorise(state.V, state.V_inv, state.chol, state.ridge, state.rounds)
     state.refactorisations += 1
     return True
+
+
+def residual(V: Array, V_inv: Array) -> float:
+    """Return max |V·V⁻¹ − I|."""
+    return float(np.abs(V @ V_inv - np.eye(len(V))).max())
+
+
+def refactorise(V: Array, V_inv: Array, chol: Array | None, ridge: float, rounds: int) -> None:
+    """Compute V⁻¹ (and U, where it is kept) afresh from V: V = UᵀU by Cholesky, V⁻¹ = U⁻¹U⁻ᵀ."""
+    upper = np.zeros_like(V)
+    factorise(V, 0.0, ridge, float(rounds), upper)  # V ≥ λI, so no pivot is below λ
+    if chol is not None:
+        chol[...] = upper
+    inverse = np.eye(len(V))  # U⁻ᵀ, lower triangular, by forward substitution; V⁻¹ = inverseᵀ·inverse
+    for k in range(len(V)):
+        inverse[k, : k + 1] /= upper[k, k]
+        inverse[k + 1 :, : k + 1] -= upper[k, k + 1 :, None] * inverse[k, : k + 1]
+    V_inv[...] = 0.0
+    for k in range(len(V)):
+        V_inv[: k + 1, : k + 1] += inverse[k, : k + 1, None] * inverse[k, : k + 1]
+
+
+def _matrix_at(address: int, dim: int) -> Array:
+    return np.frombuffer((ctypes.c_double * (dim * dim)).from_address(address)).reshape(dim, dim)
+
+
+def _refresh(V_at: int, V_inv_at: int, chol_at: int, dim: int, kept: int, ridge: float, rounds: int) -> float:
+    V, V_inv = _matrix_at(V_at, dim), _matrix_at(V_inv_at, dim)
+    drift = residual(V, V_inv)
+    if not drift <= DRIFT:
+        refactorise(V, V_inv, _matrix_at(chol_at, dim) if kept else None, ridge, rounds)
+    return drift
+
+
+def _callback() -> Any:
+    pointer = ctypes.c_void_p
+    types = [pointer, pointer, pointer, ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_int64]
+    return ctypes.CFUNCTYPE(ctypes.c_double, *types)(_refresh)
+
+
+_refresh_inverse = ExternalFunction(
+    "latecomer_refresh_inverse", ("double", *["pointer"] * 3, "int64", "int64", "double", "int64"), _callback
+)

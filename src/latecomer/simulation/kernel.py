@@ -6,6 +6,7 @@ import numpy.typing as npt
 from latecomer.core.conversions import apply_conversion
 from latecomer.core.jit import kernel
 from latecomer.core.state import UNSTAMPED, Array, Ring, StateArray
+from latecomer.core.tiers import TieredKernel
 from latecomer.policies.base.kernels import decide_and_record
 
 Integers = npt.NDArray[np.int64]
@@ -13,7 +14,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 @kernel
-def group_arrivals(delays: Integers) -> tuple[Integers, Integers]:
+def _group_arrivals(delays: Integers) -> tuple[Integers, Integers]:
     """Rounds by the round in which their conversion would arrive: those of round t are order[starts[t]:starts[t+1]]."""
     horizon = delays.shape[0]
     starts = np.zeros(horizon + 2, np.int64)
@@ -29,6 +30,9 @@ def group_arrivals(delays: Integers) -> tuple[Integers, Integers]:
             order[slot] = s
             starts[s + delays[s] + 1] += 1
     return starts, order
+
+
+group_arrivals = TieredKernel(_group_arrivals, lambda: (np.ones(1, np.int64),), label="the order of arrivals")
 
 
 @kernel

@@ -8,8 +8,9 @@ import numpy as np
 from latecomer.core.state import Array
 from latecomer.delays import draw
 from latecomer.policies.base.policy import LinearPolicy
+from latecomer.core.tiers import Announce, TieredKernel
 from latecomer.simulation.kernel import group_arrivals, run_block
-from latecomer.simulation.world import BLOCK, Block, World
+from latecomer.simulation.world import BLOCK, Block, World, mean_rewards
 
 ACTIONS, REWARDS, DELAYS, POLICY = range(4)
 
@@ -42,6 +43,22 @@ class Episode:
         return Block(block.sets[:rest], block.means[:rest], block.best[:rest])
 
 
+def find_block_kernel(policy: LinearPolicy) -> TieredKernel:
+    """Return the simulator's loop for a policy's kind."""
+    draws = policy.rng.draws(0, policy.dim)
+    counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
+    sets, means = np.ones((1, 1, policy.dim)), np.ones((1, 1))
+    return policy.state.code.kernel(
+        run_block, sets, draws, means, numbers, 0, numbers, counts, counts, flags, numbers, numbers
+    )
+
+
+def prepare(policies: Mapping[str, LinearPolicy], rounds: int, announce: Announce | None = None) -> None:
+    """Have machine code for so many rounds of each policy, where that is worth waiting for it."""
+    for kernel in (mean_rewards, group_arrivals, *map(find_block_kernel, policies.values())):
+        kernel.prepare(rounds, announce)
+
+
 def play_run(
     world: World,
     policies: Mapping[str, LinearPolicy],
@@ -50,8 +67,13 @@ def play_run(
     seed: int,
     run: int,
     common_draws: bool = False,
+    rounds: int = 0,
 ) -> dict[str, Array]:
-    """Return the cumulative pseudo-regret of every policy in one run; with `common_draws` all use the same draws."""
+    """Return the cumulative pseudo-regret of every policy in one run; with `common_draws` all use the same draws.
+
+    `rounds` is how many are to come in all runs together: enough of them are worth machine code.
+    """
+    prepare(policies, max(horizon, rounds))
     episode = Episode(world, horizon, seed=seed, run=run)
     starts, order = group_arrivals(episode.delays)
     players = {
@@ -60,13 +82,14 @@ def play_run(
     }
     regrets = {name: np.empty(horizon) for name in policies}
     converts = {name: np.zeros(horizon, np.bool_) for name in policies}
+    kernels = {name: find_block_kernel(player) for name, player in players.items()}
     for player in players.values():
         player.state.fit(min(horizon, player.span + 1 + BLOCK))
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
         scores = np.empty(block.sets.shape[1])
         for name, player in players.items():
-            run_block(
+            kernels[name](
                 player.state.record,
                 player.state.ring,
                 block.sets,

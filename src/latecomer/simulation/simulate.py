@@ -1,6 +1,7 @@
 """Many runs, on all cores or many machines, with the same result to the last bit."""
 
 import os
+import sys
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
@@ -15,7 +16,7 @@ from latecomer.errors import InputError
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.simulation.progress import show_progress
 from latecomer.simulation.result import Result
-from latecomer.simulation.run import play_run
+from latecomer.simulation.run import play_run, prepare
 from latecomer.simulation.world import World
 from latecomer.validation import check_integer
 
@@ -118,8 +119,10 @@ def simulate(
     if not templates:
         raise InputError("policies must hold at least one policy; got none")
     _check_memory(len(templates) * runs * horizon * 8)
-    play = partial(_play, world, templates, horizon, seed, common_draws)
-    engine = engine or ThreadEngine(jobs)
+    play = partial(_play, world, templates, horizon, seed, common_draws, horizon * runs)
+    if engine is None:
+        prepare(templates, horizon * runs, None if progress is False else _announce)
+        engine = ThreadEngine(jobs)
     done: dict[int, Regrets] = {}
     collect = one_thread(_collect)
     collect(engine.map(play, runs), runs, done, progress=progress)
@@ -139,11 +142,21 @@ def _check_memory(needed: int) -> None:
         )
 
 
+def _announce(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 def _play(
-    world: World, templates: Mapping[str, LinearPolicy], horizon: int, seed: int, common_draws: bool, run: int
+    world: World,
+    templates: Mapping[str, LinearPolicy],
+    horizon: int,
+    seed: int,
+    common_draws: bool,
+    rounds: int,
+    run: int,
 ) -> Regrets:
     """Play a run; a function of the run alone, which pickles, for engines."""
-    return play_run(world, templates, horizon=horizon, seed=seed, run=run, common_draws=common_draws)
+    return play_run(world, templates, horizon=horizon, seed=seed, run=run, common_draws=common_draws, rounds=rounds)
 
 
 def _collect(source: Played, runs: int, done: dict[int, Regrets], *, progress: bool | None) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from latecomer.core.jit import kernel
 from latecomer.core.state import Array
+from latecomer.core.tiers import TieredKernel
 from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
 from latecomer.policies.base.kernels import NORM_LIMIT
@@ -22,7 +23,7 @@ _ROUNDING = 1e-9
 
 
 @kernel
-def mean_rewards(sets: Array, theta: Array, intercept: float, logistic: bool, means: Array, best: Array) -> int:
+def _mean_rewards(sets: Array, theta: Array, intercept: float, logistic: bool, means: Array, best: Array) -> int:
     """Fill in the mean rewards and the best of each round; −1, or the first action too long or without probability."""
     count, dim = int(sets.shape[1]), int(sets.shape[2])
     for r in range(sets.shape[0]):
@@ -41,6 +42,13 @@ def mean_rewards(sets: Array, theta: Array, intercept: float, logistic: bool, me
             highest = mean if k == 0 else max(highest, mean)
         best[r] = highest
     return -1
+
+
+mean_rewards = TieredKernel(
+    _mean_rewards,
+    lambda: (np.ones((1, 1, 1)), np.ones(1), 1.0, False, np.ones((1, 1)), np.ones(1)),
+    label="the world",
+)
 
 
 @dataclass(frozen=True, eq=False)

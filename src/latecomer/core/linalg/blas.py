@@ -1,16 +1,22 @@
-"""BLAS kept to one thread while a kernel needs it, and set back to the process's own count afterwards.
+"""SciPy's BLAS: its routines by address, and one thread while a kernel needs it.
 
-Numba calls SciPy's BLAS. The functions that read and set its number of threads are looked up by name in
+Routines and the functions that read and set the number of threads are looked up by name in the file of
 `scipy.linalg.cython_blas`, which the linker follows to the BLAS itself: OpenBLAS under the names that its builds have,
-or MKL. A BLAS that has none of them, such as Apple's Accelerate, is left alone.
+or MKL. The module is not imported, for it takes a quarter of a second. A BLAS that cannot set its threads, such as
+Apple's Accelerate, is left alone.
 """
 
 import ctypes
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
+from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from latecomer.core.jit import ExternalFunction
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,9 +38,44 @@ class _ThreadCount(NamedTuple):
 
 
 @cache
+def _library() -> ctypes.CDLL:
+    """Open the file of `scipy.linalg.cython_blas`, and with it the BLAS."""
+    for folder in getattr(find_spec("scipy"), "submodule_search_locations", None) or ():
+        for suffix in EXTENSION_SUFFIXES:
+            path = Path(folder, "linalg", f"cython_blas{suffix}")
+            if path.exists():
+                return ctypes.CDLL(str(path))
+    return ctypes.CDLL(str(import_module("scipy.linalg.cython_blas").__file__))
+
+
+def _find_routine(name: str) -> Any:
+    """Return a routine of the BLAS: by its name in Fortran, or by its address in Cython's module."""
+    for symbol in (f"scipy_{name}_", f"{name}_"):
+        if hasattr(_library(), symbol):
+            routine = getattr(_library(), symbol)
+            routine.restype = None
+            return routine
+    capsule = import_module("scipy.linalg.cython_blas").__pyx_capi__[name]
+    get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    signature = get_name(capsule)
+    if b"int64" in signature:
+        raise RuntimeError("SciPy's BLAS must count in 32 bits, as its wheels do; this build counts in 64")
+    return ctypes.CFUNCTYPE(None)(get_pointer(capsule, signature))
+
+
+def blas_routine(name: str, *, arguments: int) -> ExternalFunction:
+    """Declare a routine of BLAS, for kernels; its arguments are pointers, as in Fortran."""
+    return ExternalFunction(
+        f"latecomer_{name}", ("void", *["pointer"] * arguments), lambda: _find_routine(name)
+    )
+
+
+@cache
 def _thread_count() -> _ThreadCount:
-    """Find the functions of the BLAS that Numba calls, which is SciPy's."""
-    library = ctypes.CDLL(str(import_module("scipy.linalg.cython_blas").__file__))
+    """Find the functions of SciPy's BLAS."""
+    library = _library()
     for get, set_ in _GET_SET:
         if hasattr(library, get) and hasattr(library, set_):
             return _ThreadCount(getattr(library, get), getattr(library, set_))

@@ -5,12 +5,31 @@ Rows of the upper triangle lie side by side in memory, so that inner loops are v
 
 import math
 
-from latecomer.core.jit import kernel
+import numpy as np
+
+from latecomer.core.jit import vectorised
 from latecomer.core.linalg.products import EPSILON
 from latecomer.core.state import Array
 
 
-@kernel
+def _factorise(matrix: Array, shift: float, least: float, terms: float, factor: Array) -> None:
+    for i in range(len(matrix)):
+        row = matrix[i, i:].copy()
+        row[0] += shift
+        fours = i - i % 4
+        for k in range(0, fours, 4):
+            a, b, c, d = factor[k : k + 4, i].tolist()
+            rest = row - a * factor[k, i:] - b * factor[k + 1, i:]
+            row = rest - c * factor[k + 2, i:] - d * factor[k + 3, i:]
+        for k in range(fours, i):
+            row -= factor[k, i] * factor[k, i:]
+        rounding = terms * EPSILON * (matrix[i, i] + shift)
+        row[0] = math.sqrt(max(row[0], least, rounding))
+        row[1:] *= 1.0 / row[0]
+        factor[i, i:] = row
+
+
+@vectorised(_factorise)
 def factorise(matrix: Array, shift: float, least: float, terms: float, factor: Array) -> None:
     """Fill `factor` with U, UᵀU = matrix + shift·I; read and write the upper triangles alone.
 
@@ -38,7 +57,20 @@ def factorise(matrix: Array, shift: float, least: float, terms: float, factor: A
             factor[i, j] *= scale
 
 
-@kernel
+def _update_factor(factor: Array, x: Array, rest: Array) -> None:
+    rest[:] = x
+    for k in range(len(factor)):
+        if rest[k] == 0.0:
+            continue
+        diagonal = math.sqrt(factor[k, k] * factor[k, k] + rest[k] * rest[k])
+        cosine, sine = factor[k, k] / diagonal, rest[k] / diagonal
+        factor[k, k] = diagonal
+        upper, below = factor[k, k + 1 :].copy(), rest[k + 1 :]
+        factor[k, k + 1 :] = cosine * upper + sine * below
+        rest[k + 1 :] = cosine * below - sine * upper
+
+
+@vectorised(_update_factor)
 def update_factor(factor: Array, x: Array, rest: Array) -> None:
     """Make U the factor of UᵀU + xxᵀ, by Givens rotations; `rest` is working memory. Backward stable, O(d²)."""
     dim = factor.shape[0]
@@ -47,7 +79,7 @@ def update_factor(factor: Array, x: Array, rest: Array) -> None:
     for k in range(dim):
         if rest[k] == 0.0:
             continue
-        diagonal = math.hypot(factor[k, k], rest[k])
+        diagonal = math.sqrt(factor[k, k] * factor[k, k] + rest[k] * rest[k])
         cosine = factor[k, k] / diagonal
         sine = rest[k] / diagonal
         factor[k, k] = diagonal
@@ -57,7 +89,13 @@ def update_factor(factor: Array, x: Array, rest: Array) -> None:
             rest[j] = cosine * rest[j] - sine * upper
 
 
-@kernel
+def _solve_upper_transposed(factor: Array, x: Array) -> None:
+    for k in range(len(x)):
+        x[k] /= factor[k, k]
+        x[k + 1 :] -= factor[k, k + 1 :] * x[k]
+
+
+@vectorised(_solve_upper_transposed)
 def solve_upper_transposed(factor: Array, x: Array) -> None:
     """Solve Uᵀy = x for y, in place."""
     dim = x.shape[0]
@@ -67,7 +105,13 @@ def solve_upper_transposed(factor: Array, x: Array) -> None:
             x[j] -= factor[k, j] * x[k]
 
 
-@kernel
+def _solve_upper(factor: Array, x: Array) -> None:
+    for k in range(len(x) - 1, -1, -1):
+        terms = np.concatenate((x[k : k + 1], factor[k, k + 1 :] * x[k + 1 :]))
+        x[k] = np.subtract.reduce(terms) / factor[k, k]
+
+
+@vectorised(_solve_upper)
 def solve_upper(factor: Array, x: Array) -> None:
     """Solve Uy = x for y, in place."""
     dim = x.shape[0]

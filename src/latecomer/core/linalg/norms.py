@@ -1,21 +1,15 @@
 """‖a‖² of many actions in the norm of a symmetric matrix M, three ways: short actions, longer ones, long ones.
 
-Short ones take plain loops, longer ones a product with M by BLAS. Long ones take half of that: with T the upper
-triangle of M and D its diagonal aᵀMa = ⟨2Ta − Da, a⟩, and BLAS multiplies by a triangle (`dtrmm`) in half the time.
-Numba has no name for `dtrmm`, so kernels call SciPy's by a symbol, whose address `load_dtrmm` sets.
+Short ones take plain loops, longer ones a product with M by BLAS (`dgemm`). Long ones take half of that: with T the
+upper triangle of M and D its diagonal aᵀMa = ⟨2Ta − Da, a⟩, and BLAS multiplies by a triangle (`dtrmm`) in half the
+time. Both are called by their addresses in SciPy's BLAS, from machine code and from plain Python alike.
 """
 
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from typing import Any
-
 import numpy as np
-from numba import types
-from numba.extending import get_cython_function_address, overload
 
-from latecomer.core.jit import kernel
-from latecomer.core.linalg.products import UNROLLED, dot
+from latecomer.core.jit import kernel, kernel_noinline, vectorised
+from latecomer.core.linalg.blas import blas_routine
+from latecomer.core.linalg.products import UNROLLED, long_dot
 from latecomer.core.state import Array
 
 LONG = 128
@@ -24,30 +18,24 @@ LONG = 128
 CHUNK = 512
 """Actions a BLAS call works on at once: every call packs the matrix anew, and the product takes memory."""
 
-_SYMBOL = "latecomer_dtrmm"
-_dtrmm: Any = types.ExternalFunction(_SYMBOL, types.void(*[types.voidptr] * 11))
+_dgemm = blas_routine("dgemm", arguments=13)
+_dtrmm = blas_routine("dtrmm", arguments=11)
 
 
-@cache
-def load_dtrmm() -> None:
-    """Give kernels SciPy's `dtrmm`, before one for long actions is compiled or loaded; it imports SciPy."""
-    from llvmlite.binding import add_symbol  # type: ignore[import-untyped]  # noqa: PLC0415
+def _short_norms(matrix: Array, actions: Array, out: Array) -> None:
+    total = np.zeros(len(actions))
+    for i in range(len(matrix)):
+        below = np.zeros(len(actions))
+        for j in range(i):
+            below += matrix[i, j] * actions[:, j]
+        total += (2.0 * below + matrix[i, i] * actions[:, i]) * actions[:, i]
+    out[:] = np.maximum(0.0, total)
 
-    address = get_cython_function_address("scipy.linalg.cython_blas", "dtrmm")
-    if "int64" in repr(import_module("scipy.linalg.cython_blas").__pyx_capi__["dtrmm"]):
-        raise RuntimeError("SciPy's BLAS must count in 32 bits, as its wheels do; this build counts in 64")
-    add_symbol(_SYMBOL, address)
 
-
-@kernel
-def squared_norms(matrix: Array, actions: Array, out: Array) -> None:
-    """out[k] = ‖a_k‖² in the norm of a symmetric matrix; rounding makes none of them negative."""
+@vectorised(_short_norms)
+def short_norms(matrix: Array, actions: Array, out: Array) -> None:
+    """Compute `squared_norms` by loops."""
     dim = matrix.shape[0]
-    if dim > UNROLLED:
-        norms_by_blas(matrix, actions, out)
-        for k in range(actions.shape[0]):
-            out[k] = max(0.0, out[k])
-        return
     for k in range(actions.shape[0]):
         total = 0.0
         for i in range(dim):
@@ -58,45 +46,77 @@ def squared_norms(matrix: Array, actions: Array, out: Array) -> None:
         out[k] = max(0.0, total)
 
 
-def norms_by_blas(matrix: Array, actions: Array, out: Array) -> None:
-    """Compute `squared_norms` by BLAS, in the way that the matrix's shape, a part of its type, asks for."""
-    raise TypeError("this is for compiled code")
+@kernel
+def squared_norms(matrix: Array, actions: Array, out: Array) -> None:
+    """out[k] = ‖a_k‖² in the norm of a symmetric matrix; rounding makes none of them negative."""
+    if matrix.shape[0] <= UNROLLED:
+        short_norms(matrix, actions, out)
+    elif matrix.shape[0] < LONG:
+        norms_by_product(matrix, actions, out)
+    else:
+        norms_by_triangle(matrix, actions, out)
 
 
-@overload(norms_by_blas, strict=False)  # the signatures are annotated otherwise
-def _norms_by_blas(matrix: Any, actions: Any, out: Any) -> Callable[..., None]:
-    return _norms_by_triangle if matrix.shape[0] >= LONG else _norms_by_product
-
-
-def _norms_by_product(matrix: Array, actions: Array, out: Array) -> None:
-    count, dim = actions.shape
-    products = np.empty((min(CHUNK, count), dim))
+@kernel_noinline
+def norms_by_product(matrix: Array, actions: Array, out: Array) -> None:
+    """Compute `squared_norms` by products with the whole matrix."""
+    count, dim = actions.shape[0], matrix.shape[0]
+    plain, one, zero = np.full(1, 78, np.uint8), np.full(1, 1.0), np.zeros(1)  # 78 is "N"
+    rows, columns = np.full(1, dim, np.int32), np.zeros(1, np.int32)
+    products = np.zeros((min(CHUNK, count), dim))
     for low in range(0, count, CHUNK):
         high = min(low + CHUNK, count)
-        np.dot(actions[low:high], matrix, products[: high - low])
+        columns[0] = high - low  # BLAS reads arrays the other way: an action is a column
+        part = actions[low:high]
+        _dgemm(
+            plain.ctypes, plain.ctypes, rows.ctypes, columns.ctypes, rows.ctypes, one.ctypes, matrix.ctypes,
+            rows.ctypes, part.ctypes, rows.ctypes, zero.ctypes, products.ctypes, rows.ctypes,
+        )  # fmt: skip
         for k in range(low, high):
-            out[k] = dot(products[k - low], actions[k], dim)
+            out[k] = max(0.0, long_dot(products[k - low], actions[k]))
 
 
-def _norms_by_triangle(matrix: Array, actions: Array, out: Array) -> None:
-    count, dim = actions.shape
-    left, upper, plain = np.full(1, ord("L"), np.uint8), np.full(1, ord("U"), np.uint8), np.full(1, ord("N"), np.uint8)
-    two, rows, columns = np.full(1, 2.0), np.full(1, dim, np.int32), np.empty(1, np.int32)
-    diagonal = np.empty(dim)
+@kernel_noinline
+def norms_by_triangle(matrix: Array, actions: Array, out: Array) -> None:
+    """Compute `squared_norms` by products with the upper triangle."""
+    count, dim = actions.shape[0], matrix.shape[0]
+    left, upper, plain = np.full(1, 76, np.uint8), np.full(1, 85, np.uint8), np.full(1, 78, np.uint8)  # "L", "U", "N"
+    two, rows, columns = np.full(1, 2.0), np.full(1, dim, np.int32), np.zeros(1, np.int32)
+    diagonal = np.zeros(dim)
     for i in range(dim):
         diagonal[i] = matrix[i, i]
-    products = np.empty((min(CHUNK, count), dim))
+    products = np.zeros((min(CHUNK, count), dim))
     for low in range(0, count, CHUNK):
         high = min(low + CHUNK, count)
         for k in range(low, high):
-            for i in range(dim):
-                products[k - low, i] = actions[k, i]
-        columns[0] = high - low  # BLAS reads arrays the other way: an action is a column
+            copy_row(actions, k, products, k - low)
+        columns[0] = high - low
         _dtrmm(
             left.ctypes, upper.ctypes, plain.ctypes, plain.ctypes, rows.ctypes, columns.ctypes,
             two.ctypes, matrix.ctypes, rows.ctypes, products.ctypes, rows.ctypes,
         )  # fmt: skip
         for k in range(low, high):
-            for i in range(dim):
-                products[k - low, i] -= diagonal[i] * actions[k, i]
-            out[k] = dot(products[k - low], actions[k], dim)
+            subtract_product(products, k - low, diagonal, actions, k)
+            out[k] = max(0.0, long_dot(products[k - low], actions[k]))
+
+
+def _copy_row(source: Array, row: int, out: Array, place: int) -> None:
+    out[place] = source[row]
+
+
+@vectorised(_copy_row)
+def copy_row(source: Array, row: int, out: Array, place: int) -> None:
+    """Copy one row of a matrix to another."""
+    for i in range(source.shape[1]):
+        out[place, i] = source[row, i]
+
+
+def _subtract_product(out: Array, place: int, x: Array, matrix: Array, row: int) -> None:
+    out[place] -= x * matrix[row]
+
+
+@vectorised(_subtract_product)
+def subtract_product(out: Array, place: int, x: Array, matrix: Array, row: int) -> None:
+    """Subtract x times a row of a matrix, entry by entry, from a row of another."""
+    for i in range(x.shape[0]):
+        out[place, i] -= x[i] * matrix[row, i]

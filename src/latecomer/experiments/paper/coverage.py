@@ -1,5 +1,6 @@
 """Theorem 1, measured: ‖θ̂_t − τ_mθ‖_{V_t} against α_t = 2f_{t,δ} + W_t, in every round of every run."""
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -51,7 +52,7 @@ def _ratio(cell: StateArray, ring: Ring, target: Array, error: Array, product: A
     total = 0.0
     for i in range(target.shape[0]):
         total += error[i] * product[i]
-    return float(np.sqrt(total) / width(state, pending_width_at(state, ring, state.rounds + 1)))
+    return float(math.sqrt(total) / width(state, pending_width_at(state, ring, state.rounds + 1)))
 
 
 @kernel
@@ -87,10 +88,15 @@ def _watch_run(world: World, policy: OTFLinUCB, tau: float, horizon: int, seed: 
     starts, order = group_arrivals(episode.delays)
     state = policy.fresh().state
     state.fit(min(horizon, state.span + 1 + BLOCK))
+    counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
+    watch = state.code.kernel(
+        _watch, np.ones((1, 1, state.dim)), np.ones((1, 1)), numbers, 0, numbers, counts, counts, flags, numbers,
+        numbers, numbers,
+    ).prepare(horizon)  # fmt: skip
     ratios, regret, converts = np.empty(horizon), np.empty(horizon), np.zeros(horizon, np.bool_)
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
-        _watch(
+        watch(
             state.record, state.ring, block.sets, block.means, block.best, first,
             episode.uniforms, starts, order, converts, regret, tau * world.theta, ratios,
         )  # fmt: skip

@@ -2,21 +2,15 @@
 
 An algorithm is two functions of its state: `width` (α_t, β_t, or whatever it multiplies its exploration by) and
 `choose`. One that is more than a ridge estimate of everything played has other functions too: see `Algorithm`. Its key
-is the name of the first field of the state's record, and Numba finds the functions by it while it compiles: no branch
-is left at run time, and the kernels are cached on disk.
+is the name of the first field of the state's record, by which kernels find its functions; machine code is made for one
+algorithm (`core.flatten`), and no look-up is left in it.
 """
 
-import inspect
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
-from typing import Any
-
-from numba.extending import overload
 
 from latecomer.core.action_summary import Shorts, summarise_actions
+from latecomer.core.jit import hook
 from latecomer.core.ridge_statistics import estimate as ridge_estimate
 from latecomer.core.state import Array, ExtraFields, Ring, State
 from latecomer.core.width import pending_width_at
@@ -43,6 +37,10 @@ def _ridge_estimate(state: State) -> None:
     ridge_estimate(state)
 
 
+def _ignore_actions(state: State, actions: Array) -> None:
+    pass
+
+
 def _no_fields(dim: int, span: int, ridge: float) -> ExtraFields:
     return {}
 
@@ -67,7 +65,7 @@ class Algorithm:
     """The parts of an algorithm. Those left out are OTFLinUCB's.
 
     The functions are compiled: they may call kernels of `latecomer.core` and functions decorated by `core.jit.kernel`.
-    Defining an algorithm makes its key known to the compiler.
+    Defining an algorithm makes its key known.
     """
 
     name: str
@@ -99,11 +97,17 @@ class Algorithm:
     extra_fields: Callable[[int, int, float], ExtraFields] = _no_fields
     """extra_fields(dim, span, ridge): the fields that the state has besides, by name."""
     key: str = field(init=False)
-    """The name by which compiled code finds the algorithm."""
+    """The name by which kernels find the algorithm."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", self.name + _source_suffix(self.choose))
+        number = sum(other.name == self.name for other in _ALGORITHMS.values())
+        object.__setattr__(self, "key", f"{self.name}/{number}" if number else self.name)
         _ALGORITHMS[self.key] = self
+
+    @property
+    def summarise_and_observe(self) -> Callable[..., None]:
+        """The function that takes an action set itself."""
+        return _ignore_actions if self.observe_actions is None else _summarise_and_observe
 
     @property
     def changes_with_time(self) -> bool:
@@ -115,122 +119,61 @@ _ALGORITHMS: dict[str, Algorithm] = {}
 """By key."""
 
 
-def _source_suffix(function: Callable[..., object]) -> str:
-    """Return "" for the package's own algorithms; for others, a digest of the file that defines them.
-
-    Numba keys cached machine code by types, of which the key is a part: an edited file must not meet its old code.
-    """
-    if function.__module__.startswith("latecomer."):
-        return ""
-    try:
-        source = Path(inspect.getsourcefile(function) or "").read_bytes()
-    except (OSError, TypeError):
-        return f"/{secrets.token_hex(8)}"  # typed in by hand: never from the cache
-    return f"/{sha256(source).hexdigest()[:16]}"
+# Each function below stands for that of the state's algorithm.
 
 
-def _algorithm_of(record_type: Any) -> Algorithm:
-    return _ALGORITHMS[str(next(iter(record_type.fields)))]
-
-
-# Each function below stands for that of the state's algorithm in compiled code.
-
-
+@hook("choose")
 def choose(state: State, ring: Ring, actions: Array, draws: Array | None, scores: Array) -> int:
     """Choose an action by the state's algorithm."""
-    raise TypeError(_COMPILED)
+    return _ALGORITHMS[state.algorithm].choose(state, ring, actions, draws, scores)
 
 
+@hook("width")
 def width(state: State, pending_width: float) -> float:
     """Return the width of the state's algorithm."""
-    raise TypeError(_COMPILED)
+    return _ALGORITHMS[state.algorithm].width(state, pending_width)
 
 
+@hook("pending_width")
 def pending_width(state: State, ring: Ring, now: int) -> float:
     """Return W_t of the state's algorithm."""
-    raise TypeError(_COMPILED)
+    return _ALGORITHMS[state.algorithm].pending_width(state, ring, now)
 
 
+@hook("window_term")
 def window_term(state: State, c: float) -> float:
     """Return the square of an action's term in W of the state's algorithm."""
-    raise TypeError(_COMPILED)
+    return _ALGORITHMS[state.algorithm].window_term(state, c)
 
 
+@hook("advance_time")
 def advance_time(state: State, ring: Ring, now: int) -> None:
     """Bring the statistics of the state's algorithm up to `now`."""
-    raise TypeError(_COMPILED)
+    _ALGORITHMS[state.algorithm].advance_time(state, ring, now)
 
 
+@hook("begin_round")
 def begin_round(state: State, ring: Ring, draws: Array | None) -> None:
     """Make the changes of the state's algorithm that come before the choice."""
-    raise TypeError(_COMPILED)
+    _ALGORITHMS[state.algorithm].begin_round(state, ring, draws)
 
 
-def observe_actions(state: State, actions: Array) -> None:
-    """Summarise an action set for the state's algorithm, if it wants summaries."""
-    raise TypeError(_COMPILED)
-
-
+@hook("observe_actions", default=_ignore_actions)
 def observe_summary(state: State, summary: Shorts) -> None:
     """Give a summary to the state's algorithm, if it wants summaries."""
-    raise TypeError(_COMPILED)
+    (_ALGORITHMS[state.algorithm].observe_actions or _ignore_actions)(state, summary)
 
 
+@hook("summarise_and_observe")
+def observe_actions(state: State, actions: Array) -> None:
+    """Summarise an action set for the state's algorithm, if it wants summaries."""
+    _ALGORITHMS[state.algorithm].summarise_and_observe(state, actions)
+
+
+@hook("estimate")
 def estimate(state: State) -> None:
     """Fill in θ̂ of the state's algorithm."""
-    raise TypeError(_COMPILED)
-
-
-_COMPILED = "this is for compiled code"
-
-
-@overload(choose, strict=False)  # the signatures may be annotated otherwise
-def _choose(state: State, ring: Ring, actions: Array, draws: Array | None, scores: Array) -> Callable[..., int]:
-    return _algorithm_of(state).choose
-
-
-@overload(width, strict=False)
-def _width(state: State, pending_width: float) -> Callable[..., float]:
-    return _algorithm_of(state).width
-
-
-@overload(pending_width, strict=False)
-def _pending_width(state: State, ring: Ring, now: int) -> Callable[..., float]:
-    return _algorithm_of(state).pending_width
-
-
-@overload(window_term, strict=False)
-def _window_term(state: State, c: float) -> Callable[..., float]:
-    return _algorithm_of(state).window_term
-
-
-@overload(advance_time, strict=False)
-def _advance_time(state: State, ring: Ring, now: int) -> Callable[..., None]:
-    return _algorithm_of(state).advance_time
-
-
-@overload(begin_round, strict=False)
-def _begin_round(state: State, ring: Ring, draws: Array | None) -> Callable[..., None]:
-    return _algorithm_of(state).begin_round
-
-
-@overload(estimate, strict=False)
-def _estimate(state: State) -> Callable[..., None]:
-    return _algorithm_of(state).estimate
-
-
-@overload(observe_summary, strict=False)
-def _observe_summary(state: State, summary: Shorts) -> Callable[..., None]:
-    return _algorithm_of(state).observe_actions or _ignore_actions
-
-
-@overload(observe_actions, strict=False)
-def _observe_actions(state: State, actions: Array) -> Callable[..., None]:
-    return _summarise_and_observe if _algorithm_of(state).observe_actions else _ignore_actions
-
-
-def _ignore_actions(state: State, actions: Array) -> None:
-    pass
+    _ALGORITHMS[state.algorithm].estimate(state)
 
 
 def _summarise_and_observe(state: State, actions: Array) -> None:

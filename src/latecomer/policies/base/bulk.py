@@ -4,14 +4,12 @@ Stamps are int64 microseconds since 1970, or `UNSTAMPED` where the window is in 
 order: a log's stamps never run backwards.
 """
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 
 from latecomer.core.action_summary import Shorts, summarise_actions
-from latecomer.core.jit import entry_point, kernel_holding_gil
+from latecomer.core.jit import kernel_holding_gil
 from latecomer.core.state import UNSTAMPED, Array, Integers
+from latecomer.core.tiers import TieredKernel
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, explain_inadmissible
 from latecomer.policies.base.policy import LinearPolicy
@@ -22,7 +20,7 @@ _DECISIONS_PER_CALL = 16_384
 def summarise(actions: Array) -> Shorts:
     """Summarise an action set in d + 2 short integers: what a replay must know of the actions that were not chosen."""
     summary = np.empty(actions.shape[1] + 2, np.int16)
-    _summary_code()(_in_rows(actions), summary)
+    _summarise.call(_in_rows(actions), summary)
     return summary
 
 
@@ -42,10 +40,14 @@ def _in_rows(actions: Array) -> Array:
     return np.require(actions, np.float64, ["C", "A"])
 
 
-@cache
-def _summary_code() -> Callable[[Array, Shorts], None]:
-    """Return the machine code for sets of any size: an array's type does not carry its size."""
-    return entry_point(kernel_holding_gil(summarise_actions.py_func), np.empty((1, 1)), np.empty(3, np.int16))  # type: ignore[attr-defined,no-any-return]
+@kernel_holding_gil
+def summarise_holding_gil(actions: Array, summary: Shorts) -> None:
+    """Fill in the summary of a set, without releasing Python's lock."""
+    summarise_actions(actions, summary)
+
+
+_summarise = TieredKernel(summarise_holding_gil, lambda: (np.empty((1, 1)), np.empty(3, np.int16)))
+"""For sets of any size: an array's type does not carry its size."""
 
 
 def record(policy: LinearPolicy, actions: Array, summaries: Shorts, stamps: Integers) -> None:

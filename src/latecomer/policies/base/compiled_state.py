@@ -6,41 +6,20 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.action_summary import Shorts
-from latecomer.core.conversions import (
-    apply_conversion_holding_gil,
-    apply_conversions,
-    apply_revocation,
-    judge_conversion,
-)
-from latecomer.core.jit import entry_point
-from latecomer.core.linalg.blas import one_thread
-from latecomer.core.linalg.norms import LONG, load_dtrmm
-from latecomer.core.linalg.products import UNROLLED
 from latecomer.core.ring import is_sparse, resize, spanned_blocks
 from latecomer.core.state import (
     BASE_SCRATCH,
     ROUNDS_PER_BLOCK,
-    UNSTAMPED,
     Array,
     FieldKind,
     Integers,
     new_ring,
     new_state,
 )
+from latecomer.core.tiers import Job, TieredKernel
 from latecomer.policies.base.algorithm import Algorithm
-from latecomer.policies.base.kernels import (
-    LARGE,
-    RESIZE,
-    UNFIT,
-    decide_many,
-    decide_one,
-    decide_one_holding_gil,
-    is_admissible_holding_gil,
-    next_estimate,
-    next_pending_width,
-    next_width,
-    record_many,
-)
+from latecomer.policies.base.kernels import LARGE, RESIZE
+from latecomer.policies.base.policy_code import PolicyCode, find_policy_code, is_admissible
 
 
 def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
@@ -54,18 +33,21 @@ def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
     field[...] = values
 
 
-def _no_code(*_: object) -> tuple[int, int, float]:
-    return UNFIT, 0, 0.0
-
-
 class CompiledState:
     """The record and the ring of one policy, growing and shrinking with the number of open rounds."""
 
     def __init__(
-        self, algorithm: Algorithm, dim: int, *, span: int, numbers: dict[str, float], refresh_norms: bool = False
+        self,
+        algorithm: Algorithm,
+        dim: int,
+        *,
+        span: int,
+        numbers: dict[str, float],
+        refresh_norms: bool = False,
+        job: Job | None = None,
     ) -> None:
         self.algorithm, self.dim, self.span = algorithm, dim, span
-        self._numbers, self._refresh_norms = numbers, refresh_norms
+        self._numbers, self._refresh_norms, self._job = numbers, refresh_norms, job
         self._extras = algorithm.extra_fields(dim, span, numbers["ridge"])
         self.record = new_state(
             algorithm.key,
@@ -79,35 +61,29 @@ class CompiledState:
         )
         self.ring = new_ring(dim)
         self.last_action: Array = self.record["last_action"][0]
-        """The action of the latest decision by `decide_small` or `decide`, which overwrite it."""
-        self._reset_code()
-
-    def _reset_code(self) -> None:
-        """Find machine code anew on first use."""
-        self.decide_small: Any = _no_code
-        """decide_small(record, ring, actions, stamp, draws) on a set that is not large; see `decide`."""
-        self.convert: Any = None
-        """convert(record, ring, round, value, stamp), once `find_convert_code` has found it."""
-        self._decide_large: Any = _no_code
-        self._is_admissible: Any = None
-        if self.dim >= LONG:
-            load_dtrmm()
+        """The action of the latest decision by `decide`, which overwrites it."""
+        self.code: PolicyCode = find_policy_code(algorithm, self.record, job)
+        """The kernels, which policies of the same kind share."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out machine code, which another process must find for itself."""
-        code = ("decide_small", "convert", "_decide_large", "_is_admissible")
-        return {name: value for name, value in self.__dict__.items() if name not in code}
+        """Leave out the kernels, which another process must find for itself."""
+        return {name: value for name, value in self.__dict__.items() if name != "code"}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         """Make `last_action` a view of the record again, not a copy."""
         self.__dict__.update(attributes)
         self.last_action = self.record["last_action"][0]
-        self._reset_code()
+        self.code = find_policy_code(self.algorithm, self.record, self._job)
 
     def make_empty(self) -> "CompiledState":
         """Make a state of the same shape as it was before the first round."""
         return CompiledState(
-            self.algorithm, self.dim, span=self.span, numbers=self._numbers, refresh_norms=self._refresh_norms
+            self.algorithm,
+            self.dim,
+            span=self.span,
+            numbers=self._numbers,
+            refresh_norms=self._refresh_norms,
+            job=self._job,
         )
 
     # ---- events ----
@@ -117,7 +93,8 @@ class CompiledState:
 
         Where draws are taken, the set must have been found admissible before.
         """
-        code = self.find_decide_code(actions, draws)
+        is_large = len(actions) * self.dim * self.dim >= LARGE  # then BLAS has one thread, and Python's lock is free
+        code = self.code.decide_large if is_large else self.code.decide_small
         decided: tuple[int, int, float] = code(self.record, self.ring, actions, stamp, draws)
         while decided[0] == RESIZE:  # once for a ring too large, once for one too small
             before = len(self.ring)
@@ -127,58 +104,43 @@ class CompiledState:
             decided = code(self.record, self.ring, actions, stamp, draws)
         return decided
 
-    def find_decide_code(self, actions: Array, draws: Array | None) -> Any:
-        """Return the code for sets of this size, compiled if need be; for large ones BLAS has one thread.
-
-        Compiling takes long and may be interrupted: it comes before anything changes.
-        """
-        is_large = len(actions) * self.dim * self.dim >= LARGE
-        found = self._decide_large if is_large else self.decide_small
-        if found is _no_code:
-            arguments = (self.record, self.ring, actions, UNSTAMPED, draws)
-            if is_large:
-                found = self._decide_large = one_thread(entry_point(decide_one, *arguments))
-            else:
-                found = self.decide_small = entry_point(decide_one_holding_gil, *arguments)
-        return found
-
     def is_admissible(self, actions: Array) -> bool:
         """Tell whether a two-dimensional array of doubles is plain, and every action finite and of norm at most 1."""
-        if self._is_admissible is None:
-            self._is_admissible = entry_point(is_admissible_holding_gil, np.empty((1, 1)), self.dim)
-        return self._is_admissible(actions, self.dim)  # type: ignore[no-any-return]
+        return is_admissible.call(actions, self.dim)  # type: ignore[no-any-return]
 
     def decide_many(self, sets: Array, stamps: Integers, draws: Array) -> tuple[list[int], list[float]]:
         """Decide set after set: the indices and scores; the actions are admissible."""
         self.fit(len(sets))
         indices, values = np.empty(len(sets), np.int64), np.empty(len(sets))
-        one_thread(decide_many)(self.record, self.ring, sets, stamps, draws, indices, values)
+        self._for_many("decide_many", len(sets))(self.record, self.ring, sets, stamps, draws, indices, values)
         return indices.tolist(), values.tolist()
 
     def record_many(self, actions: Array, summaries: Shorts, stamps: Integers, draws: Array) -> None:
         """Record decisions that were made before, in their order; the actions are admissible."""
         self.fit(len(actions))
-        code = one_thread(record_many) if self.dim > UNROLLED else record_many  # short actions need no BLAS
-        code(self.record, self.ring, actions, summaries, stamps, draws)
+        self._for_many("record_many", len(actions))(self.record, self.ring, actions, summaries, stamps, draws)
 
     def convert_many(self, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
         """Apply conversions in their order: the verdicts by their numbers, and the delays of the accepted ones."""
         verdicts, delays = np.empty(len(rounds), np.int64), np.zeros(len(rounds), np.int64)
-        apply_conversions(self.record, self.ring, rounds, values, stamps, verdicts, delays)
+        convert_many = self._for_many("convert_many", len(rounds))
+        convert_many(self.record, self.ring, rounds, values, stamps, verdicts, delays)
         return verdicts, delays
 
-    def find_convert_code(self) -> Any:
-        """Find the machine code of `convert`, and return it."""
-        self.convert = entry_point(apply_conversion_holding_gil, self.record, self.ring, 1, 1.0, UNSTAMPED)
-        return self.convert
+    def _for_many(self, name: str, rounds: int) -> Any:
+        """Return a kernel for so many rounds at once."""
+        kernel = getattr(self.code, name)
+        return kernel.prepare(rounds) if isinstance(kernel, TieredKernel) else kernel
 
     def revoke(self, round: int, stamp: int) -> int:
         """Revoke a conversion; return the verdict by its number."""
-        return apply_revocation(self.record, self.ring, round, stamp)
+        verdict: int = self.code.revoke(self.record, self.ring, round, stamp)
+        return verdict
 
     def judge_conversion(self, round: int, stamp: int) -> int:
         """Return the verdict that a conversion would get, by its number."""
-        return judge_conversion(self.record[0], self.ring, round, stamp)
+        verdict: int = self.code.judge(self.record, self.ring, round, stamp)
+        return verdict
 
     # ---- readings ----
 
@@ -201,17 +163,17 @@ class CompiledState:
     def theta_hat(self, stamp: int) -> Array:
         """Return θ̂ of the algorithm (V⁻¹B, Eq. 1, unless it has its own), as of a decision at `stamp`."""
         record = self._record_to_advance
-        next_estimate(record, self.ring, stamp)
+        self.code.next_estimate(record, self.ring, stamp)
         found: Array = record["theta_hat"][0].copy()
         return found
 
     def width(self, stamp: int) -> float:
         """Return the algorithm's width as of a decision at `stamp`."""
-        return next_width(self._record_to_advance, self.ring, stamp)
+        return float(self.code.next_width(self._record_to_advance, self.ring, stamp))
 
     def pending_width(self, stamp: int) -> float:
         """Return W as of a decision at `stamp`."""
-        return next_pending_width(self.record, self.ring, stamp)
+        return float(self.code.next_pending_width(self.record, self.ring, stamp))
 
     @property
     def _record_to_advance(self) -> npt.NDArray[Any]:

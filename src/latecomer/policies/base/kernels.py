@@ -3,8 +3,8 @@
 import numpy as np
 
 from latecomer.core.action_summary import Shorts
-from latecomer.core.jit import kernel, kernel_holding_gil, kernel_ir_inlined
-from latecomer.core.linalg.products import squared_length
+from latecomer.core.jit import kernel, kernel_holding_gil
+from latecomer.core.linalg.products import has_lengths_below
 from latecomer.core.ridge_statistics import is_check_due, rank_one_update, refresh_inverse_if_drifted
 from latecomer.core.ring import append_round, expire, held_count, is_full, is_sparse, spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Integers, Ring, State, StateArray
@@ -34,10 +34,7 @@ LARGE = 100_000
 @kernel
 def is_admissible(actions: Array) -> bool:
     """Tell whether every action is finite and of norm at most 1: a NaN fails every comparison."""
-    for k in range(actions.shape[0]):  # noqa: SIM110 - Numba compiles no generator expressions
-        if not squared_length(actions, k) <= NORM_LIMIT * NORM_LIMIT:
-            return False
-    return True
+    return has_lengths_below(actions, NORM_LIMIT * NORM_LIMIT)
 
 
 @kernel
@@ -46,10 +43,9 @@ def is_plain_array(actions: Array, dim: int) -> bool:
 
     An array's type in compiled code does not say so, but its strides do.
     """
-    count, columns = actions.shape
-    by_row, by_column = actions.strides
-    in_a_row = (by_column == 8 or dim == 1) and (by_row == 8 * dim or count == 1)
-    return count > 0 and columns == dim and in_a_row and actions.ctypes.data % 8 == 0
+    by_row, by_column = actions.strides[0], actions.strides[1]
+    in_a_row = (by_column == 8 or dim == 1) and (by_row == 8 * dim or actions.shape[0] == 1)
+    return actions.shape[0] > 0 and actions.shape[1] == dim and in_a_row and actions.ctypes.data % 8 == 0
 
 
 @kernel_holding_gil
@@ -64,7 +60,7 @@ def is_large(count: int, dim: int) -> bool:
     return count * dim * dim >= LARGE
 
 
-@kernel_ir_inlined
+@kernel
 def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
     """Add the chosen action to V and to the window."""
     c = 0.0 if state.learn_on_close else rank_one_update(state, action)
@@ -77,7 +73,7 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
         renew_norms(state, ring)
 
 
-@kernel_ir_inlined
+@kernel
 def start_round(state: State, ring: Ring, stamp: int, draws: Array | None) -> int:
     """Bring the state up to a decision at `stamp`, and return the stamp; the action set has been observed."""
     if stamp == UNSTAMPED:
@@ -88,7 +84,7 @@ def start_round(state: State, ring: Ring, stamp: int, draws: Array | None) -> in
     return stamp
 
 
-@kernel_ir_inlined
+@kernel
 def decide_and_record(state: State, ring: Ring, actions: Array, stamp: int, draws: Array | None, scores: Array) -> int:
     """Decide and record: return the index of the chosen action, or `RESIZE` where the ring has no room."""
     if is_full(state, ring):
@@ -100,7 +96,7 @@ def decide_and_record(state: State, ring: Ring, actions: Array, stamp: int, draw
     return index
 
 
-@kernel_ir_inlined
+@kernel
 def _decide(cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
     state = cell[0]
     if draws is None and not (is_plain_array(actions, state.B.shape[0]) and is_admissible(actions)):

@@ -23,6 +23,7 @@ from latecomer.policies.base.clock import Clock, Span, WindowClock
 from latecomer.policies.base.compiled_state import CompiledState
 from latecomer.policies.base.decision import NO_ROUND, VERDICTS, Decision, Verdict, round_of
 from latecomer.policies.base.kernels import UNFIT
+from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.rng import Draw, PolicyRng, Seed
 from latecomer.policies.persistence.file_format import pack, write
 from latecomer.policies.registry import check_registered
@@ -71,8 +72,14 @@ class LinearPolicy:
                 f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer", field="dim"
             )
         self._parameters: dict[str, Any] = {**numbers, **(options or {})}
+        kind = type(self)
         self.state = CompiledState(
-            algorithm, self._dim, span=self._clock.span, numbers=numbers, refresh_norms=refresh_norms
+            algorithm,
+            self._dim,
+            span=self._clock.span,
+            numbers=numbers,
+            refresh_norms=refresh_norms,
+            job=job_for(kind.__module__, kind.__qualname__, self._dim, tuple((options or {}).items())),
         )
         """The record and the ring, for the simulator, the service and tests; a caller must not change them."""
 
@@ -102,9 +109,8 @@ class LinearPolicy:
                 actions = check_actions(actions, self._dim)
                 if not state.is_admissible(actions):
                     raise explain_inadmissible(actions)
-            state.find_decide_code(actions, draws)
             draws = self.rng.draws_of_one(self._dim)
-        index, round_, score = state.decide_small(state.record, state.ring, actions, stamp, draws)
+        index, round_, score = state.code.decide_small(state.record, state.ring, actions, stamp, draws)
         if index < 0:
             if draws is None and index == UNFIT:
                 actions = check_actions(actions, self._dim)
@@ -165,8 +171,7 @@ class LinearPolicy:
         round_ = decision if type(decision) is int and 0 < decision < NO_ROUND else round_of(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         state = self.state
-        convert = state.convert or state.find_convert_code()
-        return VERDICTS[convert(state.record, state.ring, round_, value, stamp)]
+        return VERDICTS[state.code.convert(state.record, state.ring, round_, value, stamp)]
 
     def revoke(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
         """Revoke a credited conversion for good, while its window is open: a purchase that was returned.

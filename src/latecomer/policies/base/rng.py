@@ -21,6 +21,11 @@ class Draw(Enum):
     UNIFORM = "one uniform number in [0, 1)"
 
 
+def draw_count(draw: Draw, dim: int) -> int:
+    """Return how many random numbers one decision takes."""
+    return {Draw.NOTHING: 0, Draw.NORMAL: dim, Draw.NORMAL_AND_ONE: dim + 1, Draw.UNIFORM: 1}[draw]
+
+
 class PolicyRng:
     """A seeded generator. The draws of many decisions at once are those of as many single ones."""
 
@@ -45,13 +50,10 @@ class PolicyRng:
 
     def draws(self, decisions: int, dim: int) -> Array:
         """Return the draws of so many decisions, a row each."""
-        if self.draw is Draw.NORMAL:
-            return self.generator.standard_normal((decisions, dim))
-        if self.draw is Draw.NORMAL_AND_ONE:
-            return self.generator.standard_normal((decisions, dim + 1))
-        if self.draw is Draw.UNIFORM:
-            return self.generator.random((decisions, 1))
-        return np.empty((decisions, 0))
+        shape = (decisions, draw_count(self.draw, dim))
+        if self.draw is Draw.NOTHING:
+            return np.empty(shape)
+        return self.generator.random(shape) if self.draw is Draw.UNIFORM else self.generator.standard_normal(shape)
 
     def state(self) -> dict[str, Any]:
         """Return the generator's state as plain data."""

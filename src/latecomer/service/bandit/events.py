@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.jit import kernel_noinline
+from latecomer.core.jit import kernel
+from latecomer.core.tiers import TieredKernel
 from latecomer.core.state import Integers
 
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
@@ -86,7 +87,7 @@ class Payload:
     def __init__(self, payload: bytes, dim: int) -> None:
         self._data = np.frombuffer(payload, np.uint8)
         self._layout = get_layout(dim)
-        self.kinds, self._starts = _find_events(self._data, _get_sizes(dim))
+        self.kinds, self._starts = _find_events.prepare(len(payload) // 16)(self._data, _get_sizes(dim))
         if self._starts[-1] != len(payload):
             raise ValueError(f"it holds no whole event at byte {self._starts[-1]}")
 
@@ -102,7 +103,7 @@ class Payload:
         """Return all events of a kind, or those with the given numbers, as an array of records."""
         starts = self._starts[self.numbers(kind) if numbers is None else numbers]
         found = np.empty((len(starts), self._layout[kind].itemsize), np.uint8)
-        _gather_records(self._data, starts, found)
+        _gather_records.prepare(found.size // 16)(self._data, starts, found)
         return found.view(self._layout[kind])[:, 0]
 
     def replace(self, numbers: Integers, records: Records) -> None:
@@ -110,7 +111,7 @@ class Payload:
         if not self._data.flags.writeable:
             self._data = self._data.copy()
         whole = records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
-        _scatter_records(whole, self._starts[numbers], self._data)
+        _scatter_records.prepare(whole.size // 16)(whole, self._starts[numbers], self._data)
 
     def text(self, number: int) -> bytes:
         """Return the text of a label or a creation."""
@@ -150,8 +151,8 @@ def _get_sizes(dim: int) -> Integers:
     return sizes
 
 
-@kernel_noinline
-def _find_events(data: npt.NDArray[np.uint8], sizes: Integers) -> tuple[npt.NDArray[np.uint8], Integers]:
+@kernel
+def _find(data: npt.NDArray[np.uint8], sizes: Integers) -> tuple[npt.NDArray[np.uint8], Integers]:
     """Return the kinds of the events, and where each begins; the last offset is where the last whole event ends."""
     most = len(data) // 3  # an event has at least 3 bytes
     kinds, starts = np.empty(most, np.uint8), np.empty(most + 1, np.int64)
@@ -160,9 +161,9 @@ def _find_events(data: npt.NDArray[np.uint8], sizes: Integers) -> tuple[npt.NDAr
         end = at + sizes[data[at]]
         if end < at:
             begin = at + 1 + at - end
-            length = np.int64(0)
+            length = 0
             for place in range(min(begin, len(data)) - 1, at, -1):
-                length = length << 8 | np.int64(data[place])
+                length = length * 256 + int(data[place])
             end = begin + length
         if end == at or end > len(data):
             break
@@ -172,15 +173,21 @@ def _find_events(data: npt.NDArray[np.uint8], sizes: Integers) -> tuple[npt.NDAr
     return kinds[:count].copy(), starts[: count + 1].copy()
 
 
-@kernel_noinline
-def _gather_records(data: npt.NDArray[np.uint8], starts: Integers, found: npt.NDArray[np.uint8]) -> None:
+@kernel
+def _gather(data: npt.NDArray[np.uint8], starts: Integers, found: npt.NDArray[np.uint8]) -> None:
     for i in range(len(found)):
         for j in range(found.shape[1]):
             found[i, j] = data[starts[i] + j]
 
 
-@kernel_noinline
-def _scatter_records(found: npt.NDArray[np.uint8], starts: Integers, data: npt.NDArray[np.uint8]) -> None:
+@kernel
+def _scatter(found: npt.NDArray[np.uint8], starts: Integers, data: npt.NDArray[np.uint8]) -> None:
     for i in range(len(found)):
         for j in range(found.shape[1]):
             data[starts[i] + j] = found[i, j]
+
+
+_BYTES, _PLACES = np.ones(1, np.uint8), np.ones(1, np.int64)
+_find_events = TieredKernel(_find, lambda: (_BYTES, _PLACES), label="the reader of events")
+_gather_records = TieredKernel(_gather, lambda: (_BYTES, _PLACES, np.ones((1, 1), np.uint8)), label="the reader of events")
+_scatter_records = TieredKernel(_scatter, lambda: (np.ones((1, 1), np.uint8), _PLACES, _BYTES), label="the writer of events")

@@ -1,0 +1,173 @@
+"""Two tiers: a kernel runs as plain Python at once, and as machine code as soon as there is some.
+
+Both do the same to the last bit, so that one takes over from the other between two calls. Machine code is made in the
+background (`core.background`) once a kernel has taken `HOT_SECONDS` as plain Python, or at once where much work is
+known to come (`prepare`). LATECOMER_COMPILE says otherwise: "never", or "now" for the first call of each kernel.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from latecomer.core.code_cache import CodeKey, code_key, find_cache_folder
+from latecomer.core.flatten import Source, StateKind, flatten
+from latecomer.core.interpreter import interpret
+from latecomer.core.jit import Declaration, find_declaration
+
+VARIABLE = "LATECOMER_COMPILE"
+MODES = ("auto", "never", "now")
+
+HOT_SECONDS = 0.05
+"""A kernel that has taken so long as plain Python is compiled in the background."""
+
+WORTHWHILE_ROUNDS = 2000
+"""So many rounds take longer as plain Python than it takes to compile."""
+
+Announce = Callable[[str], None]
+
+_logger = logging.getLogger("latecomer")
+_said: set[str] = set()
+
+
+def say_once(text: str) -> None:
+    """Log a warning the first time in this process."""
+    if text not in _said:
+        _said.add(text)
+        _logger.warning(text)
+
+
+def compile_mode() -> str:
+    """Return the mode of LATECOMER_COMPILE: "never" also where Numba is not installed."""
+    mode = os.environ.get(VARIABLE) or "auto"
+    if mode not in MODES:
+        say_once(f"{VARIABLE} must be one of {', '.join(MODES)}; got {mode!r}: auto is taken")
+        mode = "auto"
+    if mode != "never" and find_spec("numba") is None:
+        say_once("Numba is not installed: decisions are made by plain Python, in tenths of a millisecond")
+        mode = "never"
+    return mode
+
+
+@dataclass(frozen=True)
+class Job:
+    """How another process makes the machine code of kernels: it calls a function of a module with these arguments."""
+
+    module: str
+    function: str
+    arguments: dict[str, Any]
+
+
+@dataclass(eq=False)
+class TieredKernel:
+    """A kernel, called as plain Python until there is machine code.
+
+    Parameters
+    ----------
+    function
+        The kernel.
+    examples
+        Returns arguments of the types that calls have.
+    kind
+        What is known of the state that the first argument holds, if it is one.
+    label
+        What to call it while it is compiled: "OTFLinUCB for d = 5".
+    job
+        How another process compiles it; without one it is compiled in a thread of this.
+    install
+        Called with the machine code, for callers that keep it in a place of their own.
+    wrap
+        Makes of the machine code what is to be called in its place.
+    """
+
+    function: Callable[..., Any]
+    examples: Callable[[], tuple[Any, ...]]
+    kind: StateKind | None = None
+    label: str = ""
+    job: Job | None = None
+    companions: "list[TieredKernel]" = field(default_factory=list)
+    """Kernels to be compiled with it."""
+    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda code: code
+    install: Callable[[Callable[..., Any]], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        self._spent = 0.0
+        self._lock = Lock()
+        self.is_compiled = self.is_requested = False
+        self.call: Callable[..., Any] = self.interpret
+        """The kernel, in whichever tier."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the kernel."""
+        return self.call(*arguments)
+
+    def interpret(self, *arguments: Any) -> Any:
+        """Run it as plain Python; ask for machine code where that has taken long enough."""
+        if compile_mode() == "now":
+            return self.compile()(*arguments)
+        began = time.perf_counter()
+        result = interpret(self.function, *arguments)
+        self._spent += time.perf_counter() - began
+        if self._spent > HOT_SECONDS and not self.is_requested:
+            self.request()
+        return result
+
+    def request(self) -> None:
+        """Have machine code made in the background, with that of its companions."""
+        self.is_requested = True
+        if compile_mode() == "never":
+            say_once(f"{VARIABLE} is never: decisions are made by plain Python, in tenths of a millisecond")
+            return
+        from latecomer.core.background import submit  # noqa: PLC0415 - no thread before one is needed
+
+        kernels = [kernel for kernel in (self, *self.companions) if not kernel.is_compiled]
+        for kernel in kernels:
+            kernel.is_requested = True
+        submit(kernels)
+
+    def prepare(self, rounds: int, announce: Announce | None = None) -> Callable[..., Any]:
+        """Return the kernel for so many rounds: machine code where that is worth waiting for it."""
+        if not self.is_compiled and rounds >= WORTHWHILE_ROUNDS and compile_mode() != "never":
+            return self.compile(announce)
+        return self.call
+
+    def compile(self, announce: Announce | None = None, folder: Path | None = None) -> Callable[..., Any]:
+        """Load machine code, or make it, and return it; say so where it takes a while."""
+        with self._lock:
+            if not self.is_compiled:
+                code = self.wrap(self._machine_code(announce, folder or find_cache_folder()))
+                self.call, self.is_compiled = code, True
+                self.install(code)
+                del self._source
+        return self.call
+
+    def _machine_code(self, announce: Announce | None, folder: Path | None) -> Callable[..., Any]:
+        from latecomer.core.compiler import machine_code  # noqa: PLC0415 - it imports Numba
+
+        is_new = announce is not None and not self.key.is_in(folder)
+        if announce is not None and is_new:
+            announce(f"compiling {self.label or self.function.__name__}, once on this machine …")
+        code, seconds = machine_code(self._source, self.key, self.examples(), folder=folder, holds_gil=self._holds_gil)
+        if announce is not None and is_new:
+            announce(f"compiled in {seconds:.1f} s")
+        return code
+
+    @cached_property
+    def _source(self) -> Source:
+        return flatten(self.function, self.kind)
+
+    @cached_property
+    def key(self) -> CodeKey:
+        """The key of its machine code."""
+        return code_key(self.function, self._source.text, holds_gil=self._holds_gil)
+
+    @property
+    def _holds_gil(self) -> bool:
+        declaration = find_declaration(self.function)
+        return isinstance(declaration, Declaration) and declaration.holds_gil

@@ -1,0 +1,148 @@
+"""The kernels of one kind of policy (algorithm, dimension, flags), in whichever tier they are; policies share them."""
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.conversions import (
+    apply_conversion_holding_gil,
+    apply_conversions,
+    apply_revocation,
+    judge_conversion_of,
+)
+from latecomer.core.flatten import StateKind
+from latecomer.core.linalg.blas import one_thread
+from latecomer.core.linalg.products import UNROLLED
+from latecomer.core.state import UNSTAMPED, new_ring
+from latecomer.core.tiers import Job, TieredKernel
+from latecomer.policies.base.algorithm import Algorithm
+from latecomer.policies.base.kernels import (
+    decide_many,
+    decide_one,
+    decide_one_holding_gil,
+    is_admissible_holding_gil,
+    next_estimate,
+    next_pending_width,
+    next_width,
+    record_many,
+)
+from latecomer.policies.base.rng import draw_count
+
+Record = npt.NDArray[Any]
+
+is_admissible = TieredKernel(is_admissible_holding_gil, lambda: (np.empty((1, 1)), 1), label="the check of actions")
+"""is_admissible(actions, dim): the same for every dimension."""
+
+
+def state_kind(algorithm: Algorithm, record: Record) -> StateKind:
+    """Describe what all states of a policy's kind have in common."""
+    fields = record.dtype.fields or {}
+    return StateKind(
+        shapes={name: fields[name][0].shape for name in (record.dtype.names or ())[1:]},
+        constants={name: int(record[name][0]) for name in ("refresh_norms", "learn_on_close")},
+        hooks=algorithm,
+    )
+
+
+class PolicyCode:
+    """The kernels of one kind of state. Each attribute is called like the kernel that it is named after."""
+
+    def __init__(self, algorithm: Algorithm, record: Record, job: Job | None) -> None:
+        dim = record["B"].shape[1]
+        self._dim, self._job, self._label = dim, job, f"{algorithm.name} for d = {dim}"
+        self._kind, self._empty = state_kind(algorithm, record), record.copy()
+        self._draws = draw_count(algorithm.draw, dim)
+        self._others: dict[Callable[..., Any], TieredKernel] = {}
+        one = None if self._draws == 0 else np.empty(self._draws)
+        cell, ring, rounds = self._empty, new_ring(dim), np.ones(1, np.int64)
+        decision = (cell, ring, np.empty((1, dim)), UNSTAMPED, one)
+        many = np.empty((1, self._draws))
+        conversion = (cell, ring, 1, 1.0, UNSTAMPED)
+        limit = one_thread if dim > UNROLLED else _as_it_is  # short actions need no BLAS
+
+        self.decide_small: Any = self._add("decide_small", decide_one_holding_gil, decision)
+        """On a set that is not large: (index, round, score)."""
+        self.decide_large: Any = self._add("decide_large", decide_one, decision, one_thread)
+        self.convert: Any = self._add("convert", apply_conversion_holding_gil, conversion)
+        self.decide_small.companions = [self.convert, is_admissible]
+        sets = (cell, ring, np.empty((1, 1, dim)), rounds, many, rounds, np.empty(1))
+        self.decide_many: Any = self._add("decide_many", decide_many, sets, limit)
+        log = (cell, ring, np.empty((1, dim)), np.empty((1, dim + 2), np.int16), rounds, many)
+        self.record_many: Any = self._add("record_many", record_many, log, limit)
+        conversions = (cell, ring, rounds, np.empty(1), rounds, rounds, rounds)
+        self.convert_many: Any = self._add("convert_many", apply_conversions, conversions)
+        self.revoke: Any = self._add("revoke", apply_revocation, (cell, ring, 1, UNSTAMPED))
+        self.judge: Any = self._add("judge", judge_conversion_of, (cell, ring, 1, UNSTAMPED))
+        for name, function in (
+            ("next_width", next_width), ("next_pending_width", next_pending_width), ("next_estimate", next_estimate),
+        ):  # fmt: skip
+            setattr(self, name, self._add(name, function, (cell, ring, UNSTAMPED)))
+
+    next_width: Any
+    next_pending_width: Any
+    next_estimate: Any
+
+    def _add(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        examples: tuple[Any, ...],
+        wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    ) -> TieredKernel:
+        return TieredKernel(
+            function,
+            lambda: examples,
+            kind=self._kind,
+            label=self._label,
+            job=self._job,
+            wrap=wrap or _as_it_is,
+            install=lambda code: setattr(self, name, code),
+        )
+
+    def kernel(self, function: Callable[..., Any], *examples: Any) -> TieredKernel:
+        """Return another kernel over this kind of state; `examples` are its arguments after the state and the ring."""
+        if function not in self._others:
+            arguments = (self._empty, new_ring(self._dim), *examples)
+            self._others[function] = TieredKernel(function, lambda: arguments, kind=self._kind, label=self._label)
+        return self._others[function]
+
+    def tiered(self) -> Iterable[TieredKernel]:
+        """Return the kernels that are not compiled yet."""
+        return [is_admissible, *(entry for entry in vars(self).values() if isinstance(entry, TieredKernel))]
+
+
+def _as_it_is(code: Callable[..., Any]) -> Callable[..., Any]:
+    return code
+
+
+_codes: dict[Any, PolicyCode] = {}
+
+
+def find_policy_code(algorithm: Algorithm, record: Record, job: Job | None) -> PolicyCode:
+    """Return the kernels of a state's kind, the same for all policies of it."""
+    key = (record.dtype, int(record["refresh_norms"][0]), int(record["learn_on_close"][0]))
+    found = _codes.get(key)
+    if found is None:
+        found = _codes[key] = PolicyCode(algorithm, record, job)
+    return found
+
+
+def compile_policy(module: str, policy: str, parameters: dict[str, Any], kernels: list[str]) -> None:
+    """Compile kernels of a policy by name; another process does it for one that decides (`core.background`)."""
+    made = getattr(import_module(module), policy)(**parameters)
+    for kernel in made.state.code.tiered():
+        if kernel.function.__name__ in kernels:
+            kernel.compile()
+
+
+@cache
+def job_for(module: str, policy: str, dim: int, parameters: tuple[tuple[str, Any], ...]) -> Job | None:
+    """Return how another process compiles for a policy; None where it could not import the policy's class."""
+    if module == "__main__":
+        return None
+    arguments = {"module": module, "policy": policy, "parameters": {"dim": dim, "window": 1, **dict(parameters)}}
+    return Job(__name__, compile_policy.__name__, arguments)

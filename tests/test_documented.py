@@ -212,9 +212,9 @@ def test_the_way_of_a_decision_names_files_and_functions_that_exist() -> None:
             assert re.search(rf"^ *(?:async )?(?:def|class) {part}\b", source, re.MULTILINE), (file, function)
 
 
-def test_every_room_is_in_the_table_of_the_design() -> None:
-    rooms = {row[0].strip("`/") for row in table(section(page("docs/design.md"), "The rooms"))}
-    assert rooms == {path.parent.name for path in (ROOT / "src/latecomer").glob("*/__init__.py")}
+def test_every_package_is_in_the_table_of_the_design() -> None:
+    packages = {row[0].strip("`/") for row in table(section(page("docs/design.md"), "The layers"))}
+    assert packages == {path.parent.name for path in (ROOT / "src/latecomer").glob("*/__init__.py")}
 
 
 # ---- every page ----

@@ -20,13 +20,13 @@ from latecomer.service.log_interface import LogStatus
 from latecomer.service.storage.background import Job
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.clock import Clocks, StoreClock
-from latecomer.service.storage.commit import Commit
 from latecomer.service.storage.connections import Connections
 from latecomer.service.storage.creation import create_if_missing
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.lock import StoreLock
 from latecomer.service.storage.maintenance import Maintenance
+from latecomer.service.storage.pending_commit import Commit
 from latecomer.service.storage.recovery import recover_registry
 from latecomer.service.storage.request_id_segments import make_bucket_reader, make_index, make_index_error
 from latecomer.service.storage.retention import list_deleted_chains

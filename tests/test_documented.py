@@ -19,7 +19,7 @@ from latecomer.policies import registry
 from latecomer.service.http.settings import Settings
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")), *sorted((ROOT / "docs").glob("*.md"))]
 POLICIES = {name: registry.policy_class(name) for name in registry.POLICIES} | {"recommended": lc.recommended}
 
 

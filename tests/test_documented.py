@@ -19,7 +19,10 @@ from latecomer.policies import registry
 from latecomer.service.http.settings import Settings
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 POLICIES = {name: registry.policy_class(name) for name in registry.POLICIES} | {"recommended": lc.recommended}
 
 

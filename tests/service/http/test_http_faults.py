@@ -193,7 +193,7 @@ def test_a_server_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> No
 
 @pytest.mark.soak
 def test_a_server_that_is_killed_three_hundred_times(tmp_path: Path) -> None:
-    """The thousand are in `tests/service/test_kill.py`, where a life does not begin with a second of imports."""
+    """Kill a server; tests/service/storage/test_kill.py kills a thousand stores, which start faster."""
     killed(tmp_path, 300)
 
 

@@ -109,7 +109,8 @@ def _measure_rate(log: ConversionLog) -> float:
         every = "row that was used" if dirt else "row of the log"
         raise InputError(
             f"rate must be given, in decisions an hour, where every {every} has "
-            f"converted: conversions do not tell how many decisions had none{'; but ' if dirt else ''}{dirt}"
+            f"converted: conversions do not tell how many decisions had none{'; but ' if dirt else ''}{dirt}",
+            field="rate",
         )
     made = log.last - log.first  # watching may go on for months after the last decision
     return log.decisions / (made if made > 0.0 else log.until - log.first) * HOUR
@@ -120,7 +121,7 @@ def read_law_delays(
 ) -> KnownDelays:
     """A law is certain: its band has no width."""
     if rate is None:
-        raise InputError("rate must be given with a law, in decisions an hour")
+        raise InputError("rate must be given with a law, in decisions an hour", field="rate")
     second = check_positive("unit, in seconds,", unit.total_seconds())
     ladder = np.asarray(law.cdf(np.floor(LADDER / second)))
     if not ladder[-1] > 0.0:
@@ -132,7 +133,9 @@ def read_law_delays(
     ends = make_time_grid(last, LADDER)
     known = np.asarray(law.cdf(np.floor(ends / second)))
     if not known[-1] > 0.0:
-        raise InputError(f"longest must let some conversions come; within {format_duration(last)}, {law!r} has none")
+        raise InputError(
+            f"longest must let some conversions come; within {format_duration(last)}, {law!r} has none", field="longest"
+        )
     share = known / known[-1]
     given = USUAL_CONVERSION_RATE if conversion_rate is None else conversion_rate
     return KnownDelays(ends, share, share, share, rate, given, repr(law))

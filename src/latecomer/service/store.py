@@ -266,7 +266,7 @@ class Store:
 
     @property
     def fault(self) -> str | None:
-        """Why nothing can be written until the store is opened again; None where that is not so."""
+        """The reason why nothing can be written until the store is opened again; None where that is not so."""
         return self._lost or self.log.find_fault()
 
     def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble, on_death: OnDeath = lambda: None) -> None:

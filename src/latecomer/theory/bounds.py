@@ -1,4 +1,4 @@
-"""Theorems 2 and 3."""
+"""Theorems 2 and 3 of the paper (Vernade et al., ICML 2020)."""
 
 import math
 

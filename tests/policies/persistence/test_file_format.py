@@ -50,7 +50,7 @@ def test_any_generator_of_numpy(tmp_path: Path, bit_generator: Any) -> None:
     assert lc.load(tmp_path / "p").decide(SETS[1]).score == policy.decide(SETS[1]).score
 
 
-def test_it_is_plain_arrays_and_json(tmp_path: Path) -> None:
+def test_saved_file_is_plain_arrays_and_json(tmp_path: Path) -> None:
     policy = lc.OTFLinUCB(2, 10)
     policy.decide(SETS[0])
     policy.save(tmp_path / "p.npz")
@@ -154,7 +154,7 @@ def test_arrays_that_would_lead_a_kernel_astray(tmp_path: Path, name: str, value
 
 
 def craft(path: Path, values: dict[str, Any]) -> None:
-    """Other arrays in a file whose checksums are right."""
+    """Write a file with other arrays, and with checksums that are right."""
     header, arrays = storage.unpack(path.read_bytes(), "p")
     data = storage.pack(
         policy=header["policy"],
@@ -225,7 +225,7 @@ def test_stamps_and_arrivals_without_sense_lead_nowhere(tmp_path: Path, policy: 
 
 def test_only_what_can_be_loaded_is_saved(tmp_path: Path) -> None:
     class Mine(lc.OTFLinUCB):
-        """It plays as its parent does."""
+        """A subclass that plays as its parent does."""
 
     policy = Mine(2, 3)
     assert policy.decide(np.eye(2)).score == lc.OTFLinUCB(2, 3).decide(np.eye(2)).score
@@ -244,7 +244,7 @@ def test_a_saved_file_has_the_mode_of_any_other_and_keeps_links(tmp_path: Path) 
     assert (tmp_path / "real").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_no_such_file(tmp_path: Path) -> None:
+def test_load_refuses_a_path_without_a_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         lc.load(tmp_path / "nothing")
 

@@ -92,7 +92,7 @@ class DelayEstimate:
         return True
 
     def advance(self, now: float) -> None:
-        """The time is `now`: earlier ticks are over. An earlier `now` than the latest changes nothing."""
+        """Set the time to `now`: earlier ticks are over. An earlier `now` than the latest changes nothing."""
         tick = self._tick("now", now)
         if self._now is None:
             self._now = tick
@@ -154,17 +154,17 @@ class DelayEstimate:
         return int(self._delays.sum()) + len(self._fresh)
 
     def tau(self) -> NoReturn:
-        """Refused, with the reason: conversions alone do not tell τ_m."""
+        """Raise `NotIdentifiableError`: τ_m does not follow from conversions alone."""
         self.curve().tau()
 
     def to_dict(self) -> dict[str, object]:
-        """All there is, as plain data: `from_dict` continues where this was."""
+        """Return the whole state as plain data: `from_dict` continues from it."""
         arrays = {"delays": self._delays.tolist(), "open": self._open.tolist(), "fresh": list(self._fresh)}
         return {"window": self.window, "unit": self.unit, "prior": self.prior, "now": self._now, **arrays}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """An estimate from what `to_dict` gave."""
+        """Make an estimate from what `to_dict` gave."""
         if not isinstance(data, Mapping) or set(data) != set(_KEYS):
             raise InputError(
                 f"data must be what to_dict gave, with {', '.join(_KEYS)}; got {data!r:.200}", field="data"
@@ -189,7 +189,7 @@ class DelayEstimate:
         return -1 if self._now is None else self._now - 1
 
     def _count(self, start: int, end: int) -> None:
-        """A conversion of a tick that is over."""
+        """Count a conversion of a tick that is over."""
         self._delays[end - start] += 1
         if self._over - start < len(self._open):
             self._open[start % len(self._open)] += 1

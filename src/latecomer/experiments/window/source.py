@@ -1,4 +1,4 @@
-"""The delays and the traffic, as a log of conversions or a law tells them."""
+"""The delays and the traffic, from a log of conversions or from a law."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -71,7 +71,7 @@ def read_log_delays(
     conversion_rate: float | None,
     strict: bool = False,
 ) -> KnownDelays:
-    """Read a log; what it does not tell must be given."""
+    """Read a log; a rate that it does not show must be given."""
     last = longest.total_seconds() if longest is not None else None
     log = read_conversions(source, until=until, longest=last, marks=LADDER, strict=strict)
     low, high = log.curve.credible_band(0.9)
@@ -119,7 +119,7 @@ def _measure_rate(log: ConversionLog) -> float:
 def read_law_delays(
     law: DelayLaw, *, unit: timedelta, longest: timedelta | None, rate: float | None, conversion_rate: float | None
 ) -> KnownDelays:
-    """A law is certain: its band has no width."""
+    """Return the delays of a law, which is certain: its band has no width."""
     if rate is None:
         raise InputError("rate must be given with a law, in decisions an hour", field="rate")
     second = check_positive("unit, in seconds,", unit.total_seconds())

@@ -174,7 +174,7 @@ class SQLiteLog:
     # ---- snapshots and settings ----
 
     def save_all(self, bandits: Iterable[Bandit], *, now: int) -> None:
-        """Have a snapshot taken of every bandit that has events since its last one."""
+        """Order a snapshot of every bandit that has events since its last one."""
         for bandit in bandits:
             chain = self.chains[bandit.number]
             if chain.unsaved_events and not self.writer.failure:
@@ -203,7 +203,7 @@ class SQLiteLog:
 
     @property
     def failure(self) -> str | None:
-        """Why nothing can be written now; None where something can."""
+        """The reason why nothing can be written now; None where something can."""
         return self.writer.failure
 
     def find_fault(self) -> str | None:

@@ -118,7 +118,7 @@ def read_law(text: str, *, name: str) -> delays.DelayLaw:
 
 def parse_experiment(values: Mapping[str, object]) -> ExperimentFile:
     """Parse the contents of a file."""
-    check_keys(values, "", of="a description", needed=("horizon", "world", "policies"), optional=("runs", "seed"))
+    check_keys(values, "", of="an experiment", needed=("horizon", "world", "policies"), optional=("runs", "seed"))
     least = {"horizon": 1, "runs": 1, "seed": 0}
     numbers = {name: check_integer(name, values[name], least=least[name]) for name in least if name in values}
     world = parse_world(values["world"])

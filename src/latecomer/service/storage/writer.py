@@ -73,7 +73,7 @@ class Writer:
         self.failure: str | None = None if failure is None else _describe_failure(failure)
         self._reconnect = reconnect
         self.death = ""
-        """Why the thread has ended by itself; empty where it has not."""
+        """The reason why the thread has ended by itself; empty where it has not."""
         self.commits, self.events, self.bytes, self.seconds = 0, 0, 0, 0.0
         self.listeners = Listeners()
         self._check, self._checked_at = check, -math.inf

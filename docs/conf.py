@@ -1,4 +1,4 @@
-"""Sphinx."""
+"""Configuration of Sphinx."""
 
 from latecomer import __version__
 

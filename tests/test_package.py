@@ -47,3 +47,10 @@ def test_no_file_has_grown_too_long() -> None:
     sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in paths}
     assert len(sizes) > 300, "the folders have moved"
     assert {path: size for path, size in sizes.items() if size > 300} == {}
+
+
+def test_folders_of_tests_are_those_of_the_source() -> None:
+    source = {path.parent.relative_to(ROOT / "src/latecomer") for path in (ROOT / "src").rglob("*.py")}
+    tests = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    assert len(tests) > 20, "the folders have moved"
+    assert {str(path) for path in tests - source} == {"properties"}

@@ -1,4 +1,4 @@
-"""Spans of time as callers give them: "7d", a `timedelta`, a numpy.timedelta64."""
+"""Durations as callers give them: "7d", a `timedelta`, a numpy.timedelta64."""
 
 import re
 from datetime import timedelta

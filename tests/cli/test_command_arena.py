@@ -48,7 +48,7 @@ def test_arena_writes_the_files_of_one_world(tmp_path: Path, monkeypatch: pytest
     assert table["policy"].to_list() == ["Greedy", UNIFORM, UNDELAYED]
     assert table["runs"].to_list() == [2, 2, 2]
     assert table["to_uniform"].to_list()[1] == 1.0
-    assert table["to_best_published"].is_nan().all()  # none was asked for
+    assert table["to_best_published"].is_nan().all()  # none was played
     assert (tmp_path / "out" / "arena.png").read_bytes().startswith(b"\x89PNG")
     assert "20 fixed random arms" in ended.stdout
     assert "uniform play" in ended.stdout

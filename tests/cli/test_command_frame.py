@@ -24,7 +24,7 @@ print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "arguments",
     [
         ["--help"],
         ["reproduce", "--help"],
@@ -36,8 +36,8 @@ print(json.dumps(sorted(sys.modules)), file=sys.stderr)
         ["keys", "add", "--help"],
     ],
 )
-def test_help_imports_no_heavy_package(asked: list[str]) -> None:
-    ended = subprocess.run([sys.executable, "-c", RUN_AND_LIST, *asked], check=True, capture_output=True, text=True)  # noqa: S603
+def test_help_imports_no_heavy_package(arguments: list[str]) -> None:
+    ended = subprocess.run([sys.executable, "-c", RUN_AND_LIST, *arguments], check=True, capture_output=True, text=True)  # noqa: S603
     roots = {name.split(".")[0] for name in json.loads(ended.stderr)}
     assert not roots & {"numpy", "numba", "scipy", "polars", "matplotlib", "distributed"}
 
@@ -72,7 +72,7 @@ def test_the_example_in_the_help_of_simulate_is_an_experiment_file() -> None:
     assert list(parse_experiment(tomllib.loads(text)).policies) == ["ours"]
 
 
-def test_version() -> None:
+def test_version_option_prints_the_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).stdout == f"latecomer {__version__}\n"
 
 

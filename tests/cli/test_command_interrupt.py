@@ -62,17 +62,17 @@ def interrupt(arguments: list[str], folder: Path) -> str:
 def test_an_interrupted_simulation_keeps_the_finished_runs(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(LONG)
     text = interrupt(["simulate", "long.toml"], tmp_path)
-    told = re.search(rf"interrupted: (\d+) of {RUNS} runs were done, and are written", text)
-    assert told, text
+    found = re.search(rf"interrupted: (\d+) of {RUNS} runs were done, and are written", text)
+    assert found, text
     frame = pl.read_parquet(tmp_path / "long-result" / "regret.parquet")
-    assert 0 < int(told[1]) < RUNS
-    assert frame.height == int(told[1]) * 100
+    assert 0 < int(found[1]) < RUNS
+    assert frame.height == int(found[1]) * 100
     assert sorted(path.name for path in (tmp_path / "long-result").iterdir()) == [
         "regret.parquet",
         "regret.png",
         "summary.csv",
     ]
-    assert f"runs = {told[1]}, seed = 0" in text
+    assert f"runs = {found[1]}, seed = 0" in text
 
 
 def test_an_interrupted_window_keeps_the_advice_so_far(tmp_path: Path) -> None:
@@ -80,13 +80,13 @@ def test_an_interrupted_window_keeps_the_advice_so_far(tmp_path: Path) -> None:
     law = 'law = "lognormal", median = 1800, sigma = 1.0'
     command = ["window", "--law", law, "--rate", "100", "--dim", "2", "--rounds", "1000", "--runs", "5000"]
     text = interrupt(command, tmp_path)
-    told = re.search(r"interrupted: (\d+) runs were done, and their advice is written", text)
-    assert told, text
+    found = re.search(r"interrupted: (\d+) runs were done, and their advice is written", text)
+    assert found, text
     folder = tmp_path / "window-result"
     advice = json.loads((folder / "advice.json").read_text())
-    assert advice["facts"]["runs"] == int(told[1]) < 5000
+    assert advice["facts"]["runs"] == int(found[1]) < 5000
     assert advice["facts"]["is_interrupted"]
-    assert f"Interrupted after {int(told[1]):,} of at most 5,000 runs" in " ".join(advice["notes"])
+    assert f"Interrupted after {int(found[1]):,} of at most 5,000 runs" in " ".join(advice["notes"])
     assert len(list(folder.iterdir())) == 5
 
 

@@ -17,7 +17,7 @@ import latecomer as lc
 from latecomer.cli.main import app
 from latecomer.cli.output import replace_output
 from latecomer.errors import InputError, LatecomerError
-from latecomer.experiments import experiment_file as description
+from latecomer.experiments import experiment_file
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "simulate.toml"
@@ -84,7 +84,7 @@ def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path
 
 
 def test_recommended_is_no_worse_than_linucb_and_uniform_in_the_example() -> None:
-    described = description.read_experiment(EXAMPLE)
+    described = experiment_file.read_experiment(EXAMPLE)
     policies = {name: described.policies[name] for name in ("recommended", "LinUCB, scaled", "random")}
     runs, seed = described.runs, described.seed
     result = lc.simulate(described.world, policies, horizon=described.horizon, runs=runs, seed=seed, progress=False)
@@ -95,7 +95,7 @@ def test_recommended_is_no_worse_than_linucb_and_uniform_in_the_example() -> Non
 def test_options_override_the_experiment_file(small: Path, tmp_path: Path) -> None:
     assert simulate(small).exit_code == 0
     by_file = pl.read_parquet(tmp_path / "small-result" / "regret.parquet")
-    described = description.read_experiment(small)
+    described = experiment_file.read_experiment(small)
     expected = lc.simulate(described.world, described.policies, horizon=60, runs=3, seed=7)
     assert_frame_equal(by_file, expected.to_frame(), check_exact=True)
 
@@ -110,7 +110,7 @@ def test_the_table_has_the_regret_at_the_horizon(small: Path) -> None:
     rows = [re.split(r"\s*[│┃]\s*", line)[1:-1] for line in ended.stdout.splitlines() if line[:1] in "│┃"]
     assert rows[0] == ["policy", "mean", "standard error", "5 %", "95 %"]
     assert [row[0] for row in rows[1:]] == ["a [bold] name", "any"]
-    described = description.read_experiment(small)
+    described = experiment_file.read_experiment(small)
     result = lc.simulate(described.world, described.policies, horizon=60, runs=3, seed=7)
     final = result.final("any")
     low, high = np.quantile(final, [0.05, 0.95])
@@ -217,5 +217,5 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_every_option_and_name_is_documented() -> None:
     page = (ROOT / "docs" / "command-line.md").read_text()
     options = set(re.findall(r"--[a-z]+", simulate("--help").stdout)) - {"--help"}
-    laws = {f'"{name}"' for name in (*description.ACTIONS, *description.DELAYS)}
-    assert {word for word in {*options, *laws, *description.POLICIES} if word not in page} == set()
+    laws = {f'"{name}"' for name in (*experiment_file.ACTIONS, *experiment_file.DELAYS)}
+    assert {word for word in {*options, *laws, *experiment_file.POLICIES} if word not in page} == set()

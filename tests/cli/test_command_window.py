@@ -75,8 +75,8 @@ def test_dirty_rows_are_counted_and_skipped(log: Path) -> None:
     log.write_text("\n".join([*clean[:40], "2018-03-08,2018-03-06T19:38:00", *clean[40:], "soon,"]))
     ended = window(log, *QUICK)
     assert ended.exit_code == 0, ended.output
-    told = "2 of 5,002 rows skipped: 1 × unreadable decision time, 1 × conversion before decision;"
-    assert told in " ".join(ended.stdout.split())
+    message = "2 of 5,002 rows skipped: 1 × unreadable decision time, 1 × conversion before decision;"
+    assert message in " ".join(ended.stdout.split())
     advice = json.loads(Path("window-result/advice.json").read_text())
     assert advice["skipped"] == {"unreadable decision time": 1, "conversion before decision": 1}
     assert advice["facts"]["rows"] == 5002

@@ -32,7 +32,7 @@ def test_a_summary_is_the_mean_and_the_spread() -> None:
     assert count == 6
 
 
-def test_one_action_has_no_spread() -> None:
+def test_summary_of_one_action_has_no_variance() -> None:
     assert bulk.summarise(np.full((1, 5), 0.3)).tolist()[-2:] == [0, 1]
 
 

@@ -69,7 +69,7 @@ def test_the_curve_finds_the_law_inside_the_window(mean: float) -> None:
     np.testing.assert_allclose(state["curve"][0], cdf / cdf[-1], atol=0.03)
 
 
-def test_it_does_not_take_a_young_world_for_a_fast_one() -> None:
+def test_delay_curve_does_not_take_a_young_world_for_a_fast_one() -> None:
     """After less than a window, fast conversions are most of what has been seen: that is not most of what will be.
 
     Of the delays below 169, which more than a sixteenth of the rounds are old enough for, 76 % are below 97; of those

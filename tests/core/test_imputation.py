@@ -31,7 +31,7 @@ def policy() -> Any:
 
 
 def sweeps(policy: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which rounds were imputed, sweep by sweep; all delays; and how many of them."""
+    """Return the rounds that were imputed, sweep by sweep; all delays; and how many of them."""
     state, ring = policy.state.record, policy.state.ring
     sums, delays, counts = np.empty((SWEEPS, 2)), np.empty((SWEEPS, BINS)), np.empty(SWEEPS)
     for i in range(SWEEPS):

@@ -25,7 +25,7 @@ def loss(beta: np.ndarray, x: np.ndarray, y: float, F: float) -> float:
 
 
 def gradient(beta: np.ndarray, x: np.ndarray, y: float, F: float) -> np.ndarray:
-    """By central differences."""
+    """Compute the gradient by central differences."""
     h = 1e-6
     return np.array([(loss(beta + h * e, x, y, F) - loss(beta - h * e, x, y, F)) / (2 * h) for e in np.eye(len(beta))])
 
@@ -90,7 +90,7 @@ def test_the_information_is_the_mean_curvature(round: int) -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_one_step_of_scoring(cut: bool) -> None:
+def test_update_beta_takes_one_step_of_fisher_scoring(cut: bool) -> None:
     policy = played()
     state, ring = policy.state.record, policy.state.ring
     # hardly any prior, and a slope that asks for more than is allowed; or a firm one near BETA

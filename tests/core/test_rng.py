@@ -26,7 +26,7 @@ def drawn(kernel: Callable[..., float], seed: int, *arguments: float) -> np.ndar
     return np.array([kernel(state, *arguments) for _ in range(DRAWS)])
 
 
-def test_it_is_split_mix_64() -> None:
+def test_generator_is_split_mix_64() -> None:
     """The generator's published first outputs from seed 1234567, of which a uniform number shows 52 bits."""
     state = stream(1234567)
     for expected in (6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431):
@@ -52,20 +52,20 @@ def test_never_0_and_never_1(output: int) -> None:
     assert 0.0 < uniform(stream(seed_of(output))) < 1.0
 
 
-def test_uniform() -> None:
+def test_uniform_draws_follow_the_uniform_distribution() -> None:
     sample = drawn(uniform, 1)
     assert stats.kstest(sample, "uniform").pvalue > SMALLEST_P
     assert abs(np.corrcoef(sample[:-1], sample[1:])[0, 1]) < 4 / np.sqrt(DRAWS)
 
 
-def test_normal() -> None:
+def test_normal_draws_follow_the_normal_distribution() -> None:
     sample = drawn(normal, 2)
     assert stats.kstest(sample, "norm").pvalue > SMALLEST_P
     assert abs(np.corrcoef(sample[:-1], sample[1:])[0, 1]) < 4 / np.sqrt(DRAWS)
 
 
 @pytest.mark.parametrize("shape", [0.02, 0.3, 0.999, 1.0, 2.5, 400.0])
-def test_gamma(shape: float) -> None:
+def test_gamma_draws_follow_the_gamma_distribution(shape: float) -> None:
     sample = drawn(gamma, 3, shape)
     assert stats.kstest(sample, stats.gamma(shape).cdf).pvalue > SMALLEST_P
     assert sample.mean() == pytest.approx(shape, abs=4 * np.sqrt(shape / DRAWS))

@@ -55,7 +55,7 @@ def test_laws_of_fixed_and_rotating_arms_have_their_parameters(source: str, law:
     assert parse(text(world=f"{THETA}\nactions = {source}\n{DELAYS}")).world.actions == law
 
 
-def test_theta_as_a_ramp() -> None:
+def test_theta_as_a_ramp_is_1_to_d_of_the_given_norm() -> None:
     made = parse(text(world=f'theta = {{ dim = 3, value = "ramp", norm = 0.5 }}\n{ACTIONS}\n{DELAYS}'))
     np.testing.assert_allclose(made.world.theta, np.array([1, 2, 3]) * 0.5 / 14**0.5)
 

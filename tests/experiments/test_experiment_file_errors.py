@@ -24,8 +24,8 @@ def theta(value: str) -> str:
 
 REFUSED = [
     # the top
-    (text(top=""), "horizon is missing: a description needs it"),
-    (text(top="horizon = 50\nrunz = 3"), "runz is not a key of a description, which has .*; did you mean 'runs'?"),
+    (text(top=""), "horizon is missing: an experiment needs it"),
+    (text(top="horizon = 50\nrunz = 3"), "runz is not a key of an experiment, which has .*; did you mean 'runs'?"),
     (text(top="horizon = 5e3"), "horizon must be a whole number; got 5000.0"),
     (text(top="horizon = 0"), "horizon must be at least 1 .*; got 0"),
     (text(top="horizon = 5\nruns = 0"), "runs must be at least 1 .*; got 0"),
@@ -91,7 +91,7 @@ REFUSED = [
         r"world.delays.weights\[0\] must be above 0 .*",
     ),
     # policies
-    (text(policies=""), "policies is missing: a description needs it"),
+    (text(policies=""), "policies is missing: an experiment needs it"),
     (text(policies="[policies]"), r"policies must hold at least one table, \[policies.NAME\]; got none"),
     (text(policies="[policies]\nucb = 3"), r"policies.ucb must be a table, \[policies.ucb\]; got 3"),
     (
@@ -147,7 +147,7 @@ def test_read_experiment_refuses_a_missing_file(tmp_path: Path) -> None:
         (b"horizon = 5\nhorizon = 6\n", r"f\.toml is not valid TOML: .*line 2"),
         (b"horizon = 1" + b"0" * 5000, r"f\.toml is not valid TOML: "),
         (b"# \xff\n", r"f\.toml must be UTF-8 text; byte 2 is not"),
-        (b"horizon = 5\n", r"f\.toml: world is missing: a description needs it"),
+        (b"horizon = 5\n", r"f\.toml: world is missing: an experiment needs it"),
     ],
 )
 def test_read_experiment_refuses_a_file_that_is_no_experiment(tmp_path: Path, content: bytes, message: str) -> None:

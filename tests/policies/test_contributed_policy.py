@@ -62,7 +62,7 @@ CONTRACT = {
 
 
 @pytest.mark.parametrize("check", CONTRACT)
-def test_it_keeps_the_contract_of_every_policy(module: Any, check: str) -> None:
+def test_contributed_policy_keeps_the_contract_of_every_policy(module: Any, check: str) -> None:
     windows: list[dict[str, int]] = [{}]
     if "window" in inspect.signature(CONTRACT[check]).parameters:
         windows = [{"window": window} for window in (0, 1, 5)]
@@ -70,7 +70,7 @@ def test_it_keeps_the_contract_of_every_policy(module: Any, check: str) -> None:
         CONTRACT[check](name=NAME, **window)
 
 
-def test_simulate_plays_it(module: Any) -> None:
+def test_simulate_plays_a_contributed_policy(module: Any) -> None:
     world = lc.World(theta=np.full(2, 0.4), actions=lc.actions.Binary(4), delays=lc.delays.Geometric(mean=5))
     policies = {
         "greedy": lc.Greedy(2, 20),
@@ -82,7 +82,7 @@ def test_simulate_plays_it(module: Any) -> None:
     assert not np.array_equal(result.regret("ε"), result.regret("greedy"))
 
 
-def test_a_saved_one_continues_bit_for_bit_with_its_field(module: Any, tmp_path: Path) -> None:
+def test_a_saved_contributed_policy_continues_bit_for_bit_with_its_field(module: Any, tmp_path: Path) -> None:
     policy = module.EpsilonGreedy(2, 9, epsilon=0.5, seed=1)
     for actions in SETS[:50]:
         policy.convert(policy.decide(actions))
@@ -94,7 +94,7 @@ def test_a_saved_one_continues_bit_for_bit_with_its_field(module: Any, tmp_path:
         assert (mine.index, mine.score) == (theirs.index, theirs.score)
 
 
-def test_a_replay_counts_as_the_live_one_did(module: Any) -> None:
+def test_a_replayed_contributed_policy_counts_as_the_live_one_did(module: Any) -> None:
     live, replayed = (module.EpsilonGreedy(2, 9, epsilon=0.5, seed=1) for _ in range(2))
     for actions in SETS[:50]:
         decision = live.decide(actions)
@@ -102,7 +102,7 @@ def test_a_replay_counts_as_the_live_one_did(module: Any) -> None:
     assert replayed.state.number("explored") == live.state.number("explored") > 0
 
 
-def test_the_service_serves_it_and_recovers_it(module: Any, tmp_path: Path) -> None:
+def test_the_service_serves_and_recovers_a_contributed_policy(module: Any, tmp_path: Path) -> None:
     with lc.open(tmp_path / "shop.db", dim=2, window=50, policy=NAME, parameters={"epsilon": 0.5}) as bandit:
         answers = [bandit.decide(actions) for actions in SETS[:30]]
         assert bandit.convert(answers[0].decision_id) is lc.Verdict.ACCEPTED
@@ -112,14 +112,14 @@ def test_the_service_serves_it_and_recovers_it(module: Any, tmp_path: Path) -> N
         assert bandit.decide(SETS[30]).round == 31
 
 
-def test_the_schema_of_the_service_has_its_name_and_its_parameter(module: Any) -> None:
+def test_the_schema_of_the_service_has_a_contributed_policy_and_its_parameter(module: Any) -> None:
     spec: dict[str, Any] = {"properties": {"dim": {}, "window": {}, "policy": {}, "parameters": {}}}
     openapi_rules._constrain_spec(spec, Settings().max_dim)
     assert NAME in spec["properties"]["policy"]["enum"]
     assert "epsilon" in spec["properties"]["parameters"]["properties"]
 
 
-def test_one_that_was_not_registered_is_not_saved(module: Any, tmp_path: Path) -> None:
+def test_an_unregistered_policy_is_not_saved(module: Any, tmp_path: Path) -> None:
     class Unregistered(module.EpsilonGreedy):  # type: ignore[misc]
         pass
 

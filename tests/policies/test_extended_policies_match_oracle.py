@@ -75,7 +75,7 @@ def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Exten
 
 @pytest.mark.parametrize("kind", POLICY_OF)
 @pytest.mark.parametrize("span", [0, 3, 40, 100])
-def test_windows_in_time(span: int, kind: ExtendedKind) -> None:
+def test_policies_with_windows_in_time_match_the_oracle(span: int, kind: ExtendedKind) -> None:
     """Stamps that repeat and jump: several rounds close, or none, and a conversion may lie ahead of a decision."""
     verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True)
     assert verdicts[lc.Verdict.LATE] > 0
@@ -100,11 +100,11 @@ def test_windows_far_longer_than_the_trace(span: int, kind: ExtendedKind) -> Non
 
 
 @pytest.mark.parametrize("kind", POLICY_OF)
-def test_more_or_less_exploration(kind: ExtendedKind) -> None:
+def test_policies_with_less_exploration_match_the_oracle(kind: ExtendedKind) -> None:
     play_both(2, 7, kind, ridge=1.0, rounds=100, seed=8, exploration=0.3)
 
 
-def test_optimism() -> None:
+def test_matured_sampling_with_optimism_matches_the_oracle() -> None:
     play_both(5, 7, "matured TS", ridge=1.0, rounds=150, seed=9, optimism=1.5)
 
 

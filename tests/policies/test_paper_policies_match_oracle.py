@@ -71,6 +71,6 @@ def test_a_window_of_5000_rounds_that_closes(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", POLICY_OF)
 @pytest.mark.parametrize("span", [0, 3, 40])
-def test_windows_in_time(span: int, kind: Kind) -> None:
+def test_policies_with_windows_in_time_match_the_oracle(span: int, kind: Kind) -> None:
     verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True)
     assert verdicts[lc.Verdict.LATE] > 0

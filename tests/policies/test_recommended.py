@@ -1,4 +1,4 @@
-"""The policy that we tell people to use: like any other, in rounds and in time."""
+"""`recommended`: a policy like any other, in rounds and in time."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(60)]
 
 
 @pytest.mark.parametrize("window", [10, timedelta(seconds=10)])
-def test_it_decides_learns_and_continues_from_a_file(tmp_path: Path, window: Any) -> None:
+def test_recommended_decides_learns_and_continues_from_a_file(tmp_path: Path, window: Any) -> None:
     def play(policy: Any, i: int) -> tuple[int, float, lc.Verdict]:
         at = {"at": float(i)} if isinstance(window, timedelta) else {}
         decision = policy.decide(SETS[i], **at)
@@ -30,7 +30,7 @@ def test_it_decides_learns_and_continues_from_a_file(tmp_path: Path, window: Any
     assert [play(policy, i) for i in range(30, 60)] == [play(loaded, i) for i in range(30, 60)]
 
 
-def test_it_finds_the_better_arm() -> None:
+def test_recommended_finds_the_better_arm() -> None:
     """Rates of 0.2 and 0.6, delays of up to 20 rounds: by then it should hardly ever play the worse."""
     rng, arms = np.random.default_rng(0), np.eye(2)
     policy = lc.recommended(2, 30, seed=1)
@@ -46,7 +46,7 @@ def test_it_finds_the_better_arm() -> None:
     assert np.mean(chosen[-500:]) > 0.95
 
 
-def test_it_needs_no_tuning_but_a_dimension_and_a_window() -> None:
+def test_recommended_takes_a_dimension_and_a_window_alone() -> None:
     assert lc.recommended(2, 10).dim == 2
     with pytest.raises(InputError, match="dim must be at least 1"):
         lc.recommended(0, 10)

@@ -44,14 +44,14 @@ def covers(seed: int, delta: float) -> bool:
 
 
 @pytest.mark.parametrize("delta", [0.1, 0.5])
-def test_it_covers(delta: float) -> None:
+def test_tight_width_covers_the_mean_rewards(delta: float) -> None:
     """In at least 1 − δ of the runs, at every round and for every action on offer."""
     held = [covers(seed, delta) for seed in range(RUNS if delta == 0.1 else 100)]
     assert np.mean(held) >= 1 - delta
 
 
 @pytest.mark.parametrize("ridge", [0.5, 1.0, 20.0])
-def test_it_is_never_above_the_exact_width(ridge: float) -> None:
+def test_tight_width_is_never_above_the_exact_width(ridge: float) -> None:
     """On one history: r_t <= f_t, and Σ_O (aᵀV⁻¹A_s)₊ <= W_t‖a‖, for O is a part of the window."""
     tight = lc.OTFLinUCB(2, 30, ridge=ridge, width="tight")
     exact = lc.OTFLinUCB(2, 30, ridge=ridge, width="exact")
@@ -66,7 +66,7 @@ def test_it_is_never_above_the_exact_width(ridge: float) -> None:
             assert tight.convert(back) is exact.convert(back)
 
 
-def test_with_nothing_pending_it_is_lin_ucb_with_the_tight_radius() -> None:
+def test_tight_width_with_nothing_pending_is_lin_ucb_with_the_tight_radius() -> None:
     policy = lc.OTFLinUCB(2, 0, width="tight")
     waiting = lc.WaitingLinUCB(2, 0)  # with an empty window there is nothing to wait for
     rng = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def test_with_nothing_pending_it_is_lin_ucb_with_the_tight_radius() -> None:
             assert policy.convert(decision) is waiting.convert(other) is lc.Verdict.ACCEPTED
 
 
-def test_what_has_converted_or_closed_is_not_waited_for() -> None:
+def test_tight_width_leaves_out_converted_and_closed_rounds() -> None:
     policy = lc.OTFLinUCB(2, 3, width="tight")
     for _ in range(3):
         policy.decide(np.eye(2))

@@ -48,7 +48,7 @@ def test_no_conversion_in_the_window_means_no_B() -> None:
 
 @pytest.mark.parametrize("ridge", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("window", [0, 1, 10])
-def test_one_dimension_by_hand(window: int, ridge: float) -> None:
+def test_ridge_in_one_dimension_equals_the_formula_by_hand(window: int, ridge: float) -> None:
     """Every action 1: θ̂ = conversions/(λ + n), and W = min(m, n)/√(λ + n)."""
     policy = lc.OTFLinUCB(1, window, ridge=ridge)
     conversions = 0

@@ -1,4 +1,4 @@
-"""Mistakes of new users: each error says how to mend it, and leaves nothing behind."""
+"""Mistakes of new users: each error says the remedy, and nothing is left behind."""
 
 from datetime import date, datetime, timedelta
 from pathlib import Path

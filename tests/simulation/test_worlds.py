@@ -18,7 +18,7 @@ THETA = np.full(5, 1 / np.sqrt(5))
     [(lc.actions.Uniform(10), 0.9668, 0.8787), (lc.actions.Binary(10), 0.910, 0.702)],
 )
 def test_action_laws_have_the_means_of_the_paper(law: Any, best: float, average: float) -> None:
-    """SPEC section 4: the mean of the best of ten and of an average action."""
+    """Compare the means of the best of ten actions and of an average one with an independent computation."""
     means = law.sample(np.random.default_rng(1), 40_000, THETA) @ THETA
     assert means.max(axis=1).mean() == pytest.approx(best, abs=1e-3)
     assert means.mean() == pytest.approx(average, abs=1e-3)

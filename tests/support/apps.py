@@ -32,7 +32,7 @@ def app_context(store_path: Path) -> Iterator[AppContext]:
 
 
 class _FakeConnection:
-    """As much of a connection as a request without a body needs."""
+    """The parts of a connection that a request without a body needs."""
 
     client = ("127.0.0.1", 1)
 

@@ -22,7 +22,7 @@ OFFERS = np.eye(2)
 
 
 def fill_up(database: Path, how: str) -> None:
-    """No more room."""
+    """Fill the disk."""
     if how == "limit":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         size = database.with_name("store.db-wal").stat().st_size
@@ -37,7 +37,7 @@ def fill_up(database: Path, how: str) -> None:
 
 
 def free(database: Path, how: str) -> None:
-    """Room again."""
+    """Free the disk again."""
     if how == "limit":
         resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
     else:

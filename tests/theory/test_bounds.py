@@ -18,7 +18,7 @@ def test_upper_bound_equals_the_formula_by_hand() -> None:
 
 
 def test_vacuous_until_is_where_the_bound_falls_below_the_horizon() -> None:
-    """SPEC section 4: T ≈ 20,000 at d = 2, m <= 1, τ = 1, and T ≈ 425,000 at d = 5, m = 100, τ = 0.634."""
+    """T ≈ 20,000 at d = 2, m <= 1, τ = 1, and T ≈ 425,000 at d = 5, m = 100, τ = 0.634, by a hand computation."""
     assert vacuous_until(dim=2, window=1, tau=1.0) == pytest.approx(20_000, rel=0.02)
     first = vacuous_until(dim=5, window=100, tau=0.634)
     assert first == pytest.approx(425_000, rel=0.02)

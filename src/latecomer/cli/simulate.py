@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The description, in TOML.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The experiment, in TOML.", show_default=False)],
     runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Runs, in place of the file's.")] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed, in place of the file's.")] = None,
     jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; all cores by default.")] = None,

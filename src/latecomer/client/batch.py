@@ -83,4 +83,7 @@ def make_conversion(decision_id: DecisionAnswer | str, value: float, occurred_at
 def check_limits(size: int, seconds: float) -> None:
     """Check the size and the interval of a batch."""
     if size < 1 or seconds <= 0:
-        raise InputError(f"size must be at least 1 and seconds above 0; got {size!r} and {seconds!r}")
+        raise InputError(
+            f"size must be at least 1 and seconds above 0; got {size!r} and {seconds!r}",
+            field="size" if size < 1 else "seconds",
+        )

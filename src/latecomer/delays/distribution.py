@@ -68,7 +68,9 @@ class Law(ABC):
     def sample(self, rng: np.random.Generator, size: int) -> Delays:
         """Draw independent delays in whole rounds; `NEVER` stands for never."""
         if not isinstance(rng, np.random.Generator):
-            raise InputError(f"rng must be a NumPy generator; got {rng!r}: numpy.random.default_rng(0) makes one")
+            raise InputError(
+                f"rng must be a NumPy generator; got {rng!r}: numpy.random.default_rng(0) makes one", field="rng"
+            )
         return self._sample(rng, check_integer("size", size, least=0))
 
     @overload
@@ -79,7 +81,7 @@ class Law(ABC):
         """P(D <= k), of a number or an array; τ_m is `cdf(m)`."""
         rounds = np.asarray(k)
         if rounds.dtype.kind not in "fiu" or np.isnan(rounds).any():
-            raise InputError(f"k must be a number of rounds, or an array of them; got {k!r}")
+            raise InputError(f"k must be a number of rounds, or an array of them; got {k!r}", field="k")
         rounds = np.floor(rounds.astype(np.float64))
         shares = np.where(rounds < 0.0, 0.0, self._cdf(np.maximum(rounds, 0.0))) + 0.0  # no −0
         return shares if shares.ndim else float(shares)

@@ -1,1 +1,1 @@
-"""The paper's experiments, and reports on them."""
+"""Experiments: the paper's and its report, the arena, advice on the window, and experiment files."""

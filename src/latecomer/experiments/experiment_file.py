@@ -111,20 +111,20 @@ def read_law(text: str, *, name: str) -> delays.DelayLaw:
         table = tomllib.loads(f"law = {{ {text.strip().removeprefix('{').removesuffix('}')} }}")["law"]
     except ValueError as error:
         raise InputError(
-            f"{name} must be a table such as 'law = \"geometric\", mean = 100'; got {text!r}: {error}"
+            f"{name} must be a table such as 'law = \"geometric\", mean = 100'; got {text!r}: {error}", field=name
         ) from None
     return _parse_law(table, name, DELAYS)
 
 
 def parse_experiment(values: Mapping[str, object]) -> ExperimentFile:
     """Parse the contents of a file."""
-    check_keys(values, "", of="a description", needed=("horizon", "world", "policies"), optional=("runs", "seed"))
+    check_keys(values, "", of="an experiment", needed=("horizon", "world", "policies"), optional=("runs", "seed"))
     least = {"horizon": 1, "runs": 1, "seed": 0}
     numbers = {name: check_integer(name, values[name], least=least[name]) for name in least if name in values}
     world = parse_world(values["world"])
     tables = check_table(values["policies"], "policies")
     if not tables:
-        raise InputError("policies must hold at least one table, [policies.NAME]; got none")
+        raise InputError("policies must hold at least one table, [policies.NAME]; got none", field="policies")
     policies = {name: _parse_policy(table, full_key("policies", name), world.dim) for name, table in tables.items()}
     return ExperimentFile(world, policies, **numbers)
 
@@ -204,9 +204,9 @@ def _construct(
 
 def _parse_scalar(value: object, path: str) -> object:
     if isinstance(value, bool):
-        raise InputError(f"{path} must be a number or a word; got {str(value).lower()}")
+        raise InputError(f"{path} must be a number or a word; got {str(value).lower()}", field=path)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise InputError(f"{path} must fit in 64 bits, as every whole number in TOML; got {value!r:.20}…")
+        raise InputError(f"{path} must fit in 64 bits, as every whole number in TOML; got {value!r:.20}…", field=path)
     return value
 
 
@@ -214,7 +214,8 @@ def _parse_rounds(value: object, path: str) -> object:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(
             f"{path} must be a whole number of rounds, for a simulation has no clock; got {value!r}: "
-            "divide a time by the length of a round"
+            "divide a time by the length of a round",
+            field=path,
         )
     return value
 

@@ -10,46 +10,51 @@ from latecomer.validation import suggest
 
 
 def full_key(path: str, name: str) -> str:
-    """The full key, quoted where TOML would have it so."""
+    """Return the full key, quoted where TOML would have it so."""
     name = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
     return f"{path}.{name}" if path else name
 
 
 def check_table(value: object, path: str, *, otherwise: str = "") -> dict[str, object]:
-    """A table, or an error that says what should have been there."""
+    """Return a table; the error says what should have been there."""
     if not isinstance(value, dict):
-        raise InputError(f"{path} must be {otherwise or f'a table, [{path}]'}; got {value!r}")
+        raise InputError(f"{path} must be {otherwise or f'a table, [{path}]'}; got {value!r}", field=path)
     return value
 
 
 def check_list(value: object, path: str, of: str) -> list[object]:
-    """A list that is not empty."""
+    """Return a list that is not empty."""
     if not isinstance(value, list) or not value:
-        raise InputError(f"{path} must be a list of {of}; got {value!r}")
+        raise InputError(f"{path} must be a list of {of}; got {value!r}", field=path)
     return value
 
 
 def check_keys(
     table: Mapping[str, object], path: str, *, of: str, needed: Collection[str], optional: Collection[str] = ()
 ) -> None:
-    """Every key is known, and none that is needed is missing."""
+    """Check that every key is known, and that none that is needed is missing."""
     known = dict.fromkeys((*needed, *optional))
     for name in table:
         if name not in known:
             keys = ", ".join(map(repr, known))
-            raise InputError(f"{full_key(path, name)} is not a key of {of}, which has {keys}{suggest(name, known)}")
+            raise InputError(
+                f"{full_key(path, name)} is not a key of {of}, which has {keys}{suggest(name, known)}",
+                field=full_key(path, name),
+            )
     for name in needed:
         if name not in table:
-            raise InputError(f"{full_key(path, name)} is missing: {of} needs it")
+            raise InputError(f"{full_key(path, name)} is missing: {of} needs it", field=full_key(path, name))
 
 
 def check_key_choice(table: Mapping[str, object], path: str, name: str, choices: Collection[str]) -> str:
-    """The word that says what the table is."""
+    """Return the word that says which kind of table it is."""
     rule, value = f"one of {', '.join(map(repr, choices))}", table.get(name)
     if value is None:
-        raise InputError(f"{full_key(path, name)} is missing: it must be {rule}")
+        raise InputError(f"{full_key(path, name)} is missing: it must be {rule}", field=full_key(path, name))
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{full_key(path, name)} must be {rule}; got {value!r}{suggest(value, choices)}")
+        raise InputError(
+            f"{full_key(path, name)} must be {rule}; got {value!r}{suggest(value, choices)}", field=full_key(path, name)
+        )
     return value
 
 

@@ -1,7 +1,7 @@
 """Greedy: the ridge estimate and no bonus.
 
-Plays argmax ⟨a, θ̂_t⟩. Strong where contexts vary enough to explore by themselves; it can play a bad arm for ever
-where arms are fixed. The baseline without exploration.
+Plays argmax ⟨a, θ̂_t⟩, θ̂_t of Eq. 1 of the paper (Vernade et al., ICML 2020). Strong where contexts vary enough to
+explore by themselves; it can play a bad arm for ever where arms are fixed. The baseline without exploration.
 """
 
 from latecomer.core.linalg.products import argmax_first, inner_products
@@ -13,7 +13,7 @@ from latecomer.policies.base.policy import LinearPolicy
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
-    """⟨a, θ̂_t⟩."""
+    """Score by ⟨a, θ̂_t⟩, and choose the largest."""
     estimate(state)
     inner_products(actions, state.theta_hat, scores)
     return argmax_first(scores)

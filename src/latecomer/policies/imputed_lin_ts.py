@@ -43,7 +43,7 @@ def sampling_variance(state: State, pending_width: float) -> float:
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
-    """⟨a, θ̃⟩."""
+    """Score by ⟨a, θ̃⟩ with the θ̃ that the sweep has sampled, and choose the largest."""
     inner_products(actions, state.theta_tilde, scores)
     return argmax_first(scores)
 

@@ -21,7 +21,7 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
 
 
 def begin_round(state: State, ring: Ring, draws: Array) -> None:
-    """Update β̂."""
+    """Take one step of Fisher scoring towards β̂."""
     update_beta(state, ring)
 
 

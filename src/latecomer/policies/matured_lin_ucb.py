@@ -29,7 +29,7 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
 
 
 def estimate(state: State) -> None:
-    """θ̂ = G⁻¹B."""
+    """Fill in θ̂ = G⁻¹B."""
     gram_estimate(state)
 
 

@@ -40,6 +40,8 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
 class OTFLinTS(LinearPolicy):
     """Posterior sampling with a variance that grows with the conversions that may still arrive.
 
+    Algorithm 2 of Vernade et al. (ICML 2020).
+
     Parameters
     ----------
     dim

@@ -29,6 +29,8 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
 class OTFLinUCB(LinearPolicy):
     """Optimism that widens for conversions that may still arrive.
 
+    Algorithm 1 of Vernade et al. (ICML 2020).
+
     Parameters
     ----------
     dim

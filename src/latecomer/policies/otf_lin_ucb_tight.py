@@ -25,7 +25,7 @@ def largest_factor(state: State, pending_width: float) -> float:
 
 
 def root_of_open(state: State, ring: Ring, now: int) -> float:
-    """√|O|."""
+    """Return √|O|, the root of the number of open rounds."""
     return math.sqrt(count_open(state, ring, now))
 
 

@@ -19,7 +19,7 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
 
 
 def radius(state: State, pending_width: float) -> float:
-    """r_t."""
+    """Return r_t, the radius for values in [0, 1]."""
     return bernoulli_radius(state)
 
 

@@ -1,1 +1,1 @@
-"""Decisions that outlive the machine: the engine, its log, and what speaks to them."""
+"""The decision service: bandits, the log that keeps them, the store over both, its HTTP API and its tools."""

@@ -1,4 +1,4 @@
-"""The interface between the store and the log in which its bandits' events live.
+"""The interface between the store and the log in which its bandits' events are kept.
 
 `storage.sqlite_log.SQLiteLog` is the implementation on one SQLite file. A bandit knows nothing of it: it returns bytes,
 and the store appends them here.
@@ -36,36 +36,36 @@ class LogRow(Protocol):
 
     @property
     def first(self) -> int:
-        """The number of the first commit that it stands for."""
+        """The number of the first commit that the row stands for."""
 
     @property
     def seq(self) -> int:
-        """The number of the last commit that it stands for."""
+        """The number of the last commit that the row stands for."""
 
     @property
     def count(self) -> int:
-        """The number of its events."""
+        """The number of the row's events."""
 
     @property
     def rounds(self) -> int:
-        """The bandit's rounds after it."""
+        """The number of the bandit's rounds after this row."""
 
     @property
     def stamp(self) -> int:
-        """The stamp of its latest event."""
+        """The stamp of the row's latest event."""
 
     @property
     def payload(self) -> bytes:
-        """Its events, as `bandit.events` packs them."""
+        """The row's events, as `bandit.events` packs them."""
 
 
 class LogStatus(NamedTuple):
     """The state of a log, and its totals since it was opened."""
 
     failure: str | None
-    """Why nothing can be written now; None where something can."""
+    """The reason why nothing can be written now; None where something can."""
     snapshot_failure: str | None
-    """Why a snapshot, a compaction or the like has failed; None where none has."""
+    """The reason why a snapshot, a compaction or the like has failed; None where none has."""
     commits: int
     events: int
     bytes: int
@@ -151,7 +151,7 @@ class Log(Protocol):
     # ---- snapshots and settings ----
 
     def save_all(self, bandits: Iterable[Bandit], *, now: int) -> None:
-        """Have a snapshot taken of every bandit that has events since its last one; `close` waits for them."""
+        """Order a snapshot of every bandit that has events since its last one; `close` waits for them."""
 
     def read_setting(self, name: str, default: str) -> str:
         """Return a setting of the store."""
@@ -170,7 +170,7 @@ class Log(Protocol):
 
     @property
     def failure(self) -> str | None:
-        """Why nothing can be written now; None where something can."""
+        """The reason why nothing can be written now; None where something can."""
 
     def find_fault(self) -> str | None:
         """Return why nothing can be written until the store is opened again; None where that is not so."""

@@ -11,7 +11,7 @@ from typing import Self
 import numpy.typing as npt
 
 from latecomer.errors import LatecomerError, StoreError
-from latecomer.service.bandit import events, idempotency
+from latecomer.service.bandit import action_checks, events, idempotency
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec, warm_up
 from latecomer.service.bandit.registry import Registry, make_unknown_error
@@ -128,9 +128,9 @@ class Store:
         """
         with self._lock:
             bandit = self.registry.get(name)
-            array = idempotency.check_action_array(actions, bandit.dim)
+            array = action_checks.check_action_array(actions, bandit.dim)
             if ids is not None:
-                idempotency.check_action_ids(ids, len(array))
+                action_checks.check_action_ids(ids, len(array))
             digests = request = b""
             if request_id is not None:
                 request = idempotency.digest_request(request_id)
@@ -266,7 +266,7 @@ class Store:
 
     @property
     def fault(self) -> str | None:
-        """Why nothing can be written until the store is opened again; None where that is not so."""
+        """The reason why nothing can be written until the store is opened again; None where that is not so."""
         return self._lost or self.log.find_fault()
 
     def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble, on_death: OnDeath = lambda: None) -> None:

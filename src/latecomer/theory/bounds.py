@@ -1,4 +1,4 @@
-"""Theorems 2 and 3."""
+"""Theorems 2 and 3 of the paper (Vernade et al., ICML 2020)."""
 
 import math
 
@@ -20,7 +20,7 @@ def upper_bound(horizon: int, *, dim: int, window: int, tau: float, ridge: float
     check_integer("window", window, least=0)
     tau = _share(tau)
     if check_positive("ridge", ridge) < 1.0:
-        raise InputError(f"ridge must be at least 1 for Theorem 2 to hold; got {ridge!r}")
+        raise InputError(f"ridge must be at least 1 for Theorem 2 to hold; got {ridge!r}", field="ridge")
     log = math.log((dim * ridge + horizon) / (dim * ridge))
     f = radius(horizon, dim, ridge, check_probability("delta", delta))
     return 4.0 * f / tau * math.sqrt(2.0 * dim * horizon * log) + 4.0 * window * dim / tau * log
@@ -66,6 +66,7 @@ def _share(tau: float) -> float:
     tau = check_number("tau", tau, "a number above 0 and at most 1")
     if not 1e-9 <= tau <= 1.0:
         raise InputError(
-            f"tau must be above 0 and at most 1, the share of conversions that the window keeps; got {tau!r}"
+            f"tau must be above 0 and at most 1, the share of conversions that the window keeps; got {tau!r}",
+            field="tau",
         )
     return tau

@@ -16,8 +16,8 @@ READER = FastJson(max_actions=5, max_label=200)
 
 
 def careful(body: bytes) -> tuple[Any, list[str] | None, str | None]:
-    asked = msgspec.json.decode(body, type=DecisionRequest)
-    return np.array(asked.actions, np.float64), asked.ids, asked.request_id
+    request = msgspec.json.decode(body, type=DecisionRequest)
+    return np.array(request.actions, np.float64), request.ids, request.request_id
 
 
 def assert_alike(body: bytes, dim: int) -> None:
@@ -37,14 +37,14 @@ LABELS = st.text(st.characters(exclude_characters="[", exclude_categories=["Cs"]
 @given(data=st.data(), dim=st.integers(1, 6), count=st.integers(1, 5))
 def test_fast_json_reads_usual_requests_as_msgspec_does(data: st.DataObject, dim: int, count: int) -> None:
     rows = st.lists(st.lists(NUMBERS, min_size=dim, max_size=dim), min_size=count, max_size=count)
-    asked: dict[str, Any] = {"actions": data.draw(rows)}
+    request: dict[str, Any] = {"actions": data.draw(rows)}
     if data.draw(st.booleans()):
-        asked["ids"] = data.draw(st.lists(LABELS, min_size=count, max_size=count))
+        request["ids"] = data.draw(st.lists(LABELS, min_size=count, max_size=count))
     if data.draw(st.booleans()):
-        asked["request_id"] = data.draw(LABELS)
-    keys = data.draw(st.permutations(list(asked)))
+        request["request_id"] = data.draw(LABELS)
+    keys = data.draw(st.permutations(list(request)))
     indent = data.draw(st.sampled_from([None, 1]))
-    assert_alike(json.dumps({key: asked[key] for key in keys}, indent=indent).encode(), dim)
+    assert_alike(json.dumps({key: request[key] for key in keys}, indent=indent).encode(), dim)
 
 
 @pytest.mark.parametrize(

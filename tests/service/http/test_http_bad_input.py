@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def peak(server: Server) -> int:
-    """The most memory that the server has had since it was last asked."""
+    """The most memory that the server has had since the last call."""
     process = Path(f"/proc/{server.process.pid}")
     most = int((process / "status").read_text().split("VmHWM:")[1].split()[0]) * 1024
     (process / "clear_refs").write_text("5")

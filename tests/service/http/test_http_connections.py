@@ -74,7 +74,7 @@ def _stuff(connection: socket.socket) -> bool:
 
 
 def is_cut(connection: socket.socket) -> bool:
-    """The server has reset it: asked of the kernel, for reading would let the server go on."""
+    """The server has reset it: the kernel says so, for reading would let the server go on."""
     return _happens(connection, select.POLLERR | select.POLLHUP)
 
 
@@ -173,7 +173,7 @@ def _repeated(server: Server) -> Iterator[httpx.Response]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("sent", "expected"),
     [
         (HEALTH, b"200 OK"),
         (PUT + b"Content-Length: %d\r\n\r\n%b" % (len(SPEC), SPEC), b"201 Created"),
@@ -181,10 +181,10 @@ def _repeated(server: Server) -> Iterator[httpx.Response]:
     ],
     ids=["no body", "a body", "half a body"],
 )
-def test_a_request_followed_by_a_half_close_is_answered(server: Server, asked: bytes, expected: bytes) -> None:
+def test_a_request_followed_by_a_half_close_is_answered(server: Server, sent: bytes, expected: bytes) -> None:
     """A client that says it is done writing still reads."""
     with connect(server) as connection:
-        connection.sendall(asked)
+        connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         assert answers(connection).startswith(b"HTTP/1.1 " + expected)
 

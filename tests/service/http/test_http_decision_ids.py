@@ -69,8 +69,8 @@ def test_decision_ids_of_a_lost_history_are_unknown(tmp_path: Path) -> None:
     caller = Caller(server)
     caller.call("PUT", "", {"dim": 2, "window": "7d", "policy": "OTFLinUCB"})
     first = caller.decide(ONE, 5)
-    asked = {"actions": ONE, "request_id": "order 1"}
-    answer = caller.call("POST", "/decisions", asked)
+    request = {"actions": ONE, "request_id": "order 1"}
+    answer = caller.call("POST", "/decisions", request)
     assert caller.convert(first) == ["accepted"] * 5
     backup(store, copy)
     lost = caller.decide(ONE, 5)
@@ -78,7 +78,7 @@ def test_decision_ids_of_a_lost_history_are_unknown(tmp_path: Path) -> None:
 
     server = Server(store)  # killed and opened again: nothing is lost, and every id is what it was
     caller = Caller(server)
-    assert caller.call("POST", "/decisions", asked) == answer
+    assert caller.call("POST", "/decisions", request) == answer
     assert caller.convert(first + lost[:2]) == ["duplicate"] * 5 + ["accepted"] * 2
     second = caller.decide(ONE, 5)
     assert caller.convert(second[:1]) == ["accepted"]
@@ -97,7 +97,7 @@ def test_decision_ids_of_a_lost_history_are_unknown(tmp_path: Path) -> None:
     server = Server(store)
     caller = Caller(server)
     check_cut(caller, kept=first, lost=lost + second + again)
-    assert caller.call("POST", "/decisions", asked) == answer
+    assert caller.call("POST", "/decisions", request) == answer
     assert server.stop() == 0
 
 

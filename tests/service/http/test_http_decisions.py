@@ -176,12 +176,12 @@ def test_a_path_with_a_slash_is_counted_as_the_same_route(server: Server) -> Non
 def test_a_request_id_with_other_features_of_the_same_rows_conflicts(server: Server) -> None:
     """Values beyond the scale of 20 are refused in either place."""
 
-    def asked(hour: float) -> dict[str, object]:
+    def make_request(hour: float) -> dict[str, object]:
         return {"request_id": "scaled", "actions": [{"id": "x", "features": {"hour": hour}}]}
 
-    first, again = (server.http.post(DESCRIBED, json=asked(21)) for _ in range(2))
+    first, again = (server.http.post(DESCRIBED, json=make_request(21)) for _ in range(2))
     assert (first.status_code, first.json()) == (201, again.json())
-    other = server.http.post(DESCRIBED, json=asked(22))
+    other = server.http.post(DESCRIBED, json=make_request(22))
     assert (other.status_code, error_of(other)["code"]) == (409, "conflict")
 
 

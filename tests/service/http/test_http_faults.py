@@ -1,4 +1,4 @@
-"""Conversions told many times by many, and servers killed under load: exact counts, exact sums."""
+"""Conversions reported many times by many clients, and servers killed under load: exact counts, exact sums."""
 
 import random
 import resource
@@ -30,7 +30,7 @@ def action_sets(seed: int, count: int) -> np.ndarray:
 
 
 def together(works: list[Callable[[], None]]) -> None:
-    """In as many threads; what one raises is raised."""
+    """Call each function in a thread of its own; raise what one of them raises."""
     raised: list[BaseException] = []
 
     def run(work: Callable[[], None]) -> None:
@@ -71,8 +71,8 @@ class Ledger:
             policy = store.registry.bandits["b"].policy
             stats = store.stats("b")
         A = np.array(list(self.actions.values()))
-        told = np.array([self.values.get(decision_id, 0.0) for decision_id in self.actions])
-        V, B = np.eye(DIM) + A.T @ A, A.T @ told
+        values = np.array([self.values.get(decision_id, 0.0) for decision_id in self.actions])
+        V, B = np.eye(DIM) + A.T @ A, A.T @ values
         assert stats.rounds == len(self.actions)
         assert stats.conversions["accepted"] == len(self.values)
         assert np.abs(policy.V - V).max() <= tolerance * np.abs(V).max()
@@ -134,7 +134,7 @@ def test_a_hundred_thousand_conversions(tmp_path: Path) -> None:
 
 
 def insisted(call: Callable[[], T]) -> T:
-    """As a client that does not wait longer each time: hundreds of restarts should not take hours."""
+    """Retry without waiting longer each time: hundreds of restarts should not take hours."""
     end = time.monotonic() + 60
     while True:
         try:
@@ -193,7 +193,7 @@ def test_a_server_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> No
 
 @pytest.mark.soak
 def test_a_server_that_is_killed_three_hundred_times(tmp_path: Path) -> None:
-    """The thousand are in `tests/service/test_kill.py`, where a life does not begin with a second of imports."""
+    """Kill a server; tests/service/storage/test_kill.py kills a thousand stores, which start faster."""
     killed(tmp_path, 300)
 
 
@@ -216,15 +216,15 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:
         assert server.http.get("/healthz").status_code == 200
         assert len(server.logged("the store cannot be written")) == 1
         made, gone = {"dim": DIM, "window": 1000}, "/v1/bandits/b?confirm=b"
-        for _ in range(2):  # neither is said before it is so, however often it is asked
+        for _ in range(2):  # neither is answered before it is durable, however often it is requested
             assert server.http.put("/v1/bandits/new", json=made).status_code == 503
         assert server.http.put("/v1/bandits/b", json=made).status_code == 200
         assert client.stats("b").conversions["accepted"] == 0  # reads go on
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, unlimited)
-        with server.client(retries=20) as patient:
-            answer = patient.decide("b", sets[1], request_id="while it was full")
-            assert patient.decide("b", sets[1], request_id="while it was full") == answer
-            assert patient.convert("b", first.decision_id) is lc.Verdict.ACCEPTED
+        with server.client(retries=20) as retrying:
+            answer = retrying.decide("b", sets[1], request_id="while it was full")
+            assert retrying.decide("b", sets[1], request_id="while it was full") == answer
+            assert retrying.convert("b", first.decision_id) is lc.Verdict.ACCEPTED
         assert server.http.get("/readyz").status_code == 200
         assert client.stats("b").rounds == answer.round == 2
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, unlimited[1]))

@@ -1,4 +1,4 @@
-"""Running it: probes, numbers, logs, settings, and a clean end."""
+"""Operation of a server: health checks, metrics, logs, settings, and a clean end."""
 
 import json
 import re
@@ -38,8 +38,8 @@ def test_probes_and_metrics(tmp_path: Path) -> None:
         assert server.http.get("/readyz").json() == {"status": "ready"}
         server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100})
         ids = [server.http.post("/v1/bandits/b/decisions", json=ROWS).json()["decision_id"] for _ in range(10)]
-        told = [{"decision_id": decision} for decision in (*ids[:4], ids[0], "no")]
-        server.http.post("/v1/bandits/b/conversions", json=told)
+        reports = [{"decision_id": decision} for decision in (*ids[:4], ids[0], "no")]
+        server.http.post("/v1/bandits/b/conversions", json=reports)
         server.http.post("/v1/bandits/b/decisions", json={})
         seen = numbers(server)
         assert seen["latecomer_decisions_total", "bandit=b"] == 10
@@ -63,9 +63,9 @@ def test_probes_and_metrics(tmp_path: Path) -> None:
 def test_head_has_no_body_and_options_lists_methods(tmp_path: Path) -> None:
     with run_server(tmp_path / "a.db") as server:
         for path in ("/healthz", "/readyz", "/v1/bandits"):
-            asked, answered = server.http.head(path), server.http.get(path)
-            assert (asked.status_code, asked.content) == (200, b"")
-            assert asked.headers["content-length"] == str(len(answered.content))
+            head, answered = server.http.head(path), server.http.get(path)
+            assert (head.status_code, head.content) == (200, b"")
+            assert head.headers["content-length"] == str(len(answered.content))
         assert server.http.head("/none").status_code == 404
         assert server.http.options("/healthz").headers["allow"] == "GET, HEAD, OPTIONS"
         assert server.http.head("/v1/bandits/b/decisions").status_code == 405
@@ -85,7 +85,7 @@ def test_unknown_routes_share_one_metric_label(tmp_path: Path) -> None:
 
 
 def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
-    """Requests come in on many connections while it is told to stop: each is answered whole, or was never taken."""
+    """Requests come in on many connections during SIGTERM: each is answered whole, or was never taken."""
     store_path = tmp_path / "a.db"
     answered: list[str] = []
     cut: list[str] = []
@@ -123,8 +123,8 @@ def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
     assert server.logged("stopped")
     assert len(set(answered)) == len(answered) >= 50
     with run_server(store_path) as server:
-        told = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": i} for i in answered])
-        assert set(told.json()["verdicts"]) == {"accepted"}
+        answer = server.http.post("/v1/bandits/b/conversions", json=[{"decision_id": i} for i in answered])
+        assert set(answer.json()["verdicts"]) == {"accepted"}
         assert server.http.get("/v1/bandits/b/stats").json()["rounds"] == len(answered), "it took what it cut off"
     assert len(cut) == len(threads)
     half = [error for error in cut if "incomplete" in error or "without sending complete" in error]
@@ -132,7 +132,7 @@ def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
 
 
 def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
-    """A new dimension compiles for ten seconds and more; whoever asked for it is told, and asks again."""
+    """A new dimension compiles for ten seconds and more; its client gets an error, and tries again."""
     cold = str(tmp_path / "cold")
     with run_server(tmp_path / "a.db", NUMBA_CACHE_DIR=cold, LATECOMER_DRAIN_TIMEOUT="2") as server:
         answers: list[httpx.Response] = []

@@ -1,4 +1,4 @@
-"""A server whose store has a damaged bandit: the others are served, and everybody is told which one is not."""
+"""A server whose store has a damaged bandit: the others are served, and errors say which one is not."""
 
 from pathlib import Path
 

@@ -34,7 +34,7 @@ LOSSES: dict[str, Callable[[Path], object]] = {
     "removed": remove,
     "replaced": replace,
     "its folder removed": lambda store: shutil.rmtree(store.parent),
-    "its lock removed": lambda store: Path(f"{store}.owner").unlink(),
+    "its lock removed": lambda store: Path(f"{store}.lock").unlink(),
 }
 
 
@@ -153,7 +153,7 @@ def test_a_missing_store_is_not_created_without_create(store: Path) -> None:
     assert "--create" in refused.stderr
     assert str(store) in refused.stderr
     for arguments in ({"dim": 2, "window": "7d"}, {}):
-        with pytest.raises(FileError, match=r"a\.db is missing, and was a log before.*create=True.*a\.db\.owner"):
+        with pytest.raises(FileError, match=r"a\.db is missing, and was a log before.*create=True.*a\.db\.lock"):
             lc.open(store, **arguments)  # type: ignore[arg-type]
     assert not store.exists()
     with run_server(store, "--create") as server:
@@ -163,7 +163,7 @@ def test_a_missing_store_is_not_created_without_create(store: Path) -> None:
     store.unlink()
     lc.open(store, dim=2, window="7d", create=True).close()
     store.unlink()
-    Path(f"{store}.owner").unlink()
+    Path(f"{store}.lock").unlink()
     lc.open(store, dim=2, window="7d").close()
 
 
@@ -172,7 +172,7 @@ def test_a_left_over_wal_counts_as_an_earlier_store(store: Path) -> None:
     with run_server(store) as server:
         PlainClient(server.port).create("b")
         server.kill()
-    Path(f"{store}.owner").unlink()
+    Path(f"{store}.lock").unlink()
     elsewhere = store.rename(store.with_name("elsewhere.db"))
     ahead = Path(f"{store}-wal").read_bytes()
     assert ahead

@@ -94,7 +94,7 @@ class DelayCurve:
         return int(self.events.sum())
 
     def tau(self) -> NoReturn:
-        """Refused: conversions alone do not tell it."""
+        """Raise `NotIdentifiableError`: τ_m does not follow from conversions alone."""
         raise NotIdentifiableError(
             "τ_m, the share of all conversions that come within the window, is not identifiable from conversions: "
             "those that come later, or never, leave no trace. F_m(age), the share of those within the window that "

@@ -36,10 +36,15 @@ def log10_density(seconds: npt.ArrayLike, grid: npt.ArrayLike) -> Floats:
     """
     times = np.asarray(seconds)
     if times.ndim != 1 or times.dtype.kind not in "fiu" or not (np.isfinite(times) & (times >= 0)).all():
-        raise InputError("seconds must be a list of finite numbers of at least 0; leave out what never came")
+        raise InputError(
+            "seconds must be a list of finite numbers of at least 0; leave out what never came", field="seconds"
+        )
     logs = np.log10(np.maximum(times, 1.0))
     if len(logs) < 2 or np.ptp(logs) == 0.0:
-        raise InputError(f"seconds must hold at least two different delays of a second or more; got {len(logs)} in all")
+        raise InputError(
+            f"seconds must hold at least two different delays of a second or more; got {len(logs)} in all",
+            field="seconds",
+        )
     bandwidth = len(logs) ** -0.2 * float(logs.std(ddof=1))  # Scott's rule
     bins = math.ceil(np.ptp(logs) / bandwidth * _BINS_PER_BANDWIDTH)
     place = np.minimum(((logs - logs.min()) * (bins / np.ptp(logs))).astype(np.int64), bins - 1)

@@ -63,11 +63,12 @@ class DelayEstimate:
     def __init__(self, window: float, *, unit: float = 1, prior: float = 1.0) -> None:
         self.window, self.unit, self.prior = window, unit, check_positive("prior", prior)
         if not check_number("window", window, "a number of at least 0") >= 0.0:
-            raise InputError(f"window must be at least 0; got {window!r}")
+            raise InputError(f"window must be at least 0; got {window!r}", field="window")
         ticks = -(-window // check_positive("unit", unit))
         if not ticks <= _LARGEST:
             raise InputError(
-                f"window must be at most {_LARGEST:,} ticks of unit; got {ticks:,.0f}: choose a longer unit"
+                f"window must be at most {_LARGEST:,} ticks of unit; got {ticks:,.0f}: choose a longer unit",
+                field="window",
             )
         self._delays = np.zeros(int(ticks) + 1, np.int64)
         self._open = np.zeros(int(ticks) + 1, np.int64)
@@ -78,7 +79,9 @@ class DelayEstimate:
         """Add a conversion, once. True where it is within the window; otherwise only the time has changed."""
         start, end = self._tick("decided", decided), self._tick("converted", converted)
         if converted < decided:
-            raise InputError(f"converted must not lie before decided, {decided!r}; got {converted!r}")
+            raise InputError(
+                f"converted must not lie before decided, {decided!r}; got {converted!r}", field="converted"
+            )
         self.advance(converted)
         if converted - decided > self.window:
             return False
@@ -89,7 +92,7 @@ class DelayEstimate:
         return True
 
     def advance(self, now: float) -> None:
-        """The time is `now`: earlier ticks are over. An earlier `now` than the latest changes nothing."""
+        """Set the time to `now`: earlier ticks are over. An earlier `now` than the latest changes nothing."""
         tick = self._tick("now", now)
         if self._now is None:
             self._now = tick
@@ -127,7 +130,7 @@ class DelayEstimate:
         """F_m(age): of the conversions that come within the window, the share that has come by an age."""
         ticks = np.floor_divide(np.asarray(age, np.float64), self.unit)
         if np.isnan(ticks).any():
-            raise InputError(f"age must be a number, or an array of numbers; got {age!r}")
+            raise InputError(f"age must be a number, or an array of numbers; got {age!r}", field="age")
         shares = self.cdf()[np.clip(ticks, 0, len(self._delays) - 1).astype(np.int64)]
         matured = np.where(ticks < 0, 0.0, shares)
         return matured if matured.ndim else float(matured)
@@ -151,29 +154,33 @@ class DelayEstimate:
         return int(self._delays.sum()) + len(self._fresh)
 
     def tau(self) -> NoReturn:
-        """Refused, with the reason: conversions alone do not tell τ_m."""
+        """Raise `NotIdentifiableError`: τ_m does not follow from conversions alone."""
         self.curve().tau()
 
     def to_dict(self) -> dict[str, object]:
-        """All there is, as plain data: `from_dict` continues where this was."""
+        """Return the whole state as plain data: `from_dict` continues from it."""
         arrays = {"delays": self._delays.tolist(), "open": self._open.tolist(), "fresh": list(self._fresh)}
         return {"window": self.window, "unit": self.unit, "prior": self.prior, "now": self._now, **arrays}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """An estimate from what `to_dict` gave."""
+        """Make an estimate from what `to_dict` gave."""
         if not isinstance(data, Mapping) or set(data) != set(_KEYS):
-            raise InputError(f"data must be what to_dict gave, with {', '.join(_KEYS)}; got {data!r:.200}")
+            raise InputError(
+                f"data must be what to_dict gave, with {', '.join(_KEYS)}; got {data!r:.200}", field="data"
+            )
         made = cls(data["window"], unit=data["unit"], prior=data["prior"])
         for name, array in (("delays", made._delays), ("open", made._open)):
             counts = _counts(name, data[name])
             if len(counts) != len(array):
-                raise InputError(f"{name} must have {len(array)} counts, as the window has ticks; got {len(counts)}")
+                raise InputError(
+                    f"{name} must have {len(array)} counts, as the window has ticks; got {len(counts)}", field=name
+                )
             array[:] = counts
         made._fresh = _counts("fresh", data["fresh"], least=-(2**62))
         made._now = None if data["now"] is None else check_integer("now", data["now"], least=-(2**62))
         if made._now is None and made.conversions:
-            raise InputError("now must be a tick where there are conversions; got None")
+            raise InputError("now must be a tick where there are conversions; got None", field="now")
         return made
 
     @property
@@ -182,7 +189,7 @@ class DelayEstimate:
         return -1 if self._now is None else self._now - 1
 
     def _count(self, start: int, end: int) -> None:
-        """A conversion of a tick that is over."""
+        """Count a conversion of a tick that is over."""
         self._delays[end - start] += 1
         if self._over - start < len(self._open):
             self._open[start % len(self._open)] += 1
@@ -190,11 +197,11 @@ class DelayEstimate:
     def _tick(self, name: str, stamp: float) -> int:
         value = check_number(name, stamp, "a finite number")
         if not abs(value / self.unit) < 2**62:
-            raise InputError(f"{name} must be a finite number; got {stamp!r}")
+            raise InputError(f"{name} must be a finite number; got {stamp!r}", field=name)
         return int(stamp // self.unit)
 
 
 def _counts(name: str, values: object, *, least: int = 0) -> list[int]:
     if not isinstance(values, list):
-        raise InputError(f"{name} must be a list of whole numbers; got {values!r:.200}")
+        raise InputError(f"{name} must be a list of whole numbers; got {values!r:.200}", field=name)
     return [check_integer(f"{name}[{i}]", value, least=least) for i, value in enumerate(values)]

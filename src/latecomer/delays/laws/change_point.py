@@ -1,4 +1,4 @@
-"""A law that changes: what the delays were no longer says what they are."""
+"""A delay law that changes at one round of a run."""
 
 from dataclasses import dataclass
 

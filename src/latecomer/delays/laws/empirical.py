@@ -34,9 +34,9 @@ class Empirical(Law):
     >>> delays.Empirical([0, 7], weights=[3, 1]).mean
     1.75
 
-    Seconds become rounds by `floored`:
+    Seconds become rounds by `from_times`:
 
-    >>> delays.Empirical.floored([30, 99.5, 100, 250], unit=100).cdf(0)
+    >>> delays.Empirical.from_times([30, 99.5, 100, 250], unit=100).cdf(0)
     0.5
     """
 
@@ -56,8 +56,8 @@ class Empirical(Law):
             object.__setattr__(self, name, array)
 
     @classmethod
-    def floored(cls, delays: npt.ArrayLike, *, unit: float) -> "Empirical":
-        """The law of ⌊delay/unit⌋: delays in seconds and a unit of 100 make rounds of 100 seconds."""
+    def from_times(cls, delays: npt.ArrayLike, *, unit: float) -> "Empirical":
+        """Make the law of ⌊delay/unit⌋: delays in seconds and a unit of 100 make rounds of 100 seconds."""
         times = np.asarray(delays)
         if times.dtype.kind not in "fiu" or not np.isfinite(times).all():
             raise InputError(
@@ -100,7 +100,7 @@ def _check_rounds(delays: npt.ArrayLike) -> Delays:
         raise InputError(f"delays must be a list of at least one delay; got shape {rounds.shape}", field="delays")
     if rounds.dtype.kind not in "iu":
         raise InputError(
-            f"delays must be whole numbers of rounds; got {rounds.dtype}: Empirical.floored makes rounds of times",
+            f"delays must be whole numbers of rounds; got {rounds.dtype}: Empirical.from_times makes rounds of times",
             field="delays",
         )
     for worst in (rounds.min(), rounds.max()):

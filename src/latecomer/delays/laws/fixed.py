@@ -50,7 +50,7 @@ class Never(Law):
 
     @property
     def mean(self) -> float:
-        """Infinite."""
+        """Infinity: the conversion never comes."""
         return math.inf
 
     def _sample(self, rng: np.random.Generator, size: int) -> Delays:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""The delays that a log of conversions tells: a file of any size, streamed, or a table in memory.
+"""The delays in a log of conversions: a file of any size, streamed, or a table in memory.
 
 Delays are counted on a grid that is fine enough for any window. A decision is watched to the end of a bin or it is not:
 a delay in a bin that the log's end cuts in two is left out, and the decision does not count there. So nothing is
@@ -37,13 +37,13 @@ class ConversionLog:
     decisions: int
     """Clean rows up to `until`."""
     converted: int
-    """Decisions that had converted by then."""
+    """Decisions that had converted by `until`."""
     first: float
-    """The first decision,"""
+    """The time of the first decision, in the log's own seconds."""
     last: float
-    """the last one, and"""
+    """The time of the last decision, in the log's own seconds."""
     until: float
-    """when watching ended; all in the log's own seconds."""
+    """The time when watching ended, in the log's own seconds."""
     watched: Delays
     """The number of decisions watched to the end of no bin, of the first, of the first two, …"""
     counts: RowCounts

@@ -76,7 +76,7 @@ def read_times(source: LogSource, *, strict: bool) -> Iterator[tuple[pl.LazyFram
 
 
 def _parse(source: LogSource) -> pl.LazyFrame:
-    """The two columns as they are, and in seconds, null where they cannot be read."""
+    """Parse the two columns: as they are, and in seconds, null where they cannot be read."""
     table = scan_source(source, NEEDED)
     types = table.collect_schema()
     given = table.with_columns(pl.col(name).pipe(_mark_given, types[name]).alias(name) for name in NEEDED)

@@ -45,4 +45,4 @@ class CriteoDelays(Struct, frozen=True, eq=False):
 
     def law(self, *, seconds_per_round: float = 100.0) -> Empirical:
         """The delays as an empirical law in whole rounds."""
-        return Empirical.floored(self.seconds, unit=seconds_per_round)
+        return Empirical.from_times(self.seconds, unit=seconds_per_round)

@@ -104,7 +104,7 @@ def count_rows(
 
 
 def describe_skipped(counts: RowCounts) -> str:
-    """The counts in words, with the remedy for the most frequent reason; nothing where no row was skipped."""
+    """Describe the counts in words, with the remedy for the most frequent reason; nothing where no row was skipped."""
     return f"{counts}; {counts.remedy}" if counts.skipped else ""
 
 

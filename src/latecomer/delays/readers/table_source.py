@@ -1,4 +1,4 @@
-"""A log where it is: a Parquet or CSV file, or a table in memory (polars, pandas, or anything that speaks Arrow)."""
+"""Sources of a log: a Parquet or CSV file, or a table in memory (polars, pandas, or any with an Arrow interface)."""
 
 from collections.abc import Iterable, Sequence
 from os import PathLike
@@ -35,12 +35,12 @@ def is_table(source: object) -> TypeGuard[Table]:
 
 
 def name_source(source: LogSource) -> str:
-    """The log's name in messages."""
+    """Return the log's name in messages."""
     return str(source) if isinstance(source, str | PathLike) else "the table"
 
 
 def scan_source(source: LogSource, needed: Sequence[str]) -> pl.LazyFrame:
-    """The columns that are needed, as they are, with the row's number from 1 in `row`."""
+    """Scan the columns that are needed, as they are, with the row's number from 1 in `row`."""
     name = name_source(source)
     try:
         table = _scan(source, needed)
@@ -59,7 +59,7 @@ def scan_source(source: LogSource, needed: Sequence[str]) -> pl.LazyFrame:
 
 
 def read_first_line(error: Exception) -> str:
-    """The first line of a message that may have many."""
+    """Return the first line of a message that may have many."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
@@ -93,7 +93,7 @@ def _is_pandas(source: object) -> bool:
 
 
 def _scan_pandas(frame: Any, needed: Sequence[str]) -> pl.LazyFrame:
-    """Column by column, so that neither pandas nor pyarrow is needed here; missing columns stay missing."""
+    """Scan column by column, so that neither pandas nor pyarrow is needed here; missing columns stay missing."""
     columns = {str(name): frame[name] for name in frame.columns if str(name) in needed}
     if len(columns) < len(needed):
         return pl.LazyFrame(schema=[str(name) for name in frame.columns])
@@ -101,7 +101,7 @@ def _scan_pandas(frame: Any, needed: Sequence[str]) -> pl.LazyFrame:
 
 
 def _convert_series(name: str, column: Any) -> pl.Series:
-    """Times and numbers by their type, all else as text."""
+    """Convert times and numbers by their type, all else to text."""
     kind = column.dtype.kind
     if kind == "M":
         return pl.Series(name, column.to_numpy(dtype="datetime64[us]"))  # in UTC where it has a zone

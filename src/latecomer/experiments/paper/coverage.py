@@ -71,7 +71,7 @@ def _watch(
     target: Array,
     ratios: Array,
 ) -> None:
-    """The simulator's loop, looked at before every round."""
+    """Run the simulator's loop, and measure before every round."""
     scores = np.empty(sets.shape[1])
     error, product = np.empty(target.shape[0]), np.empty(target.shape[0])
     draws = np.empty((1, 0))

@@ -71,7 +71,7 @@ class Report:
 
 
 def format_table(frame: pl.DataFrame) -> str:
-    """A frame as a plain table; numbers to four figures."""
+    """Format a frame as a plain table; numbers to four figures."""
     head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in frame.columns)
     rows = "".join(
         "<tr>" + "".join(f"<td>{html.escape(format_cell(value))}</td>" for value in row) + "</tr>"
@@ -81,7 +81,7 @@ def format_table(frame: pl.DataFrame) -> str:
 
 
 def format_cell(value: object) -> str:
-    """A cell as a person wants it."""
+    """Format a cell for a reader."""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

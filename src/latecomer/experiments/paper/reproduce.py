@@ -1,4 +1,4 @@
-"""The whole reproduction: every experiment of the paper, and a report that a reader can look at and believe."""
+"""The whole reproduction: every experiment of the paper, and their report."""
 
 import time
 from pathlib import Path
@@ -19,7 +19,7 @@ TITLE = "Linear Bandits with Stochastic Delayed Feedback, reproduced"
 
 
 def reproduce(setting: Setting, folder: Path, console: Console) -> bool:
-    """Run every section into `folder`; whether all of them were finished."""
+    """Run every section into `folder`; return whether all of them were finished."""
     subtitle = f"{setting.runs} runs, seed {setting.seed}, Latecomer {__version__}{', quick' if setting.quick else ''}"
     report = Report(folder, title=TITLE, subtitle=subtitle)
     tables: dict[str, pl.DataFrame] = {}

@@ -1,1 +1,1 @@
-"""The choice of a window."""
+"""Advice on the window: which one to take, on one's own delays."""

@@ -161,7 +161,7 @@ def _check_duration(name: str, value: Duration) -> timedelta:
         span = parse_duration(value, name=name, such_as="30d")
         if span > timedelta(0):
             return span
-    raise InputError(f"{name} must be a timedelta above 0, or a text such as '30d'; got {value!r}")
+    raise InputError(f"{name} must be a timedelta above 0, or a text such as '30d'; got {value!r}", field=name)
 
 
 def _read_delays(
@@ -173,10 +173,11 @@ def _read_delays(
     if isinstance(source, type) or not isinstance(source, DelayLaw):
         raise InputError(
             "source must be the path of a log, a table, or a delay law such as LogNormal(3600, 1.5); "
-            f"got {source!r:.200}"
+            f"got {source!r:.200}",
+            field="source",
         )
     if until is not None:
-        raise InputError(f"until is for logs, and a law has no end of watching; got {until!r}")
+        raise InputError(f"until is for logs, and a law has no end of watching; got {until!r}", field="until")
     return read_law_delays(source, unit=unit, **given)
 
 

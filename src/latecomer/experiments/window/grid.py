@@ -1,4 +1,4 @@
-"""Windows that people name, each about twice the one before, and how they are said."""
+"""The ladder of windows to compare, each about twice the one before, and durations as text."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _NEARLY = 1.02
 
 
 def format_duration(seconds: float) -> str:
-    """A duration in its largest unit that it holds one of.
+    """Format a duration in the largest unit that it holds one of.
 
     >>> [format_duration(seconds) for seconds in (90, 3600, 86_400 * 29.97, 0.25)]
     ['1.5 min', '1 h', '30 d', '0.25 s']
@@ -33,7 +33,7 @@ def format_duration(seconds: float) -> str:
 
 
 def choose_windows(ends: Floats, shares: Floats) -> Floats:
-    """The windows to compare: those of the ladder that keep anything to speak of, and the longest of all.
+    """Choose the windows to compare: those of the ladder that keep enough conversions, and the longest of all.
 
     The longest is all that is known of; where the ladder has hardly more, it is that, and keeps all there is too.
     """

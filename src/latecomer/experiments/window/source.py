@@ -1,4 +1,4 @@
-"""The delays and the traffic, as a log of conversions or a law tells them."""
+"""The delays and the traffic, from a log of conversions or from a law."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -71,7 +71,7 @@ def read_log_delays(
     conversion_rate: float | None,
     strict: bool = False,
 ) -> KnownDelays:
-    """Read a log; what it does not tell must be given."""
+    """Read a log; a rate that it does not show must be given."""
     last = longest.total_seconds() if longest is not None else None
     log = read_conversions(source, until=until, longest=last, marks=LADDER, strict=strict)
     low, high = log.curve.credible_band(0.9)
@@ -109,7 +109,8 @@ def _measure_rate(log: ConversionLog) -> float:
         every = "row that was used" if dirt else "row of the log"
         raise InputError(
             f"rate must be given, in decisions an hour, where every {every} has "
-            f"converted: conversions do not tell how many decisions had none{'; but ' if dirt else ''}{dirt}"
+            f"converted: conversions do not tell how many decisions had none{'; but ' if dirt else ''}{dirt}",
+            field="rate",
         )
     made = log.last - log.first  # watching may go on for months after the last decision
     return log.decisions / (made if made > 0.0 else log.until - log.first) * HOUR
@@ -118,9 +119,9 @@ def _measure_rate(log: ConversionLog) -> float:
 def read_law_delays(
     law: DelayLaw, *, unit: timedelta, longest: timedelta | None, rate: float | None, conversion_rate: float | None
 ) -> KnownDelays:
-    """A law is certain: its band has no width."""
+    """Return the delays of a law, which is certain: its band has no width."""
     if rate is None:
-        raise InputError("rate must be given with a law, in decisions an hour")
+        raise InputError("rate must be given with a law, in decisions an hour", field="rate")
     second = check_positive("unit, in seconds,", unit.total_seconds())
     ladder = np.asarray(law.cdf(np.floor(LADDER / second)))
     if not ladder[-1] > 0.0:
@@ -132,7 +133,9 @@ def read_law_delays(
     ends = make_time_grid(last, LADDER)
     known = np.asarray(law.cdf(np.floor(ends / second)))
     if not known[-1] > 0.0:
-        raise InputError(f"longest must let some conversions come; within {format_duration(last)}, {law!r} has none")
+        raise InputError(
+            f"longest must let some conversions come; within {format_duration(last)}, {law!r} has none", field="longest"
+        )
     share = known / known[-1]
     given = USUAL_CONVERSION_RATE if conversion_rate is None else conversion_rate
     return KnownDelays(ends, share, share, share, rate, given, repr(law))

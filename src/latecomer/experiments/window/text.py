@@ -16,7 +16,7 @@ _NAMED = 4
 
 
 def format_bytes(size: float) -> str:
-    """A size as people say it.
+    """Format a size in bytes.
 
     >>> format_bytes(64), format_bytes(4_300_000)
     ('64 B', '4.3 MB')
@@ -28,7 +28,7 @@ def format_bytes(size: float) -> str:
 
 
 def format_amount(value: float) -> str:
-    """A count with three digits that matter.
+    """Format a count with three significant digits.
 
     >>> format_amount(3.14159), format_amount(48211.0)
     ('3.14', '48,200')
@@ -37,7 +37,7 @@ def format_amount(value: float) -> str:
 
 
 def write_finding(rows: Sequence[Row], compared: Comparison, *, warning: str = "") -> str:
-    """The advice in a sentence, after a warning if there is one; a second sentence where the runs do not show it."""
+    """Write the advice in a sentence, after a warning if there is one; a second where the runs do not show it."""
     taken, cheapest = rows[compared.chosen]["window"], rows[compared.cheapest]["window"]
     low, high = compared.alike
     if compared.excess[compared.chosen] > compared.tolerance:
@@ -61,7 +61,7 @@ def _write_why(compared: Comparison) -> str:
 
 
 def format_plus_minus(value: float, error: float) -> str:
-    """A mean and its standard error, to two digits of the error.
+    """Format a mean and its standard error, to two digits of the error.
 
     >>> format_plus_minus(3.14159, 0.0271), format_plus_minus(48211.0, 870.0), format_plus_minus(2.0, 0.0)
     ('3.142 ± 0.027', '48,211 ± 870', '2')
@@ -73,7 +73,7 @@ def format_plus_minus(value: float, error: float) -> str:
 
 
 def write_reason(rows: Sequence[Row], compared: Comparison, *, theory: int, facts: Mapping[str, Any]) -> str:
-    """The numbers behind the sentence."""
+    """Write the numbers behind the sentence."""
     chosen, longest, period = (
         compared.chosen,
         format_duration(facts["longest_seconds"]),
@@ -98,7 +98,7 @@ def write_reason(rows: Sequence[Row], compared: Comparison, *, theory: int, fact
 
 
 def _write_neighbours(rows: Sequence[Row], chosen: int) -> list[str]:
-    """The next shorter and the next longer window."""
+    """Write about the next shorter and the next longer window."""
     beside = {"shorter": chosen - 1, "longer": chosen + 1}
     return [
         f"A {word} one, {rows[at]['window']}, keeps {rows[at]['share']:.1%} and loses "
@@ -118,7 +118,7 @@ def _write_theory(rows: Sequence[Row], chosen: int, theory: int) -> str:
 
 
 def write_notes(rows: Sequence[Row], compared: Comparison, *, dirt: str, facts: Mapping[str, Any]) -> list[str]:
-    """The limits of the numbers."""
+    """Write the limits of the numbers."""
     longest, period, row = (
         format_duration(facts["longest_seconds"]),
         format_duration(facts["horizon_seconds"]),
@@ -150,7 +150,7 @@ def write_notes(rows: Sequence[Row], compared: Comparison, *, dirt: str, facts: 
 
 
 def _write_effort(rows: Sequence[Row], compared: Comparison, facts: Mapping[str, Any]) -> str:
-    """The runs, and how much they show."""
+    """Write how many runs there were, and how much they show."""
     runs, most = facts["runs"], facts["most_runs"]
     if facts["is_interrupted"]:
         spent = f"Interrupted after {runs:,} of at most {most:,} runs"
@@ -166,7 +166,7 @@ def _write_effort(rows: Sequence[Row], compared: Comparison, facts: Mapping[str,
 
 
 def _write_large(rows: Sequence[Row], compared: Comparison) -> list[str]:
-    """A hint where the memory is large, and a shorter window would do."""
+    """Write a hint where the memory is large, and a shorter window would do."""
     row, shorter = rows[compared.chosen], rows[compared.alike[0]]
     if row["memory_bytes"] < _LARGE or row is shorter:
         return []

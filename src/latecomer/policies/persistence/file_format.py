@@ -50,7 +50,9 @@ def write(path: str | PathLike[str], data: bytes) -> None:
     """Write a file atomically: it is complete and on disk before it takes the place of an older one."""
     target = Path(os.path.realpath(path))  # a link goes on pointing to the new file
     if not target.parent.is_dir():
-        raise InputError(f"path must be in a folder that exists; there is no folder {target.parent}: make it first")
+        raise InputError(
+            f"path must be in a folder that exists; there is no folder {target.parent}: make it first", field="path"
+        )
     with replace_file(target) as temporary:
         temporary.write_bytes(data)
 

@@ -1,17 +1,17 @@
-"""Idempotent decisions: digests of requests, checks of their inputs, and answers rebuilt from logged events."""
+"""Idempotent decisions: digests of requests, and answers rebuilt from logged events.
+
+Which round answered a request is found in `request_id_index`.
+"""
 
 from collections.abc import Sequence
 from hashlib import blake2b
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
-from numpy import ndarray
 
 from latecomer.core.state import Array
 from latecomer.errors import ConflictError, InputError
-from latecomer.policies.base.action_validation import DOUBLE, check_actions
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.messages import DecisionAnswer
@@ -19,39 +19,6 @@ from latecomer.validation import short_repr
 
 MAX_ID_LENGTH = 200
 """Characters of a request id or an action id."""
-
-
-def check_action_array(actions: npt.ArrayLike, dim: int) -> Array:
-    """Return a (K, d) array of doubles; one that has that form already is returned as it is."""
-    if (
-        type(actions) is ndarray
-        and actions.dtype is DOUBLE
-        and actions.ndim == 2
-        and actions.flags.carray
-        and actions.shape[1] == dim
-        and actions.shape[0]
-    ):
-        return actions
-    return check_actions(actions, dim)
-
-
-def check_action_ids(ids: Sequence[str], count: int) -> None:
-    """Raise `InputError` unless there is one short text for each action."""
-    if not isinstance(ids, list | tuple):
-        raise InputError(
-            f"ids must be a list of texts, one for each action; got {type(ids).__name__}: make it a list", field="ids"
-        )
-    if len(ids) != count:
-        raise InputError(f"ids must name every action, {count}; got {len(ids)}", field="ids")
-    for id_ in ids:
-        if not isinstance(id_, str) or len(id_) > MAX_ID_LENGTH:
-            raise InputError(
-                f"ids must be texts of at most {MAX_ID_LENGTH} characters; got {short_repr(id_)}", field="ids"
-            )
-    try:
-        "".join(ids).encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"ids must be Unicode; got a lone surrogate ({error.reason})", field="ids") from None
 
 
 def digest_request(request_id: str) -> bytes:

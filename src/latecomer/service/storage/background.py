@@ -45,7 +45,7 @@ class BackgroundJobs:
 
     @property
     def failure(self) -> str | None:
-        """Why a job failed: the first that did, and has not succeeded since."""
+        """The reason why a job failed: of the first that did, and has not succeeded since."""
         return next(iter(list(self._failures.values())), None)  # a copy, since the writer's thread goes on
 
     def forget_failures(self, bandit: int) -> None:

@@ -3,7 +3,7 @@
 from latecomer.service.bandit import events
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.request_id_index import RequestIndex
-from latecomer.service.storage.commit import Commit
+from latecomer.service.storage.pending_commit import Commit
 
 
 class Chain:

@@ -70,7 +70,7 @@ class StoreClock:
 
     def __init__(self, clocks: Clocks, *, latest: int, boot: str = "", offset: int = 0, shift: int = 0) -> None:
         if not hasattr(clocks, "running"):
-            raise InputError(f"clock must be a latecomer.service.storage.clock.Clocks; got {clocks!r}")
+            raise InputError(f"clock must be a latecomer.service.storage.clock.Clocks; got {clocks!r}", field="clock")
         self._clocks = clocks
         self.boot, self.shift = clocks.boot(), shift
         same_start = bool(boot) and boot == self.boot

@@ -10,7 +10,7 @@ from latecomer.errors import FileError, StoreLockedError
 from latecomer.service.storage.private_files import create_private
 
 _PID_SIZE = 32
-_CREATED = b"\nthe log was made\n"
+_CREATED = b"\nthe store was created\n"
 
 
 class StoreLock:
@@ -41,7 +41,7 @@ class StoreLock:
     @staticmethod
     def path_of(store: Path) -> Path:
         """Return the path of a store's lock file."""
-        return store.with_name(f"{store.name}.owner")
+        return store.with_name(f"{store.name}.lock")
 
     def release(self) -> None:
         """Release the lock. The file stays: with two files, two processes could both hold a lock."""

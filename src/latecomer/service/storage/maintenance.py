@@ -71,17 +71,17 @@ class Maintenance:
         self._merge_requests(chain)
 
     def index_requests(self, bandit: Bandit, chain: Chain) -> None:
-        """Have the latest request ids written from memory to a segment of the index."""
+        """Schedule the writing of the latest request ids, from memory to a segment of the index."""
         self._writer.run_after_pending(Job(self._take_requests(bandit, chain), ("request index", chain.number)))
         self._merge_requests(chain)
 
     def drop_index(self, number: int) -> None:
-        """Have a damaged index removed: the next opening rebuilds it from the log."""
+        """Schedule the removal of a damaged index: the next opening rebuilds it from the log."""
         job = Job(lambda connection: remove_index(connection, number), ("request index", number))
         self._writer.run_after_pending(job)
 
     def compact(self, chain: Chain) -> None:
-        """Have small rows compacted that are in the log by now, once there is nothing else to do."""
+        """Schedule the compaction of the small rows in the log, for when there is nothing else to do."""
         if chain.is_compacting:
             return
         chain.small_rows, chain.is_compacting = 0, True
@@ -92,7 +92,7 @@ class Maintenance:
         self._writer.run_after_pending(Job(begin, ("compaction", chain.number), deferrable=True))
 
     def remove_chain(self, number: int) -> None:
-        """Have everything of a deleted bandit removed."""
+        """Schedule the removal of everything of a deleted bandit."""
 
         def begin(connection: apsw.Connection) -> Steps:
             yield from remove_chain(connection, number)

@@ -20,13 +20,13 @@ from latecomer.service.log_interface import LogStatus
 from latecomer.service.storage.background import Job
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.clock import Clocks, StoreClock
-from latecomer.service.storage.commit import Commit
 from latecomer.service.storage.connections import Connections
 from latecomer.service.storage.creation import create_if_missing
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.lock import StoreLock
 from latecomer.service.storage.maintenance import Maintenance
+from latecomer.service.storage.pending_commit import Commit
 from latecomer.service.storage.recovery import recover_registry
 from latecomer.service.storage.request_id_segments import make_bucket_reader, make_index, make_index_error
 from latecomer.service.storage.retention import list_deleted_chains
@@ -174,7 +174,7 @@ class SQLiteLog:
     # ---- snapshots and settings ----
 
     def save_all(self, bandits: Iterable[Bandit], *, now: int) -> None:
-        """Have a snapshot taken of every bandit that has events since its last one."""
+        """Order a snapshot of every bandit that has events since its last one."""
         for bandit in bandits:
             chain = self.chains[bandit.number]
             if chain.unsaved_events and not self.writer.failure:
@@ -203,7 +203,7 @@ class SQLiteLog:
 
     @property
     def failure(self) -> str | None:
-        """Why nothing can be written now; None where something can."""
+        """The reason why nothing can be written now; None where something can."""
         return self.writer.failure
 
     def find_fault(self) -> str | None:

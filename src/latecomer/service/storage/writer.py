@@ -17,8 +17,8 @@ import apsw
 
 from latecomer.errors import FileError, StoreError
 from latecomer.service.storage.background import BackgroundJobs, Job, roll_back
-from latecomer.service.storage.commit import Commit, Segment, wake_waiters
 from latecomer.service.storage.listeners import Listeners
+from latecomer.service.storage.pending_commit import BanditEvents, Commit, wake_waiters
 from latecomer.service.storage.rows import GENESIS, Row, insert_row, make_row
 
 Heads = dict[int, tuple[int, bytes]]
@@ -73,7 +73,7 @@ class Writer:
         self.failure: str | None = None if failure is None else _describe_failure(failure)
         self._reconnect = reconnect
         self.death = ""
-        """Why the thread has ended by itself; empty where it has not."""
+        """The reason why the thread has ended by itself; empty where it has not."""
         self.commits, self.events, self.bytes, self.seconds = 0, 0, 0, 0.0
         self.listeners = Listeners()
         self._check, self._checked_at = check, -math.inf
@@ -98,21 +98,21 @@ class Writer:
     def append(self, bandit: int, data: bytes, *, count: int, rounds: int, stamp: int) -> Commit:
         """Add events to the open commit, and return it as the ticket."""
         commit = self._open
-        segment = commit.segments.get(bandit)
-        if segment is None:
-            segment = commit.segments[bandit] = Segment()
-            if len(commit.segments) == 1:
+        events = commit.by_bandit.get(bandit)
+        if events is None:
+            events = commit.by_bandit[bandit] = BanditEvents()
+            if len(commit.by_bandit) == 1:
                 self._uncommitted.append(commit)
                 self._queue.put(commit)
-        segment.parts.append(data)
-        segment.count += count
-        segment.rounds = rounds
-        segment.stamp = stamp
+        events.parts.append(data)
+        events.count += count
+        events.rounds = rounds
+        events.stamp = stamp
         return commit
 
     def run_after_pending(self, job: Job) -> None:
         """Begin a job once everything appended so far is on disk, and nothing that is appended later."""
-        if self._open.segments:
+        if self._open.by_bandit:
             self._open = Commit()
         self._queue.put(job)
 
@@ -217,7 +217,7 @@ class Writer:
             make_row(
                 bandit, seq + 1, count=part.count, rounds=part.rounds, stamp=part.stamp, parent=parent, payload=data
             )
-            for bandit, part in commit.segments.items()
+            for bandit, part in commit.by_bandit.items()
             for seq, parent in (self.heads.get(bandit, (0, GENESIS)),)
             for data in (b"".join(part.parts),)
         ]

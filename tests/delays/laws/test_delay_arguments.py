@@ -40,7 +40,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: delays.Mixture([delays.Fixed(1)] * 2, [0.5, 0.4]), "weights must sum to 1; got 0.9: divide each"),
     (lambda: delays.Empirical([]), r"delays must be a list of at least one delay; got shape \(0,\)"),
     (lambda: delays.Empirical([[1, 2]]), r"delays must be a list .*got shape \(1, 2\)"),
-    (lambda: delays.Empirical([1.0, 2.0]), "delays must be whole numbers.*float64: Empirical.floored"),
+    (lambda: delays.Empirical([1.0, 2.0]), "delays must be whole numbers.*float64: Empirical.from_times"),
     (lambda: delays.Empirical([3, -1]), "delays must be at least 0.*got -1"),
     (lambda: delays.Empirical([3, delays.NEVER + 1]), "delays must be .* at most NEVER"),
     (lambda: delays.Empirical([3, 4], weights=[1]), r"weights must be 2 numbers, one for each delay; got shape \(1,\)"),
@@ -48,8 +48,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: delays.Empirical([3, 4], weights=[1, -2]), "weights must be at least 0 and finite; got -2.0"),
     (lambda: delays.Empirical([3, 4], weights=[1, math.nan]), "weights must be at least 0 and finite; got nan"),
     (lambda: delays.Empirical([3, 4], weights=[0, 0]), "weights must have a sum above 0"),
-    (lambda: delays.Empirical.floored([1.0, math.inf], unit=10), "delays must be finite numbers"),
-    (lambda: delays.Empirical.floored([1.0], unit=0), "unit must be above 0"),
+    (lambda: delays.Empirical.from_times([1.0, math.inf], unit=10), "delays must be finite numbers"),
+    (lambda: delays.Empirical.from_times([1.0], unit=0), "unit must be above 0"),
     (lambda: delays.ChangePoint(3, delays.Fixed(1), 5), "before must have sample, cdf and mean.*got 3"),  # type: ignore[arg-type]
     (lambda: delays.ChangePoint(delays.Fixed(1), delays.Never, 5), "after must have .*got <class"),  # type: ignore[arg-type]
     (lambda: delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), -1), "change must be at least 0.*got -1"),

@@ -1,4 +1,4 @@
-"""The paper's numbers: SPEC's table, cell by cell, and the claims of the text."""
+"""The paper's experiments against the figures of an independent implementation, and the claims of the paper's text."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from latecomer.simulation.simulate import simulate
 
 RUNS = 100
 
-# SPEC section 3: mean pseudo-regret at T = 3000, from an independent implementation, 100 runs.
+# Mean pseudo-regret at T = 3000, from an independent implementation, 100 runs.
 TABLE = {
     ("B", 100, 100): (622, 693, 695, 215, 76, 155),
     ("B", 500, 100): (622, 809, 825, 242, 105, 146),

@@ -88,7 +88,7 @@ def test_verify_export_backup_on_read_only_view_of_a_store_in_use(view: Path, tm
 
 def test_open_on_read_only_media_is_refused(view: Path, tmp_path: Path) -> None:
     fill(tmp_path / "store" / "a.db").close()
-    with pytest.raises(FileError, match=r"a\.db\.owner cannot be .*Read-only file system; give a folder that can be"):
+    with pytest.raises(FileError, match=r"a\.db\.lock cannot be .*Read-only file system; give a folder that can be"):
         lc.open(view / "a.db", name="shop")
     with pytest.raises(FileError, match=r"copy\.db could not be written: Read-only file system"):
         backup(tmp_path / "store" / "a.db", view / "copy.db")

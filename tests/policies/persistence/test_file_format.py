@@ -13,7 +13,7 @@ from policy_cases import EVERY_POLICY, make, unit_actions
 
 import latecomer as lc
 from latecomer.errors import DamagedFileError, InputError, NewerFileError
-from latecomer.policies.persistence import file_format as storage
+from latecomer.policies.persistence import file_format
 
 SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(260)]
 
@@ -50,7 +50,7 @@ def test_any_generator_of_numpy(tmp_path: Path, bit_generator: Any) -> None:
     assert lc.load(tmp_path / "p").decide(SETS[1]).score == policy.decide(SETS[1]).score
 
 
-def test_it_is_plain_arrays_and_json(tmp_path: Path) -> None:
+def test_saved_file_is_plain_arrays_and_json(tmp_path: Path) -> None:
     policy = lc.OTFLinUCB(2, 10)
     policy.decide(SETS[0])
     policy.save(tmp_path / "p.npz")
@@ -153,16 +153,26 @@ def test_arrays_that_would_lead_a_kernel_astray(tmp_path: Path, name: str, value
         lc.load(path)
 
 
+def save_played(path: Path, policy: str) -> Path:
+    """Save a policy that has made 25 decisions, most of which have converted; return the path."""
+    made = make(policy, 2, 10)
+    for i in range(25):
+        made.decide(SETS[i])
+        made.convert(max(1, i - 4))
+    made.save(path)
+    return path
+
+
 def craft(path: Path, values: dict[str, Any]) -> None:
-    """Other arrays in a file whose checksums are right."""
-    header, arrays = storage.unpack(path.read_bytes(), "p")
-    data = storage.pack(
+    """Write a file with other arrays, and with checksums that are right."""
+    header, arrays = file_format.unpack(path.read_bytes(), "p")
+    data = file_format.pack(
         policy=header["policy"],
         parameters=header["parameters"],
         generator=header["generator"],
         arrays={**arrays, **values},
     )
-    storage.write(path, data)
+    file_format.write(path, data)
 
 
 def bent(array: Any, position: int, value: float) -> Any:
@@ -192,13 +202,8 @@ def bent(array: Any, position: int, value: float) -> Any:
 def test_arrays_of_one_policy_that_would_lead_it_astray(
     tmp_path: Path, policy: str, field: str, position: int, value: float, message: str
 ) -> None:
-    path = tmp_path / "p"
-    made = make(policy, 2, 10)
-    for i in range(25):
-        made.decide(SETS[i])
-        made.convert(max(1, i - 4))
-    made.save(path)
-    array = storage.unpack(path.read_bytes(), "p")[1][f"state/{field}"]
+    path = save_played(tmp_path / "p", policy)
+    array = file_format.unpack(path.read_bytes(), "p")[1][f"state/{field}"]
     craft(path, {f"state/{field}": array[:, None] if array.ndim == 1 else bent(array, position, value)})
     with pytest.raises(DamagedFileError, match=f"does not fit together: {message}"):
         lc.load(path)
@@ -207,14 +212,9 @@ def test_arrays_of_one_policy_that_would_lead_it_astray(
 @pytest.mark.parametrize("policy", ["MaturedLinTS", "ImputedLinTS", "LogisticLinTS", "WaitingLinTS", "OTFLinUCB-tight"])
 def test_stamps_and_arrivals_without_sense_lead_nowhere(tmp_path: Path, policy: str) -> None:
     """No rule of a file forbids them: the answers may be any, but they are answers."""
-    path = tmp_path / "p"
-    made = make(policy, 2, 10)
-    for i in range(25):
-        made.decide(SETS[i])
-        made.convert(max(1, i - 4))
-    made.save(path)
+    path = save_played(tmp_path / "p", policy)
     rng = np.random.default_rng(0)
-    shape = storage.unpack(path.read_bytes(), "p")[1]["ring/stamp"].shape
+    shape = file_format.unpack(path.read_bytes(), "p")[1]["ring/stamp"].shape
     for extent in (50, 2**62):
         stamps, arrivals = (rng.integers(-extent, extent, shape) for _ in range(2))
         craft(path, {"ring/stamp": stamps, "ring/arrival": arrivals})
@@ -225,7 +225,7 @@ def test_stamps_and_arrivals_without_sense_lead_nowhere(tmp_path: Path, policy: 
 
 def test_only_what_can_be_loaded_is_saved(tmp_path: Path) -> None:
     class Mine(lc.OTFLinUCB):
-        """It plays as its parent does."""
+        """A subclass that plays as its parent does."""
 
     policy = Mine(2, 3)
     assert policy.decide(np.eye(2)).score == lc.OTFLinUCB(2, 3).decide(np.eye(2)).score
@@ -244,7 +244,7 @@ def test_a_saved_file_has_the_mode_of_any_other_and_keeps_links(tmp_path: Path) 
     assert (tmp_path / "real").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_no_such_file(tmp_path: Path) -> None:
+def test_load_refuses_a_path_without_a_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         lc.load(tmp_path / "nothing")
 

@@ -41,7 +41,7 @@ BAD_ACTIONS: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("case", BAD_ACTIONS)
 @pytest.mark.parametrize("seeded", [False, True])
-def test_bad_actions(case: str, seeded: bool) -> None:
+def test_bad_actions_are_refused(case: str, seeded: bool) -> None:
     policy: Any = lc.OTFLinTS(5, 10, seed=0) if seeded else lc.OTFLinUCB(5, 10)
     policy.decide(GOOD)
     state, ring, generator = policy.state.record.copy(), policy.state.ring.copy(), policy.rng.state()
@@ -76,7 +76,7 @@ def test_rounding_does_not_make_a_norm_too_long() -> None:
         (None, r"value must be a number in \[0, 1\]; got None"),
     ],
 )
-def test_bad_values(value: Any, message: str) -> None:
+def test_bad_values_are_refused(value: Any, message: str) -> None:
     policy = lc.OTFLinUCB(5, 10)
     decision = policy.decide(GOOD)
     with pytest.raises(InputError, match=message):
@@ -135,7 +135,7 @@ def test_a_decision_is_a_decision_or_a_round(decision: Any) -> None:
         ({"width": 3}, r"width must be one of 'exact', 'buffered', 'tight'; got 3"),
     ],
 )
-def test_bad_parameters(arguments: dict[str, Any], message: str) -> None:
+def test_bad_parameters_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         lc.OTFLinUCB(**{"dim": 5, "window": 10, **arguments})
 

@@ -1,4 +1,4 @@
-"""One commit: the events that it writes, and the callers that wait for it."""
+"""A pending commit: the events that it will write, and the callers that wait for it. The writer makes it."""
 
 import asyncio
 from contextlib import suppress
@@ -7,8 +7,8 @@ from typing import Any
 from latecomer.errors import StoreError
 
 
-class Segment:
-    """One bandit's events in a commit."""
+class BanditEvents:
+    """The events of one bandit in a commit."""
 
     __slots__ = ("count", "parts", "rounds", "stamp")
 
@@ -20,10 +20,10 @@ class Segment:
 class Commit:
     """The events of one transaction, and the callers that wait for it. Callers get it as their ticket."""
 
-    __slots__ = ("done", "has_waiting_threads", "pending_requests", "segments", "waiters")
+    __slots__ = ("by_bandit", "done", "has_waiting_threads", "pending_requests", "waiters")
 
     def __init__(self, *, done: bool = False) -> None:
-        self.segments: dict[int, Segment] = {}
+        self.by_bandit: dict[int, BanditEvents] = {}
         self.waiters: list[asyncio.Future[None]] = []
         self.has_waiting_threads = False
         self.done = done

@@ -30,7 +30,7 @@ def compare_noisy(means: list[float], *, runs: int, seed: int, noise: float = 10
         ([200, 300, 400, 500, 600, 700], 0),
     ],
 )
-def test_the_shortest_that_keeps_most_of_those_that_cost_about_the_same(means: list[float], chosen: int) -> None:
+def test_compare_windows_chooses_the_shortest_that_keeps_most_at_the_same_cost(means: list[float], chosen: int) -> None:
     for seed in range(50):
         found = compare_noisy(means, runs=640, seed=seed, noise=50.0)
         assert found.chosen == chosen
@@ -38,7 +38,7 @@ def test_the_shortest_that_keeps_most_of_those_that_cost_about_the_same(means: l
         assert found.keeps_most == (chosen >= 3)
 
 
-def test_chance_moves_nothing_with_few_runs() -> None:
+def test_compare_windows_with_few_runs_keeps_the_preferred_window() -> None:
     """The differences are noise: without proof the preferred window stands, and no one calls it clear."""
     for seed in range(200):
         found = compare_noisy([240, 230, 220, 210, 200, 200], runs=10, seed=seed, noise=300.0)
@@ -46,7 +46,7 @@ def test_chance_moves_nothing_with_few_runs() -> None:
         assert not found.is_clear
 
 
-def test_what_is_said_is_seldom_wrong() -> None:
+def test_compare_windows_errs_in_at_most_five_percent() -> None:
     """5 % of 200 simulations at most err, at the tolerance itself, where it is hardest, over every window and look."""
     means = np.array([250.0, 250.0, 250.0, 250.0, 200.0, 200.0])
     wrong = 0

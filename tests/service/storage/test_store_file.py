@@ -193,7 +193,7 @@ def test_backup_that_cannot_be_written_is_a_file_error(path: Path, name: str) ->
     Store.open(path).close()
     with pytest.raises(FileError, match="could not be written"):
         backup(path, path.parent / name)
-    assert sorted(file.name for file in path.parent.iterdir()) == ["store.db", "store.db.owner"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["store.db", "store.db.lock"]
 
 
 def test_delay_sum_of_short_delays_is_exact(path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_tiny_ridge_is_refactorised_when_rounds_close(ridge: float) -> None:
     ],
     ids=repr,
 )
-def test_one_arm_for_ever_and_hardly_any_ridge(policy: lc.MaturedLinTS, rounds: int) -> None:
+def test_inverse_holds_with_one_arm_for_ever_and_hardly_any_ridge(policy: lc.MaturedLinTS, rounds: int) -> None:
     """All of the plane but one line is rounding: no factor may fail on it, nor a θ̂ that is solved for, on the line.
 
     (An explicit inverse of a matrix of condition 1e16 has no right digit left: OTFLinTS goes on, and that is all.)
@@ -92,7 +92,7 @@ def test_one_arm_for_ever_and_hardly_any_ridge(policy: lc.MaturedLinTS, rounds: 
 
 @pytest.mark.parametrize("name", ["OTFLinUCB", "OTFLinTS"])
 @pytest.mark.parametrize("ridge", [1e-10, 1e-8])
-def test_one_arm_for_ever_in_twenty_dimensions(tmp_path: Path, name: str, ridge: float) -> None:
+def test_inverse_holds_with_one_arm_for_ever_in_twenty_dimensions(tmp_path: Path, name: str, ridge: float) -> None:
     """Nineteen directions are rounding: whatever widths are worth there, they are numbers, and a file can be read."""
     policy = getattr(lc, name)(20, 10, ridge=ridge, **({"seed": 0} if name == "OTFLinTS" else {}))
     arm = np.random.default_rng(1).random(20)

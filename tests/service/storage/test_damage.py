@@ -167,7 +167,7 @@ def outcomes(originals: Originals, folder: Path, seeds: range) -> dict[str, int]
                 shutil.copy(f"{source}{part}", f"{path}{part}")
         victim = Path(f"{path}{suffix}")
         victim.write_bytes(damage(generator, bytearray(victim.read_bytes())))
-        Path(f"{path}.owner").write_bytes(Path(f"{closed}.owner").read_bytes())
+        Path(f"{path}.lock").write_bytes(Path(f"{closed}.lock").read_bytes())
         outcome = survives(path, logs)
         counts[outcome] = counts.get(outcome, 0) + 1
         for left in folder.glob(f"{seed}.db*"):

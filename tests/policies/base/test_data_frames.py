@@ -45,7 +45,7 @@ def test_the_obvious_loop_does_not_credit_rows_without_a_conversion(zone: str | 
 @pytest.mark.parametrize(
     "nothing", [pd.NaT, np.datetime64("NaT"), float("nan"), pd.NA, 1_767_614_400_000, "NaT"], ids=repr
 )
-def test_what_is_no_time_moves_nothing(nothing: Any) -> None:
+def test_a_missing_time_is_refused_and_changes_nothing(nothing: Any) -> None:
     policy = lc.OTFLinTS(2, "7d", seed=0)
     decision = policy.decide(ACTIONS, at=START)
     policy.convert(policy.decide(ACTIONS, at=START), at=START)

@@ -25,11 +25,11 @@ def zeros_for_never(rows: int, converted: int) -> pl.DataFrame:
 
 
 def test_error_of_a_missing_rate_says_which_rows_were_skipped() -> None:
-    told = (
+    message = (
         "where every row that was used has converted: .*; but 1,800 of 2,000 rows skipped: 1,800 × conversion before "
         r"decision; converted_at is 0\.0 in 1,800 of them, which probably means never: leave those cells empty$"
     )
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         advise_window(zeros_for_never(2000, 200), **SMALL)
 
 

@@ -44,7 +44,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log.parquet"
 
 
-def test_what_a_window_keeps_is_what_the_law_says(advice: WindowAdvice) -> None:
+def test_share_that_a_window_keeps_is_that_of_the_law(advice: WindowAdvice) -> None:
     longest = advice.facts["longest_seconds"]
     expected = [LAW.cdf(min(seconds, longest)) / LAW.cdf(longest) for seconds in advice.table["seconds"]]
     np.testing.assert_allclose(advice.table["share"], expected, rtol=1e-12)
@@ -207,7 +207,7 @@ def test_ctrl_c_leaves_the_advice_of_the_runs_that_are_done(advice: WindowAdvice
 # ---- the choice ----
 
 
-def test_what_is_recommended_is_worth_it(advice: WindowAdvice) -> None:
+def test_recommended_window_costs_less_than_the_shortest_and_than_uniform_play(advice: WindowAdvice) -> None:
     chosen = advice.table.filter(pl.col("seconds") == advice.recommended.total_seconds())
     assert chosen["regret"][0] < advice.facts["regret_of_uniform_play"]
     assert chosen["regret"][0] < advice.table["regret"][0]

@@ -36,20 +36,20 @@ def test_every_file_of_a_store_has_mode_0600(tmp_path: Path, umask: int) -> None
     with lc.open(store, dim=2, window="7d", policy="OTFLinTS") as bandit:
         bandit.decide(np.eye(2))
         backup(store, copy)
-        names = {"a.db", "a.db-wal", "a.db-shm", "a.db.owner", "a.db.keys", "copy.db"}
+        names = {"a.db", "a.db-wal", "a.db-shm", "a.db.lock", "a.db.keys", "copy.db"}
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == dict.fromkeys(names, 0o600)
 
 
 def test_symbolic_link_as_lock_file_is_refused(tmp_path: Path, victim: Path) -> None:
     for target in (victim, tmp_path / "new"):
-        (tmp_path / "a.db.owner").symlink_to(target)
-        with pytest.raises(FileError, match=r"a\.db\.owner is a symbolic link, and is not followed: remove it"):
+        (tmp_path / "a.db.lock").symlink_to(target)
+        with pytest.raises(FileError, match=r"a\.db\.lock is a symbolic link, and is not followed: remove it"):
             Store.open(tmp_path / "a.db")
-        (tmp_path / "a.db.owner").unlink()
+        (tmp_path / "a.db.lock").unlink()
     assert victim.read_text() == "precious"
     assert not (tmp_path / "new").exists()
-    os.mkfifo(tmp_path / "a.db.owner")
+    os.mkfifo(tmp_path / "a.db.lock")
     with pytest.raises(FileError, match="is no regular file: remove it"):
         Store.open(tmp_path / "a.db")
 
@@ -90,4 +90,4 @@ def test_store_path_may_be_a_symbolic_link(tmp_path: Path) -> None:
     (tmp_path / "a.db").symlink_to(tmp_path / "data" / "b.db")
     with lc.open(tmp_path / "a.db", dim=2, window="7d", policy="OTFLinTS") as bandit:
         bandit.decide(np.eye(2))
-    assert sorted(file.name for file in (tmp_path / "data").iterdir()) == ["b.db", "b.db.owner"]
+    assert sorted(file.name for file in (tmp_path / "data").iterdir()) == ["b.db", "b.db.lock"]

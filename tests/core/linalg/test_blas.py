@@ -21,7 +21,7 @@ def set_threads(count: int) -> None:
         library.set_num_threads(count)
 
 
-def test_one_thread_inside_and_as_before_outside() -> None:
+def test_one_thread_limits_blas_inside_and_restores_it_outside() -> None:
     set_threads(2)
     try:
         assert one_thread(threads)() == {1}

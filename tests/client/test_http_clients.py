@@ -45,8 +45,8 @@ def test_every_call_of_the_client(server: Server) -> None:
         assert client.delete("wide") == wide
         now = datetime.now(UTC)
         assert client.convert("sync", first.decision_id, value=0.5, occurred_at=now) is lc.Verdict.ACCEPTED
-        told = [Conversion(answer.decision_id) for answer in (first, array, named)]
-        assert client.convert_many("sync", told) == [lc.Verdict.DUPLICATE, lc.Verdict.ACCEPTED, lc.Verdict.ACCEPTED]
+        reports = [Conversion(answer.decision_id) for answer in (first, array, named)]
+        assert client.convert_many("sync", reports) == [lc.Verdict.DUPLICATE, lc.Verdict.ACCEPTED, lc.Verdict.ACCEPTED]
         assert client.revoke("sync", first.decision_id) is lc.Verdict.ACCEPTED
         stats = client.stats("sync")
         assert (stats.rounds, stats.conversions["accepted"], stats.revocations["accepted"]) == (3, 3, 1)
@@ -144,8 +144,8 @@ class Careless:
             there.join()
 
     def _pass_on(self, near: socket.socket, far: socket.socket) -> None:
-        while asked := near.recv(1 << 20):
-            far.sendall(asked)
+        while request := near.recv(1 << 20):
+            far.sendall(request)
         far.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:

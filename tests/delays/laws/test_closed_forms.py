@@ -107,6 +107,6 @@ def test_empirical_has_the_steps_of_its_delays() -> None:
 
 
 def test_empirical_floors_times_to_rounds() -> None:
-    law = delays.Empirical.floored(np.array([0, 99, 100, 250, 299]), unit=100)
+    law = delays.Empirical.from_times(np.array([0, 99, 100, 250, 299]), unit=100)
     assert law.delays.tolist() == [0, 1, 2]
     assert law.shares.tolist() == [0.4, 0.2, 0.4]

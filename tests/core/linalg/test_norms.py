@@ -17,7 +17,7 @@ def norms_of(cell: Any, actions: Any, out: Any) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, UNROLLED, UNROLLED + 1, LONG - 1, LONG, LONG + 1])
-def test_they_are_the_quadratic_form(dim: int) -> None:
+def test_squared_norms_are_the_quadratic_form(dim: int) -> None:
     load_dtrmm()
     rng = np.random.default_rng(dim)
     root = rng.standard_normal((dim, dim))

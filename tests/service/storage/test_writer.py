@@ -173,7 +173,7 @@ def test_deferrable_jobs_come_last_and_are_dropped_at_stop(writer: Writer) -> No
     assert done[7:] == ["last"] * 3
 
 
-def test_wait_times_out(connection: apsw.Connection) -> None:
+def test_wait_raises_after_its_timeout(connection: apsw.Connection) -> None:
     writer = Writer(connection, RLock(), {})
     with writer._lock:
         ticket = put(writer, 1)

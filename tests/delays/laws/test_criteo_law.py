@@ -10,7 +10,7 @@ from latecomer import delays
 from latecomer.delays.distribution import Floats
 from latecomer.delays.laws import criteo as criteo_law
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data" / "criteo_delays"
 
 needs_the_density = pytest.mark.skipif(

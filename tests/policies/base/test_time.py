@@ -1,4 +1,4 @@
-"""Clocks: injected, in several dress, and going backwards."""
+"""Times of decisions and conversions: from a clock, of any type, and running backwards."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -13,7 +13,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ACTIONS = np.eye(2)
 
 
-def test_the_clock_is_asked_when_no_time_is_given() -> None:
+def test_the_clock_is_read_when_no_time_is_given() -> None:
     now = START
     policy = lc.OTFLinUCB(dim=2, window=HOUR, clock=lambda: now)
     decision = policy.decide(ACTIONS)
@@ -24,12 +24,12 @@ def test_the_clock_is_asked_when_no_time_is_given() -> None:
     assert policy.convert(other) is lc.Verdict.LATE
 
 
-def test_without_a_clock_the_machine_tells_the_time() -> None:
+def test_without_a_clock_the_time_is_the_machines() -> None:
     policy = lc.OTFLinUCB(dim=2, window=HOUR)
     assert policy.convert(policy.decide(ACTIONS)) is lc.Verdict.ACCEPTED
 
 
-def test_a_moment_in_any_dress() -> None:
+def test_a_time_of_any_type_is_parsed() -> None:
     seconds = START.timestamp()
     assert (
         parse_timestamp(START)
@@ -43,7 +43,7 @@ def test_a_moment_in_any_dress() -> None:
 
 
 @pytest.mark.parametrize("at", ["noon", None, True, float("nan"), float("inf"), 1e300, [1.0]])
-def test_a_moment_that_is_none(at: object) -> None:
+def test_what_is_no_time_is_refused(at: object) -> None:
     with pytest.raises(lc.errors.InputError, match=r"at must be a .*seconds since 1970; got"):
         parse_timestamp(at)  # type: ignore[arg-type]
 
@@ -96,7 +96,7 @@ def test_an_old_message_is_judged_by_its_decision_alone() -> None:
     assert policy.convert(3, at=START) is lc.Verdict.UNKNOWN
 
 
-def test_one_time_for_a_batch_or_one_for_each() -> None:
+def test_decide_many_takes_one_time_for_all_or_one_for_each() -> None:
     policy = lc.OTFLinUCB(dim=2, window=HOUR)
     policy.decide_many([ACTIONS] * 3, at=START)
     policy.decide_many([ACTIONS] * 2, at=[START + HOUR / 2, START + 2 * HOUR])

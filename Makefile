@@ -4,9 +4,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Numba does not see that a kernel changed when only a function it calls did. One cache per state of the source is safe.
-KERNELS := $(shell find src/latecomer/core src/latecomer/policies -name '*.py') $(shell grep -rl 'core\.jit' src --include='*.py')
-export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell cat $(sort $(KERNELS)) | sha256sum | cut -c1-16)
 export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: help reproduce serve test lint types unit soak bench docs constraints clean
@@ -63,4 +60,4 @@ constraints: $(DEV)  ## record the versions that this .venv has
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '@' > constraints.txt
 
 clean:  ## remove what the targets made
-	rm -rf .venv .numba_cache .hypothesis .mypy_cache .ruff_cache docs/_build
+	rm -rf .venv .code_cache .hypothesis .mypy_cache .ruff_cache docs/_build

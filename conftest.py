@@ -1,6 +1,5 @@
-"""Before anything is imported: one BLAS thread, and machine code of this source alone. And documents that are run."""
+"""Before anything is imported: one BLAS thread, and where machine code is kept. And documents that are run."""
 
-import hashlib
 import os
 import signal
 from collections.abc import Iterator
@@ -17,17 +16,9 @@ ROOT = Path(__file__).parent
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test workers with two BLAS threads each fight for two cores
 
 
-def _source_hash() -> str:
-    """Numba does not notice that a kernel changed when only a function it calls did: one cache per source, then.
-
-    Kernels and the constants in them are in these files alone: an edit elsewhere compiles nothing.
-    """
-    source = [(path, path.read_bytes()) for path in sorted((ROOT / "src").rglob("*.py"))]
-    kernels = [text for path, text in source if {"core", "policies"} & set(path.parts) or b"core.jit" in text]
-    return hashlib.sha256(b"".join(kernels)).hexdigest()[:16]
-
-
-os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _source_hash())
+# Machine code is kept beside the source, and made where a test plays thousands of rounds; the rest is plain Python.
+os.environ["LATECOMER_CACHE_DIR"] = str(ROOT / ".code_cache")
+os.environ.setdefault("LATECOMER_COMPILE", "bulk")
 
 
 def _enter_a_folder_of_its_own(namespace: dict[str, Any]) -> None:

@@ -2,7 +2,8 @@
 
 Both do the same to the last bit, so that one takes over from the other between two calls. Machine code is made in the
 background (`core.background`) once a kernel has taken `HOT_SECONDS` as plain Python, or at once where much work is
-known to come (`prepare`). LATECOMER_COMPILE says otherwise: "never", or "now" for the first call of each kernel.
+known to come (`prepare`). LATECOMER_COMPILE says otherwise: "bulk" for the latter alone, "never", or "now" for the
+first call of each kernel.
 """
 
 import logging
@@ -22,7 +23,7 @@ from latecomer.core.interpreter import interpret
 from latecomer.core.jit import Declaration, find_declaration
 
 VARIABLE = "LATECOMER_COMPILE"
-MODES = ("auto", "never", "now")
+MODES = ("auto", "bulk", "never", "now")
 
 HOT_SECONDS = 0.05
 """A kernel that has taken so long as plain Python is compiled in the background."""
@@ -121,8 +122,9 @@ class TieredKernel:
     def request(self) -> None:
         """Have machine code made in the background, with that of its companions."""
         self.is_requested = True
-        if compile_mode() == "never":
-            say_once(f"{VARIABLE} is never: decisions are made by plain Python, in tenths of a millisecond")
+        mode = compile_mode()
+        if mode in ("never", "bulk"):
+            say_once(f"{VARIABLE} is {mode}: decisions are made by plain Python, in tenths of a millisecond")
             return
         from latecomer.core.background import submit  # noqa: PLC0415 - no thread before one is needed
 

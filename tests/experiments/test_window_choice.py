@@ -87,6 +87,13 @@ def test_the_sentence_claims_no_more_than_the_runs_show() -> None:
     shown = compare_noisy([400, 230, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
     assert write_finding(rows, shown).startswith("Anything from 2 h to 1 d costs about the same; take 8 h")
     assert "certain" not in write_finding(rows, shown)
+    assert shown.are_alike_shown
+    partly = compare_noisy([400, 245, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
+    assert partly.is_clear
+    assert not partly.is_same[1]
+    assert write_finding(rows, partly).startswith(
+        "Anything from 2 h to 1 d costs about the same by these runs; take 8 h"
+    )
     open_still = compare_noisy([400, 230, 220, 210, 200, 205], runs=2, seed=0, noise=5.0)
     assert not open_still.is_clear
     assert write_finding(rows, open_still).startswith("Anything from 2 h to 1 d may cost about the same; take 8 h")

@@ -58,6 +58,12 @@ class Comparison:
             high += 1
         return low, high
 
+    @property
+    def are_alike_shown(self) -> bool:
+        """The runs show of every window in that range, and not by the means alone, that it costs about the same."""
+        low, high = self.alike
+        return bool(self.is_same[low : high + 1].all())
+
 
 def compare_windows(costs: Array, uniform: Array, shares: Array, *, looks: int) -> Comparison:
     """Compare every window with every other, and choose.

@@ -51,6 +51,8 @@ def write(path: str | PathLike[str], data: bytes) -> None:
     target = Path(os.path.realpath(path))  # a link goes on pointing to the new file
     if not target.parent.is_dir():
         raise InputError(f"path must be in a folder that exists; there is no folder {target.parent}: make it first")
+    if target.is_dir():
+        raise InputError(f"path must be that of a file; {target} is a folder: name a file in it")
     with replace_file(target) as temporary:
         temporary.write_bytes(data)
 

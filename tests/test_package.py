@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from processes import run_python
 
 import latecomer as lc
@@ -20,6 +21,23 @@ def test_import_brings_nothing_heavy() -> None:
 def test_every_public_name_is_there() -> None:
     assert [name for name in lc.__all__ if not hasattr(lc, name)] == []
     assert not hasattr(lc, "NoSuchName")
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("read_conversions", ": it is latecomer.delays.read_conversions"),
+        ("UnitVectors", ": it is latecomer.actions.UnitVectors"),
+        ("LinUcb", "; did you mean 'LinUCB'?"),
+        ("recomended", "; did you mean 'recommended'?"),
+        ("NoSuchName", ""),
+        ("_private", ""),
+    ],
+)
+def test_a_name_that_is_not_there_is_suggested(name: str, suggestion: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(lc, name)
+    assert str(caught.value) == f"module 'latecomer' has no attribute {name!r}{suggestion}"
 
 
 def test_tab_completion_shows_the_public_names_alone() -> None:

@@ -93,9 +93,19 @@ def __getattr__(name: str) -> object:
         with explain_missing_package(f"latecomer.{name}"):
             value = getattr(import_module(_HOME[name]), name)
     else:
-        raise AttributeError(f"module 'latecomer' has no attribute {name!r}")
+        raise AttributeError(f"module 'latecomer' has no attribute {name!r}{_suggest(name)}")
     globals()[name] = value
     return value
+
+
+def _suggest(name: str) -> str:
+    """Name the part of the package that has it, or the public name that is nearest."""
+    if name.startswith("_"):  # others ask for such names, and do not read the answer
+        return ""
+    for part, module in _MODULES.items():
+        if name in import_module(module).__all__:
+            return f": it is latecomer.{part}.{name}"
+    return import_module("latecomer.validation").suggest(name, __all__)  # type: ignore[no-any-return]
 
 
 def __dir__() -> list[str]:

@@ -24,6 +24,7 @@ from latecomer.service.messages import (
     DecisionAnswer,
     Revocation,
     Verdict,
+    check_request_id,
     decision_id_of,
 )
 from latecomer.service.scales import parse_scales
@@ -142,16 +143,16 @@ def delete(name: str) -> Call[BanditInfo | None]:
 
 def decide(name: str, actions: Actions, *, ids: Sequence[str] | None, request_id: str | None) -> Call[DecisionAnswer]:
     """Make the call for a decision, always with a request id; an array without ids is sent in binary."""
-    request_id = request_id or uuid.uuid4().hex
+    request_id = _choose_request_id(request_id)
     path = f"{_path(name)}/decisions"
-    if isinstance(actions, np.ndarray) and ids is None:
+    rows = _to_array(actions) if hasattr(actions, "__array__") else actions
+    if isinstance(rows, np.ndarray) and ids is None:
         file = io.BytesIO()
-        np.save(file, np.ascontiguousarray(actions, "<f8"))
+        np.save(file, rows)
         path = f"{path}?{urlencode({'request_id': request_id})}"
         return Call(
             method="POST", path=path, gives=DecisionAnswer, content=file.getvalue(), content_type="application/x-npy"
         )
-    rows = actions.tolist() if isinstance(actions, np.ndarray) else actions
     body = {"actions": rows, "request_id": request_id} | ({} if ids is None else {"ids": list(ids)})
     return Call(method="POST", path=path, gives=DecisionAnswer, content=_json(body))
 
@@ -162,8 +163,23 @@ def decide_features(
     """Make the call for a decision between actions that are described by features."""
     described = [{"id": id_, "features": features} for id_, features in to_plain_actions(actions)]
     context_features = {} if context is None else to_plain_features(context, "context")
-    body = {"context": context_features, "actions": described, "request_id": request_id or uuid.uuid4().hex}
+    body = {"context": context_features, "actions": described, "request_id": _choose_request_id(request_id)}
     return Call(method="POST", path=f"{_path(name)}/decisions", gives=DecisionAnswer, content=_json(body))
+
+
+def _choose_request_id(request_id: str | None) -> str:
+    """Return the caller's request id, or a new one; 0 and "" are no ids, and must not become a new one each time."""
+    return uuid.uuid4().hex if request_id is None else check_request_id(request_id)
+
+
+def _to_array(actions: object) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return an array, or a DataFrame, as doubles in C order."""
+    try:
+        return np.ascontiguousarray(actions, "<f8")
+    except (TypeError, ValueError):
+        raise errors.InputError(
+            f"actions must be a (K, d) array of numbers; got {short_repr(actions)}", field="actions"
+        ) from None
 
 
 def convert(name: str, conversions: Sequence[Conversion]) -> "Call[_Verdicts]":
@@ -232,4 +248,11 @@ def _path(name: str) -> str:
 
 
 def _json(content: object) -> bytes:
-    return msgspec.json.encode(content)
+    return msgspec.json.encode(content, enc_hook=_to_plain)
+
+
+def _to_plain(value: Any) -> Any:
+    """Return numbers and arrays of NumPy, and columns of a table, as Python's own."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise errors.InputError(f"a request must be of numbers, texts and lists; got {short_repr(value)}")

@@ -20,6 +20,9 @@ __all__ = [
     "Verdict",
 ]
 
+MAX_ID_LENGTH = 200
+"""Characters of a request id or an action id."""
+
 
 class BanditInfo(Struct, frozen=True, kw_only=True):
     """The description of a bandit: its specification, and when it was created."""
@@ -58,6 +61,16 @@ def decision_id_of(decision: DecisionAnswer | str) -> str:
             field="decision_id",
         )
     return found
+
+
+def check_request_id(request_id: object) -> str:
+    """Return a request id that is a text of the right length."""
+    if not isinstance(request_id, str) or not 0 < len(request_id) <= MAX_ID_LENGTH:
+        raise InputError(
+            f"request_id must be a text of 1 to {MAX_ID_LENGTH} characters; got {short_repr(request_id)}",
+            field="request_id",
+        )
+    return request_id
 
 
 class Conversion(Struct, frozen=True, forbid_unknown_fields=True):

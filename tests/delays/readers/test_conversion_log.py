@@ -1,10 +1,12 @@
 """Logs of conversions: every form they come in, what they say of delays, and what is refused."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -159,6 +161,42 @@ def test_an_earlier_end_of_watching_is_the_log_as_it_was_then(small: pl.DataFram
     np.testing.assert_array_equal(now.curve.cdf, read_conversions(tmp_path / "then.parquet", until=until).curve.cdf)
     assert now.decisions == then.height
     assert now.converted == then["converted_at"].count()
+
+
+FORMS: dict[str, Callable[[float], Any]] = {
+    "seconds": float,
+    "text": lambda seconds: datetime.fromtimestamp(seconds, UTC).isoformat(),
+    "datetime": lambda seconds: datetime.fromtimestamp(seconds, UTC),
+    "Timestamp": lambda seconds: pd.Timestamp(seconds, unit="s", tz="UTC").tz_convert("Europe/Oslo"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_until_and_longest_take_every_form_of_a_time(small: pl.DataFrame, form: str) -> None:
+    until, longest = START + 2 * DAY, timedelta(hours=6)
+    found = read_conversions(small, until=until, longest=longest.total_seconds())
+    for span in (longest, "6h", np.timedelta64(6, "h"), pd.Timedelta(longest)):
+        again = read_conversions(small, until=FORMS[form](until), longest=span)
+        assert again.until == until
+        np.testing.assert_array_equal(again.curve.cdf, found.curve.cdf)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"until": pd.NaT}, "until must be .*; got NaT: this is no time"),
+        ({"until": START * 1000}, "until must be .*it looks like milliseconds, divide it by 1000"),
+        ({"until": "soon"}, "until must be .*; got 'soon'"),
+        ({"longest": "soon"}, "longest must be .*; got 'soon'"),
+        ({"longest": 0}, "longest, in seconds, must be above 0 and finite; got 0"),
+        ({"longest": None, "until": []}, r"until must be .*; got \[\]"),
+    ],
+)
+def test_until_and_longest_that_are_no_times_are_refused(
+    small: pl.DataFrame, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        read_conversions(small, **given)
 
 
 def test_positives_alone_have_the_same_delays(small: pl.DataFrame, tmp_path: Path) -> None:

@@ -199,3 +199,13 @@ def test_tables_that_are_refused(form: str) -> None:
     never = table().with_columns(decided_at=pl.lit(None, pl.Datetime))
     with pytest.raises(FileError, match=r"602 of 602 rows skipped: 602 × no decision time.*give every row its decided"):
         read_conversions(SOURCES[form](never))
+
+
+def test_every_reason_has_its_remedy_the_most_frequent_first(tmp_path: Path) -> None:
+    dirty = ["1700000000,20/01/2026 12:00", *["1700000000,1700000000500"] * 3, *[",1700000000"] * 2]
+    found = read_conversions(write(tmp_path / "log.csv", [*dirty, *CLEAN]))
+    assert found.counts.remedy == (
+        "write times in seconds: converted_at looks like milliseconds, divide milliseconds by 1000; "
+        "give every row its decided_at; "
+        "write times as seconds or ISO 8601, such as 2026-01-05T12:00:00Z (converted_at has '20/01/2026 12:00')"
+    )

@@ -17,7 +17,6 @@ import latecomer as lc
 from latecomer.errors import FileError, InputError
 from latecomer.experiments.window.advice import WindowAdvice, advise_window
 from latecomer.experiments.window.cost import Setting, advised_policy, choose_scale, make_world
-from latecomer.experiments.window.grid import LADDER, choose_windows, format_duration
 from latecomer.experiments.window.runs import PairedRuns
 from latecomer.experiments.window.source import read_law_delays
 from latecomer.simulation.simulate import Played, ThreadEngine
@@ -222,15 +221,19 @@ def test_the_reason_has_the_numbers_of_the_table(advice: WindowAdvice) -> None:
 
 
 def test_the_sentence_has_the_windows_of_the_table(advice: WindowAdvice) -> None:
-    name = dict(advice.table.select("seconds", "window").iter_rows())
-    low, high = name[advice.facts["same_from_seconds"]], name[advice.facts["same_to_seconds"]]
-    taken = name[advice.recommended.total_seconds()]
-    assert not advice.facts["is_clear"]
-    assert advice.finding.startswith(f"Anything from {low} to {high} may cost about the same; take {taken}, ")
-    alike = advice.table.filter(
-        pl.col("seconds").is_between(*(advice.facts[f"same_{end}_seconds"] for end in ("from", "to")))
+    name, excess = (
+        dict(advice.table.select(k, v).iter_rows()) for k, v in (("seconds", "window"), ("window", "excess"))
     )
-    assert (alike["excess"] <= 0.05 * advice.facts["regret_of_uniform_play"]).all()
+    ends = (advice.facts["same_from_seconds"], advice.facts["same_to_seconds"])
+    low, high, taken = (name[seconds] for seconds in (*ends, advice.recommended.total_seconds()))
+    assert not advice.facts["is_clear"]
+    said, limit = f"Anything from {low} to {high}", 0.05 * advice.facts["regret_of_uniform_play"]
+    if excess[taken] > limit:  # by the mean of these few runs, which do not show it
+        said = f"{taken} and the cheapest, {min(excess, key=lambda window: excess[window])},"
+        assert (low, high) == (taken, taken)
+    assert advice.finding.startswith(f"{said} may cost about the same; take {taken}, ")
+    alike = advice.table.filter(pl.col("seconds").is_between(*ends))["excess"]
+    assert excess[taken] > limit or (alike <= limit).all()
 
 
 def test_dirty_rows_are_in_the_advice(log: Path) -> None:
@@ -261,18 +264,6 @@ def test_advice_is_plain_data(advice: WindowAdvice) -> None:
     assert data["recommended_seconds"] == advice.recommended.total_seconds()
     assert (data["finding"], data["skipped"]) == (advice.finding, {})
     assert len(data["windows"]) == advice.table.height
-
-
-# ---- the grid ----
-
-
-def test_windows_are_named_ones_and_the_longest() -> None:
-    ends = np.unique(np.append(LADDER[LADDER < 40 * DAY], 29.9 * DAY))
-    ends = ends[ends <= 29.9 * DAY]
-    compared = choose_windows(ends, np.linspace(0.0, 1.0, len(ends)))
-    assert [format_duration(seconds) for seconds in compared[-3:]] == ["7 d", "14 d", "30 d"]
-    ends = np.append(LADDER[LADDER < 5 * DAY], 5 * DAY)
-    assert [format_duration(seconds) for seconds in choose_windows(ends, np.ones(len(ends)))[-2:]] == ["4 d", "5 d"]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ import pytest
 
 from latecomer.core.state import Array
 from latecomer.experiments.window.choice import Comparison, choose_window, compare_windows
+from latecomer.experiments.window.grid import LADDER, choose_windows, format_duration
 from latecomer.experiments.window.runs import look_schedule
 from latecomer.experiments.window.text import write_finding
 
+DAY = 86_400.0
 SHARES = np.array([0.1, 0.4, 0.7, 0.85, 0.95, 1.0])
 UNIFORM = 1000.0  # so that costs up to 50 apart are about the same
 
@@ -87,6 +89,13 @@ def test_the_sentence_claims_no_more_than_the_runs_show() -> None:
     shown = compare_noisy([400, 230, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
     assert write_finding(rows, shown).startswith("Anything from 2 h to 1 d costs about the same; take 8 h")
     assert "certain" not in write_finding(rows, shown)
+    assert shown.are_alike_shown
+    partly = compare_noisy([400, 245, 220, 210, 200, 205], runs=640, seed=0, noise=50.0)
+    assert partly.is_clear
+    assert not partly.is_same[1]
+    assert write_finding(rows, partly).startswith(
+        "Anything from 2 h to 1 d costs about the same by these runs; take 8 h"
+    )
     open_still = compare_noisy([400, 230, 220, 210, 200, 205], runs=2, seed=0, noise=5.0)
     assert not open_still.is_clear
     assert write_finding(rows, open_still).startswith("Anything from 2 h to 1 d may cost about the same; take 8 h")
@@ -104,3 +113,12 @@ def test_choose_window_takes_the_preferred_where_none_is_dearer() -> None:
 @pytest.mark.parametrize(("most", "looks"), [(2, [2]), (10, [10]), (25, [10, 20, 25]), (80, [10, 20, 40, 80])])
 def test_look_schedule_doubles(most: int, looks: list[int]) -> None:
     assert look_schedule(most) == looks
+
+
+def test_windows_are_named_ones_and_the_longest() -> None:
+    ends = np.unique(np.append(LADDER[LADDER < 40 * DAY], 29.9 * DAY))
+    ends = ends[ends <= 29.9 * DAY]
+    compared = choose_windows(ends, np.linspace(0.0, 1.0, len(ends)))
+    assert [format_duration(seconds) for seconds in compared[-3:]] == ["7 d", "14 d", "30 d"]
+    ends = np.append(LADDER[LADDER < 5 * DAY], 5 * DAY)
+    assert [format_duration(seconds) for seconds in choose_windows(ends, np.ones(len(ends)))[-2:]] == ["4 d", "5 d"]

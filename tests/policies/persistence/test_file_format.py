@@ -274,3 +274,10 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
             policy.save(folder / "policy")
         assert str(caught.value) == f"path must be in a folder that exists; there is no folder {folder}: make it first"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+def test_save_refuses_a_folder_by_name(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=r"path must be that of a file; .*/folder is a folder: name a file in it"):
+        lc.OTFLinUCB(2, 5).save(tmp_path / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -9,6 +9,7 @@ import apsw
 import numpy as np
 import pytest
 from fake_clocks import FakeClocks
+from servers import wait_until
 from store_internals import chain_of
 
 from latecomer.errors import ConflictError, DamagedFileError, StoreError
@@ -221,3 +222,23 @@ def test_damaged_bucket_is_reported_and_rebuilt_at_restart(tmp_path: Path) -> No
     with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
         assert ask(store, range(1500)) == given
     assert list(verify(path))
+
+
+def test_memory_and_snapshots_do_not_grow_with_request_ids(tmp_path: Path) -> None:
+    """Two bytes of a filter remain in memory of each request id, and nothing of it in a snapshot."""
+    sizes = {}
+    for count in (2_000, 20_000):
+        path = tmp_path / f"{count}.db"
+        with Store.open(path, clock=FakeClocks(), limits=Limits(request_buffer=500), snapshot_every=1_000) as store:
+            store.create("shop", BanditSpec(dim=2, window=100, policy="OTFLinUCB"))
+            for first in range(0, count, 100):
+                ask(store, range(first, first + 100))
+            index = chain_of(store, "shop").requests
+            assert wait_until(lambda: index.buffered < 1_000)  # noqa: B023 - it is called at once
+            assert sum(segment.words * 8 for segment in index.segments) <= 2.2 * count
+        connection = apsw.Connection(str(path))
+        ((sizes[count],),) = connection.execute(
+            "SELECT max(size) FROM (SELECT sum(length(data)) AS size FROM snapshot_part GROUP BY key)"
+        )
+        connection.close()
+    assert sizes[20_000] < 1.1 * sizes[2_000]

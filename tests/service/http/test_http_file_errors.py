@@ -31,8 +31,8 @@ def post_broken(store_path: Path, error: Exception) -> tuple[int, dict[str, str]
     return response.status, json.loads(response.body)["error"]
 
 
-@pytest.mark.parametrize("kind", [errors.FileError, errors.DamagedFileError, errors.NoRoomError])
-def test_a_file_error_is_answered_with_503_and_without_the_folder(tmp_path: Path, kind: type[errors.FileError]) -> None:
+@pytest.mark.parametrize("kind", [errors.FileError, errors.DamagedFileError, errors.NoRoomError, errors.StoreError])
+def test_a_file_error_is_answered_with_503_and_without_the_folder(tmp_path: Path, kind: type[Exception]) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     store_path = tmp_path / "link" / "a.db"

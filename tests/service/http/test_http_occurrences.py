@@ -59,6 +59,8 @@ def test_occurred_at_that_is_no_time_is_refused(server: Server, moment: object) 
     before = stats(server)
     answer = server.http.post(CONVERSIONS, json={"decision_id": "x", "occurred_at": moment})
     assert (answer.status_code, error_of(answer)["field"]) == (400, "occurred_at")
+    if moment != "9999-12-31T23:59:59-05:00":
+        assert error_of(answer)["message"].endswith(": write a time as 2026-01-05T12:00:00Z")
     assert stats(server) == before
 
 

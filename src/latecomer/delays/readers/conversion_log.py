@@ -20,7 +20,10 @@ from latecomer.delays.estimation.curve import DelayCurve
 from latecomer.delays.readers.conversion_log_columns import read_times
 from latecomer.delays.readers.row_checks import RowCounts, describe_skipped
 from latecomer.delays.readers.table_source import LogSource, name_source
+from latecomer.durations import Duration, parse_duration
 from latecomer.errors import LogError
+from latecomer.timestamps import Moment, parse_timestamp
+from latecomer.validation import check_positive
 
 MIN_OBSERVED = 30
 """A delay is only stated where so many conversions were watched for as long: fewer say next to nothing."""
@@ -86,8 +89,8 @@ def make_time_grid(longest: float, marks: npt.ArrayLike = ()) -> Floats:
 def read_conversions(
     source: LogSource,
     *,
-    until: float | None = None,
-    longest: float | None = None,
+    until: Moment | None = None,
+    longest: Duration | float | None = None,
     marks: npt.ArrayLike = (),
     prior: float = 1.0,
     strict: bool = False,
@@ -101,9 +104,11 @@ def read_conversions(
         seconds, or ISO 8601 (UTC where they have no zone); rows in any order. A row without `converted_at` is a
         decision that has not converted.
     until
-        When watching ended, in seconds; by default the last moment that the log mentions. What came later is not seen.
+        When watching ended: a time in any form, a number being seconds as in the log; by default the last moment that
+        the log mentions. What came later is not seen.
     longest
-        M in seconds, at most; no longer than the longest delay, or than 30 conversions at least were watched for.
+        M at most, as "60d", a `timedelta` or seconds; no longer than the longest delay, or than 30 conversions at least
+        were watched for.
     marks
         Ages at which F_M is needed: bins end there.
     prior
@@ -129,29 +134,38 @@ def read_conversions(
     {}
     """
     name = name_source(source)
+    given_end = None if until is None else parse_timestamp(until, name="until") / 1e6
+    limit = math.inf if longest is None else _parse_longest(longest)
     with read_times(source, strict=strict) as (every, counts):
-        rows = _cut_at_end(every, until).with_columns(delay=pl.col("converted") - pl.col("decided"))
+        rows = _cut_at_end(every, given_end).with_columns(delay=pl.col("converted") - pl.col("decided"))
         facts = _measure_log(name, rows, counts)
-        until = facts["end"] if until is None else until
-        longest = min(longest or math.inf, facts["longest"], until - facts["earliest"])
-        if not longest > 0.0:
+        end = facts["end"] if given_end is None else given_end
+        last = min(limit, facts["longest"], end - facts["earliest"])
+        if not last > 0.0:
             dirt = describe_skipped(counts)
             raise LogError(
                 f"{name} must hold delays above 0: every conversion came at once, and any window will do"
                 f"{'; ' if dirt else ''}{dirt}"
             )
-        ends = make_time_grid(longest, marks)
-        cells = _count_cells(rows, ends, until)
+        ends = make_time_grid(last, marks)
+        cells = _count_cells(rows, ends, end)
     return ConversionLog(
-        curve=_estimate_curve(cells, ends, prior=prior, longest_left_out=longest == facts["longest"]),
+        curve=_estimate_curve(cells, ends, prior=prior, longest_left_out=last == facts["longest"]),
         decisions=facts["decisions"],
         converted=facts["conversions"],
         first=facts["first"],
         last=facts["last"],
-        until=until,
+        until=end,
         watched=np.bincount(cells["watched"], weights=cells["len"], minlength=len(ends) + 1).astype(np.int64),
         counts=counts,
     )
+
+
+def _parse_longest(longest: Duration | float) -> float:
+    """Give the longest delay to count, in seconds."""
+    if isinstance(longest, timedelta | str | np.timedelta64):
+        longest = parse_duration(longest, name="longest").total_seconds()
+    return check_positive("longest, in seconds,", longest)
 
 
 def _cut_at_end(rows: pl.LazyFrame, until: float | None) -> pl.LazyFrame:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 from latecomer.delays.readers.row_checks import RowCheck, RowCounts, count_rows, label_rows
-from latecomer.delays.readers.row_guesses import guess_never, guess_unit_of
+from latecomer.delays.readers.row_guesses import guess_never, guess_unit_of, quote_first_of
 from latecomer.delays.readers.table_source import NO_TIME, LogSource, name_source, read_first_line, scan_source
 from latecomer.errors import LogError
 
@@ -38,8 +38,10 @@ def _guess_far_conversion(rows: pl.LazyFrame) -> str:
 
 TIME_CHECKS = (
     RowCheck("no decision time", pl.col("decided_at").is_null(), "give every row its decided_at"),
-    RowCheck("unreadable decision time", _is_unreadable("decided_at"), _READABLE),
-    RowCheck("unreadable conversion time", _is_unreadable("converted_at"), _READABLE),
+    *(
+        RowCheck(f"unreadable {word} time", _is_unreadable(column), _READABLE, quote_first_of(column, _READABLE))
+        for word, column in (("decision", "decided_at"), ("conversion", "converted_at"))
+    ),
     RowCheck("decision time out of range", _is_far("decided_at"), _SECONDS, guess_unit_of("decided_at")),
     RowCheck("conversion time out of range", _is_far("converted_at"), _SECONDS, _guess_far_conversion),
     RowCheck(

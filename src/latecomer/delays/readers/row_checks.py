@@ -32,7 +32,7 @@ class RowCounts:
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows by reason, the reasons that occur alone."""
     remedy: str = ""
-    """Remedy for the most frequent reason."""
+    """Remedies for these reasons, that for the most frequent first."""
 
     @property
     def used(self) -> int:
@@ -85,7 +85,7 @@ def count_rows(
     counts = RowCounts(
         rows=sum(found.values()),
         skipped=(skipped := {check.reason: found[check.reason] for check in checks if check.reason in found}),
-        remedy=_find_remedy(rows, skipped, checks),
+        remedy=_find_remedies(rows, skipped, checks),
     )
     if not counts.rows:
         raise LogError(f"{name} must hold decisions; it has no row")
@@ -104,18 +104,18 @@ def count_rows(
 
 
 def describe_skipped(counts: RowCounts) -> str:
-    """Describe the counts in words, with the remedy for the most frequent reason; nothing where no row was skipped."""
+    """Describe the counts in words, with the remedies, the most frequent reason first; nothing where none was skipped."""
     return f"{counts}; {counts.remedy}" if counts.skipped else ""
 
 
-def _find_remedy(rows: pl.LazyFrame, skipped: Mapping[str, int], checks: Sequence[RowCheck]) -> str:
-    """Say what to do about the most frequent reason: what its rows suggest, else the check's own remedy."""
-    if not skipped:
-        return ""
-    most = max(skipped, key=lambda reason: skipped[reason])
-    check = next(check for check in checks if check.reason == most)
-    guess = "" if check.guess is None else check.guess(rows.filter(pl.col("skipped") == most))
-    return guess or check.remedy
+def _find_remedies(rows: pl.LazyFrame, skipped: Mapping[str, int], checks: Sequence[RowCheck]) -> str:
+    """Say what to do about each reason: what its rows suggest, else the check's own remedy."""
+    remedies = []
+    for check in sorted(checks, key=lambda check: -skipped.get(check.reason, 0)):
+        if check.reason in skipped:
+            guess = "" if check.guess is None else check.guess(rows.filter(pl.col("skipped") == check.reason))
+            remedies.append(guess or check.remedy)
+    return "; ".join(dict.fromkeys(remedies))
 
 
 def _listed(skipped: Mapping[str, int]) -> str:

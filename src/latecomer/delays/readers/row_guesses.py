@@ -1,4 +1,4 @@
-"""Guesses from dirty rows of a log: a cell that stands for "never", and times in another unit than seconds."""
+"""Guesses from dirty rows of a log: a cell that stands for "never", times in another unit than seconds, or as texts."""
 
 from collections.abc import Callable
 
@@ -37,6 +37,16 @@ def guess_unit_of(column: str) -> Callable[[pl.LazyFrame], str]:
         if unit is None:
             return ""
         return f"write times in seconds: {column} looks like {unit}, divide {unit} by {PER_SECOND[unit]}"
+
+    return guess
+
+
+def quote_first_of(column: str, remedy: str) -> Callable[[pl.LazyFrame], str]:
+    """Make a guess that adds the first of the cells to a remedy, so that it can be looked for."""
+
+    def guess(rows: pl.LazyFrame) -> str:
+        cell = rows.sort("row").select(column).head(1).collect().item()
+        return f"{remedy} ({column} has {cell!r:.40})"
 
     return guess
 

@@ -18,7 +18,7 @@ from latecomer.experiments.window.runs import Simulated, simulate_windows
 from latecomer.experiments.window.source import KnownDelays, read_law_delays, read_log_delays
 from latecomer.experiments.window.text import MORE, SAME, UNCLEAR, write_finding, write_notes, write_reason
 from latecomer.simulation.simulate import Engine, ThreadEngine
-from latecomer.timestamps import Moment, parse_timestamp
+from latecomer.timestamps import Moment
 from latecomer.validation import check_integer, check_positive, check_share
 
 
@@ -168,8 +168,7 @@ def _read_delays(
     source: object, *, until: Moment | None, unit: timedelta, given: dict[str, Any], strict: bool
 ) -> KnownDelays:
     if isinstance(source, str | PathLike) or is_table(source):
-        end = None if until is None else parse_timestamp(until, name="until") / 1e6
-        return read_log_delays(source, until=end, strict=strict, **given)
+        return read_log_delays(source, until=until, strict=strict, **given)
     if isinstance(source, type) or not isinstance(source, DelayLaw):
         raise InputError(
             "source must be the path of a log, a table, or a delay law such as LogNormal(3600, 1.5); "

@@ -49,14 +49,25 @@ class Comparison:
 
     @property
     def alike(self) -> tuple[int, int]:
-        """The first and the last of the windows around the chosen one that, by the means, cost about the same."""
+        """The first and the last of the windows around the chosen one that, by the means, cost about the same.
+
+        It is the chosen one alone where that one, by the means, costs more than the cheapest.
+        """
         low = high = self.chosen
         near = self.excess <= self.tolerance
+        if not near[self.chosen]:
+            return low, high
         while low > 0 and near[low - 1]:
             low -= 1
         while high + 1 < len(near) and near[high + 1]:
             high += 1
         return low, high
+
+    @property
+    def are_alike_shown(self) -> bool:
+        """The runs show of every window in that range, and not by the means alone, that it costs about the same."""
+        low, high = self.alike
+        return bool(self.is_same[low : high + 1].all())
 
 
 def compare_windows(costs: Array, uniform: Array, shares: Array, *, looks: int) -> Comparison:

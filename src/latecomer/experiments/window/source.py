@@ -12,6 +12,7 @@ from latecomer.delays.readers.row_checks import describe_skipped
 from latecomer.delays.readers.table_source import LogSource
 from latecomer.errors import InputError
 from latecomer.experiments.window.grid import HOUR, LADDER, format_duration
+from latecomer.timestamps import Moment
 from latecomer.validation import check_positive
 
 USUAL_CONVERSION_RATE = 0.05
@@ -65,15 +66,14 @@ class KnownDelays:
 def read_log_delays(
     source: LogSource,
     *,
-    until: float | None,
+    until: Moment | None,
     longest: timedelta | None,
     rate: float | None,
     conversion_rate: float | None,
     strict: bool = False,
 ) -> KnownDelays:
     """Read a log; a rate that it does not show must be given."""
-    last = longest.total_seconds() if longest is not None else None
-    log = read_conversions(source, until=until, longest=last, marks=LADDER, strict=strict)
+    log = read_conversions(source, until=until, longest=longest, marks=LADDER, strict=strict)
     low, high = log.curve.credible_band(0.9)
     rate = _measure_rate(log) if rate is None else rate
     if conversion_rate is None:

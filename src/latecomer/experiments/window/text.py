@@ -48,7 +48,8 @@ def write_finding(rows: Sequence[Row], compared: Comparison, *, warning: str = "
     else:
         spread = f"{rows[low]['window']} to {rows[high]['window']}"
         cost = "costs" if compared.is_clear else "may cost"
-        said = f"Anything from {spread} {cost} about the same; take {taken}, {_write_why(compared)}."
+        by_means = " by these runs" if compared.is_clear and not compared.are_alike_shown else ""
+        said = f"Anything from {spread} {cost} about the same{by_means}; take {taken}, {_write_why(compared)}."
     uncertain = "" if compared.is_clear else "This is not certain: more runs may show that it costs more."
     return " ".join(filter(None, [warning, said, uncertain]))
 

@@ -53,6 +53,8 @@ def write(path: str | PathLike[str], data: bytes) -> None:
         raise InputError(
             f"path must be in a folder that exists; there is no folder {target.parent}: make it first", field="path"
         )
+    if target.is_dir():
+        raise InputError(f"path must be that of a file; {target} is a folder: name a file in it", field="path")
     with replace_file(target) as temporary:
         temporary.write_bytes(data)
 

@@ -14,20 +14,13 @@ from latecomer.core.state import Array
 from latecomer.errors import ConflictError, InputError
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.messages import DecisionAnswer
+from latecomer.service.messages import MAX_ID_LENGTH, DecisionAnswer, check_request_id
 from latecomer.validation import short_repr
-
-MAX_ID_LENGTH = 200
-"""Characters of a request id or an action id."""
 
 
 def digest_request(request_id: str) -> bytes:
     """Return 16 bytes that identify a request id: no two ids may share them."""
-    if not isinstance(request_id, str) or not 0 < len(request_id) <= MAX_ID_LENGTH:
-        raise InputError(
-            f"request_id must be a text of 1 to {MAX_ID_LENGTH} characters; got {short_repr(request_id)}",
-            field="request_id",
-        )
+    check_request_id(request_id)
     return blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=events.DIGEST).digest()
 
 

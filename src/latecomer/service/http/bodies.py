@@ -4,9 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from latecomer.service.bandit.idempotency import MAX_ID_LENGTH
 from latecomer.service.bandit.verdict_list import ReportWarning
-from latecomer.service.messages import BanditInfo, Conversion, Revocation, Verdict
+from latecomer.service.messages import MAX_ID_LENGTH, BanditInfo, Conversion, Revocation, Verdict
 
 MAX_REPORTS = 10_000
 """Conversions or revocations in one request."""

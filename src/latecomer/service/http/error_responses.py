@@ -58,7 +58,7 @@ class ErrorResponses:
     def _message(self, error: Exception) -> str:
         """Return the error's message without the folder in which the store lies."""
         store, message = Path(self._context.settings.store), str(error)
-        if isinstance(error, errors.FileError):
+        if isinstance(error, errors.FileError | errors.StoreError):  # the latter cites the former
             for path in (os.path.realpath(store), str(store)):
                 message = message.replace(path, store.name)
         return message

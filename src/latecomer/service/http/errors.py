@@ -25,6 +25,8 @@ MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """The errors that decoding a hostile body may raise."""
 
 _MAX_MESSAGE = 1000
+_TIME = "2026-01-05T12:00:00Z"
+"""A time as RFC 3339 has it."""
 _PLACE = re.compile(r"^(?P<rule>.*) - at `(?P<place>[^`]*)`$", re.DOTALL)
 """msgspec's message: the rule, and the place in the body, which it has nowhere else."""
 
@@ -75,7 +77,8 @@ def malformed(error: Exception) -> HTTPError:
     found = _PLACE.match(str(error))
     if found is None:
         return invalid(f"the body is not what was expected: {error}")
-    return invalid(found["rule"], found["place"].removeprefix("$.").removeprefix("$") or None)
+    remedy = f": write a time as {_TIME}" if "datetime" in found["rule"] else ""
+    return invalid(found["rule"] + remedy, found["place"].removeprefix("$.").removeprefix("$") or None)
 
 
 def encode_error(error: HTTPError) -> bytes:

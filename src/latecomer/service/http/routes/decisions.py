@@ -1,14 +1,12 @@
 """POST /v1/bandits/{name}/decisions: vectors, features, or an array in NumPy's format."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from latecomer.service.bandit.idempotency import MAX_ID_LENGTH
 from latecomer.service.features import digest_features, hash_features
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction, Features
@@ -22,9 +20,7 @@ from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
 from latecomer.service.http.router import Route
 from latecomer.service.http.settings import Settings
-
-if TYPE_CHECKING:
-    from latecomer.service.messages import BanditInfo
+from latecomer.service.messages import MAX_ID_LENGTH, BanditInfo
 
 _SMALL_FEATURES = 2048
 """Bytes of a body up to which features are hashed on the loop."""

@@ -3,10 +3,10 @@
 import asyncio
 from functools import cache
 
+from latecomer.errors import StoreError
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import Readiness, State
 from latecomer.service.http.context import AppContext
-from latecomer.service.http.errors import HTTPError
 from latecomer.service.http.openapi import write_document
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
@@ -28,7 +28,7 @@ def routes(context: AppContext) -> list[Route]:
     async def readyz(request: Request) -> Response:
         health = context.store.health
         if health.failure is not None:
-            raise HTTPError(503, f"changes are refused until the store can be written again: {health.failure}")
+            raise StoreError(f"changes are refused until the store can be written again: {health.failure}")
         context.authenticator.check()
         return json_response(Readiness("ready", health.quarantined))
 

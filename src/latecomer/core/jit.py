@@ -1,6 +1,6 @@
 """Declarations of kernels: plain functions of arrays and numbers, which run as they are or as machine code.
 
-A declared function stays a Python function, and calls of it run as such. `core.compiler` makes machine code of the same
+A declared function stays a Python function, and calls of it run as such. `latecomer.tiers` makes machine code of the same
 source with Numba, on request. Strict IEEE arithmetic (no fast-math) makes both agree to the last bit, so that a policy
 may change from one to the other between two decisions. Nothing is imported here, so that a first decision waits for no
 compiler.

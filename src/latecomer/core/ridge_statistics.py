@@ -103,7 +103,7 @@ def refactorise(V: Array, V_inv: Array, chol: Array | None, ridge: float, rounds
 
 
 def _matrix_at(address: int, dim: int) -> Array:
-    return np.frombuffer((ctypes.c_double * (dim * dim)).from_address(address)).reshape(dim, dim)
+    return np.ctypeslib.as_array((ctypes.c_double * (dim * dim)).from_address(address)).reshape(dim, dim)
 
 
 def _refresh(V_at: int, V_inv_at: int, chol_at: int, dim: int, kept: int, ridge: float, rounds: int) -> float:

@@ -1,6 +1,7 @@
 """SplitMix64 inside kernels, for algorithms that cannot say in advance how many random numbers a decision takes."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def _mix(seed: int) -> tuple[int, float]:
 @vectorised(_mix)
 def mix(seed: int) -> tuple[int, float]:
     """Return the generator's next state, and a number in (0, 1) made of it."""
-    z = np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)
+    z: Any = np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)
     after = z
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -6,8 +6,8 @@ import numpy.typing as npt
 from latecomer.core.conversions import apply_conversion
 from latecomer.core.jit import kernel
 from latecomer.core.state import UNSTAMPED, Array, Ring, StateArray
-from latecomer.core.tiers import TieredKernel
 from latecomer.policies.base.kernels import decide_and_record
+from latecomer.tiers.tiered_kernel import TieredKernel
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

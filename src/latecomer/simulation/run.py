@@ -8,9 +8,9 @@ import numpy as np
 from latecomer.core.state import Array
 from latecomer.delays import draw
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.core.tiers import Announce, TieredKernel
 from latecomer.simulation.kernel import group_arrivals, run_block
 from latecomer.simulation.world import BLOCK, Block, World, mean_rewards
+from latecomer.tiers.tiered_kernel import Announce, TieredKernel
 
 ACTIONS, REWARDS, DELAYS, POLICY = range(4)
 

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from latecomer.core.jit import kernel
 from latecomer.core.state import Array
-from latecomer.core.tiers import TieredKernel
 from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
 from latecomer.policies.base.kernels import NORM_LIMIT
 from latecomer.simulation.actions import ActionLaw, is_changing
+from latecomer.tiers.tiered_kernel import TieredKernel
 from latecomer.validation import check_call, check_choice, check_number
 
 BLOCK = 1024

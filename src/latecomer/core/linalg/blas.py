@@ -8,11 +8,11 @@ Apple's Accelerate, is left alone.
 
 import ctypes
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -42,9 +42,8 @@ def _library() -> ctypes.CDLL:
     """Open the file of `scipy.linalg.cython_blas`, and with it the BLAS."""
     for folder in getattr(find_spec("scipy"), "submodule_search_locations", None) or ():
         for suffix in EXTENSION_SUFFIXES:
-            path = Path(folder, "linalg", f"cython_blas{suffix}")
-            if path.exists():
-                return ctypes.CDLL(str(path))
+            with suppress(OSError):
+                return ctypes.CDLL(f"{folder}/linalg/cython_blas{suffix}")
     return ctypes.CDLL(str(import_module("scipy.linalg.cython_blas").__file__))
 
 
@@ -67,9 +66,7 @@ def _find_routine(name: str) -> Any:
 
 def blas_routine(name: str, *, arguments: int) -> ExternalFunction:
     """Declare a routine of BLAS, for kernels; its arguments are pointers, as in Fortran."""
-    return ExternalFunction(
-        f"latecomer_{name}", ("void", *["pointer"] * arguments), lambda: _find_routine(name)
-    )
+    return ExternalFunction(f"latecomer_{name}", ("void", *["pointer"] * arguments), lambda: _find_routine(name))
 
 
 @cache

@@ -3,7 +3,7 @@
 An algorithm is two functions of its state: `width` (α_t, β_t, or whatever it multiplies its exploration by) and
 `choose`. One that is more than a ridge estimate of everything played has other functions too: see `Algorithm`. Its key
 is the name of the first field of the state's record, by which kernels find its functions; machine code is made for one
-algorithm (`core.flatten`), and no look-up is left in it.
+algorithm (`latecomer.tiers.flatten`), and no look-up is left in it.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def _ridge_estimate(state: State) -> None:
     ridge_estimate(state)
 
 
-def _ignore_actions(state: State, actions: Array) -> None:
+def _ignore_actions(state: State, actions: Array | Shorts) -> None:
     pass
 
 

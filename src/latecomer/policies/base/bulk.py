@@ -9,10 +9,10 @@ import numpy as np
 from latecomer.core.action_summary import Shorts, summarise_actions
 from latecomer.core.jit import kernel_holding_gil
 from latecomer.core.state import UNSTAMPED, Array, Integers
-from latecomer.core.tiers import TieredKernel
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, explain_inadmissible
 from latecomer.policies.base.policy import LinearPolicy
+from latecomer.tiers.tiered_kernel import TieredKernel
 
 _DECISIONS_PER_CALL = 16_384
 

@@ -16,10 +16,10 @@ from latecomer.core.state import (
     new_ring,
     new_state,
 )
-from latecomer.core.tiers import Job, TieredKernel
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.kernels import LARGE, RESIZE
 from latecomer.policies.base.policy_code import PolicyCode, find_policy_code, is_admissible
+from latecomer.tiers.tiered_kernel import Job, TieredKernel
 
 
 def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:

@@ -1,6 +1,6 @@
 """The kernels of one kind of policy (algorithm, dimension, flags), in whichever tier they are; policies share them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -14,11 +14,9 @@ from latecomer.core.conversions import (
     apply_revocation,
     judge_conversion_of,
 )
-from latecomer.core.flatten import StateKind
 from latecomer.core.linalg.blas import one_thread
 from latecomer.core.linalg.products import UNROLLED
 from latecomer.core.state import UNSTAMPED, new_ring
-from latecomer.core.tiers import Job, TieredKernel
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.kernels import (
     decide_many,
@@ -31,6 +29,8 @@ from latecomer.policies.base.kernels import (
     record_many,
 )
 from latecomer.policies.base.rng import draw_count
+from latecomer.tiers.source import StateKind
+from latecomer.tiers.tiered_kernel import Job, TieredKernel
 
 Record = npt.NDArray[Any]
 
@@ -40,7 +40,7 @@ is_admissible = TieredKernel(is_admissible_holding_gil, lambda: (np.empty((1, 1)
 
 def state_kind(algorithm: Algorithm, record: Record) -> StateKind:
     """Describe what all states of a policy's kind have in common."""
-    fields = record.dtype.fields or {}
+    fields: Mapping[str, Any] = record.dtype.fields or {}
     return StateKind(
         shapes={name: fields[name][0].shape for name in (record.dtype.names or ())[1:]},
         constants={name: int(record[name][0]) for name in ("refresh_norms", "learn_on_close")},
@@ -132,7 +132,7 @@ def find_policy_code(algorithm: Algorithm, record: Record, job: Job | None) -> P
 
 
 def compile_policy(module: str, policy: str, parameters: dict[str, Any], kernels: list[str]) -> None:
-    """Compile kernels of a policy by name; another process does it for one that decides (`core.background`)."""
+    """Compile kernels of a policy by name; another process does it for one that decides (`latecomer.tiers.background`)."""
     made = getattr(import_module(module), policy)(**parameters)
     for kernel in made.state.code.tiered():
         if kernel.function.__name__ in kernels:

@@ -8,7 +8,7 @@ from numpy import ndarray
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, check_actions
-from latecomer.service.bandit.idempotency import MAX_ID_LENGTH
+from latecomer.service.messages import MAX_ID_LENGTH
 from latecomer.validation import short_repr
 
 

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.jit import kernel
-from latecomer.core.tiers import TieredKernel
 from latecomer.core.state import Integers
+from latecomer.tiers.tiered_kernel import TieredKernel
 
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
 
@@ -189,5 +189,9 @@ def _scatter(found: npt.NDArray[np.uint8], starts: Integers, data: npt.NDArray[n
 
 _BYTES, _PLACES = np.ones(1, np.uint8), np.ones(1, np.int64)
 _find_events = TieredKernel(_find, lambda: (_BYTES, _PLACES), label="the reader of events")
-_gather_records = TieredKernel(_gather, lambda: (_BYTES, _PLACES, np.ones((1, 1), np.uint8)), label="the reader of events")
-_scatter_records = TieredKernel(_scatter, lambda: (np.ones((1, 1), np.uint8), _PLACES, _BYTES), label="the writer of events")
+_gather_records = TieredKernel(
+    _gather, lambda: (_BYTES, _PLACES, np.ones((1, 1), np.uint8)), label="the reader of events"
+)
+_scatter_records = TieredKernel(
+    _scatter, lambda: (np.ones((1, 1), np.uint8), _PLACES, _BYTES), label="the writer of events"
+)

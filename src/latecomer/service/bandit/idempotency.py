@@ -11,11 +11,10 @@ import numpy as np
 from msgspec import Struct
 
 from latecomer.core.state import Array
-from latecomer.errors import ConflictError, InputError
+from latecomer.errors import ConflictError
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.messages import MAX_ID_LENGTH, DecisionAnswer, check_request_id
-from latecomer.validation import short_repr
+from latecomer.service.messages import DecisionAnswer, check_request_id
 
 
 def digest_request(request_id: str) -> bytes:

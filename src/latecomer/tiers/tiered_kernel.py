@@ -1,8 +1,8 @@
 """Two tiers: a kernel runs as plain Python at once, and as machine code as soon as there is some.
 
 Both do the same to the last bit, so that one takes over from the other between two calls. Machine code is made in the
-background (`core.background`) once a kernel has taken `HOT_SECONDS` as plain Python, or at once where much work is
-known to come (`prepare`). LATECOMER_COMPILE says otherwise: "bulk" for the latter alone, "never", or "now" for the
+background (`background`) once a kernel has taken `HOT_SECONDS` as plain Python, or at once where much work is known to
+come (`prepare`). LATECOMER_COMPILE says otherwise: "bulk" for the latter alone, "never", or "now" for the
 first call of each kernel.
 """
 
@@ -17,10 +17,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from latecomer.core.code_cache import CodeKey, code_key, find_cache_folder
-from latecomer.core.flatten import Source, StateKind, flatten
-from latecomer.core.interpreter import interpret
 from latecomer.core.jit import Declaration, find_declaration
+from latecomer.tiers.code_cache import CodeKey, code_key, find_cache_folder
+from latecomer.tiers.flatten import flatten
+from latecomer.tiers.interpreter import interpret
+from latecomer.tiers.source import Source, StateKind
 
 VARIABLE = "LATECOMER_COMPILE"
 MODES = ("auto", "bulk", "never", "now")
@@ -126,7 +127,7 @@ class TieredKernel:
         if mode in ("never", "bulk"):
             say_once(f"{VARIABLE} is {mode}: decisions are made by plain Python, in tenths of a millisecond")
             return
-        from latecomer.core.background import submit  # noqa: PLC0415 - no thread before one is needed
+        from latecomer.tiers.background import submit  # noqa: PLC0415 - no thread before one is needed
 
         kernels = [kernel for kernel in (self, *self.companions) if not kernel.is_compiled]
         for kernel in kernels:
@@ -150,7 +151,7 @@ class TieredKernel:
         return self.call
 
     def _machine_code(self, announce: Announce | None, folder: Path | None) -> Callable[..., Any]:
-        from latecomer.core.compiler import machine_code  # noqa: PLC0415 - it imports Numba
+        from latecomer.tiers.compiler import machine_code  # noqa: PLC0415 - it imports Numba
 
         is_new = announce is not None and not self.key.is_in(folder)
         if announce is not None and is_new:

@@ -1,8 +1,8 @@
 """Machine code of kernels, by Numba, kept on disk.
 
-A kernel is flattened (`core.flatten`), and the text of the result, with the versions of what compiles it, is the key of
-its machine code (`core.code_cache`): a changed kernel is never run from old code, and processes that share a folder
-write the same thing. A folder that cannot be written is read all the same. Importing this module imports Numba.
+A kernel is flattened (`flatten`), and the text of the result, with the versions of what compiles it, is the key of its
+machine code (`code_cache`): a changed kernel is never run from old code, and processes that share a folder write the
+same thing. A folder that cannot be written is read all the same. Importing this module imports Numba.
 """
 
 import ctypes
@@ -12,15 +12,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, cast
 
 import numba
 from llvmlite.binding import add_symbol  # type: ignore[import-untyped]
 from numba.core import caching, types
 
-from latecomer.core.code_cache import CodeKey
-from latecomer.core.flatten import Source
 from latecomer.core.jit import ExternalFunction
+from latecomer.tiers.code_cache import CodeKey
+from latecomer.tiers.source import Source
 
 lock = RLock()
 """Held while Numba works: its own lock would be left locked in a child that is forked meanwhile."""
@@ -29,7 +29,7 @@ _TYPES = {"void": types.void, "double": types.float64, "int64": types.int64, "po
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 
-class _Locator(caching._CacheLocator):  # type: ignore[misc]  # Numba has no public one
+class _Locator(caching._CacheLocator):  # Numba has no public one
     """The folder of one key, whether it can be written or not."""
 
     def __init__(self, folder: Path, key: CodeKey) -> None:
@@ -48,33 +48,33 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]  # Numba has no pub
         return self._key.digest
 
 
-class _CodeFiles(caching.CompileResultCacheImpl):  # type: ignore[misc]
+class _CodeFiles(caching.CompileResultCacheImpl):
     """The files of one key, as Numba's cache wants them described."""
 
     def __init__(self, folder: Path, key: CodeKey) -> None:
         self._lineno = 1
         self._locator = _Locator(folder, key)
-        self._filename_base = self.get_filename_base(key.name, key.digest)
+        self._filename_base = self.get_filename_base(key.name, key.digest)  # type: ignore[no-untyped-call]
 
 
-class _CodeCache(caching.FunctionCache):  # type: ignore[misc]
+class _CodeCache(caching.FunctionCache):
     """The machine code of one entry point; what cannot be saved is compiled again by the next process."""
 
     def __init__(self, function: Callable[..., Any], folder: Path, key: CodeKey) -> None:
-        self._impl_class = lambda _: _CodeFiles(folder, key)
-        super().__init__(function)
+        self._impl_class = cast(Any, lambda _: _CodeFiles(folder, key))
+        super().__init__(function)  # type: ignore[no-untyped-call]
         self.was_loaded = False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = None
-        with suppress(OSError, EOFError, ValueError):  # unreadable, or half of a file
-            found = super().load_overload(sig, target_context)
+        with suppress(Exception):  # whatever is wrong with a file, the code can be made again
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         self.was_loaded = found is not None
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 def machine_code(

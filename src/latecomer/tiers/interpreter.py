@@ -4,7 +4,7 @@ In machine code a state is one record of a structured array, and `state.rounds +
 have no attributes, so these views give them: numbers are read and written in place, arrays are views.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -24,8 +24,8 @@ class StateView:
 
     def __init__(self, record: Records) -> None:
         self._record = record
-        memory = memoryview(record.view(np.uint8))
-        self._numbers = {code: memory.cast(code) for code in "dqQ"}
+        memory = record.view(np.uint8).data
+        self._numbers: dict[str, Any] = {"d": memory.cast("d"), "q": memory.cast("q"), "Q": memory.cast("Q")}
 
     def __getattr__(self, name: str) -> Any:
         """Make the view of an array field on its first use."""
@@ -39,10 +39,10 @@ class StateView:
 
 def _number(code: str, place: int) -> property:
     def get(view: StateView) -> Any:
-        return view._numbers[code][place]  # noqa: SLF001 - a property of the class itself
+        return view._numbers[code][place]
 
     def put(view: StateView, value: Any) -> None:
-        view._numbers[code][place] = value  # noqa: SLF001
+        view._numbers[code][place] = value
 
     return property(get, put)
 
@@ -50,7 +50,7 @@ def _number(code: str, place: int) -> property:
 @cache
 def _view_class(dtype: np.dtype[np.void]) -> type[StateView]:
     """Make the class of views of one kind of state, with a property for every number."""
-    fields = dtype.fields or {}
+    fields: Mapping[str, Any] = dtype.fields or {}
     names = dtype.names or ()
     numbers = {
         name: _number(_FORMATS[fields[name][0].name], fields[name][1] // 8)

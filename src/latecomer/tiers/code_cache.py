@@ -9,6 +9,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,10 +26,13 @@ def find_cache_folder() -> Path | None:
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "")
     elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Caches")
+        base = "~/Library/Caches"
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base, "latecomer") if os.path.isabs(base) else None
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    with suppress(RuntimeError):  # no home
+        folder = Path(base, "latecomer").expanduser()
+        return folder if folder.is_absolute() else None
+    return None
 
 
 def is_writable(folder: Path) -> bool:
@@ -69,5 +73,5 @@ class CodeKey(NamedTuple):
 
 def code_key(entry: Callable[..., Any], text: str, *, holds_gil: bool) -> CodeKey:
     """Return the key of an entry point whose flattened source is `text`."""
-    digest = hashlib.sha256(f"{_versions()} {holds_gil}\n{text}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{__name__} {_versions()} {holds_gil}\n{text}".encode()).hexdigest()
     return CodeKey(entry.__name__, digest[:32])

@@ -18,8 +18,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
-from latecomer.core import tiers
-from latecomer.core.code_cache import VARIABLE, find_cache_folder, is_writable
+from latecomer.tiers import tiered_kernel as tiers
+from latecomer.tiers.code_cache import VARIABLE, find_cache_folder, is_writable
 
 _CHILD = """
 import json, os, sys, threading
@@ -93,13 +93,11 @@ class _Worker:
                 text=True,
                 start_new_session=True,
             )
-        with suppress(BrokenPipeError):
-            assert self.child.stdin is not None
-            self.child.stdin.write(line + "\n")
-            self.child.stdin.flush()
-        self.child.wait()
-        with self.lock, suppress(OSError):
-            self.child.stdin.close()
+        with suppress(BrokenPipeError), self.child as child:
+            child.stdin.write(line + "\n")  # type: ignore[union-attr]  # a pipe, as asked for above
+            child.stdin.flush()  # type: ignore[union-attr]
+            child.wait()
+        with self.lock:
             self.child = None
 
     def _load(self, kernels: Sequence["tiers.TieredKernel"], folder: Path | None) -> None:
@@ -127,25 +125,16 @@ def submit(kernels: Sequence["tiers.TieredKernel"]) -> None:
     _worker.submit(kernels)
 
 
-def wait(timeout: float) -> bool:
-    """Wait until what was submitted so far is done; return whether it is."""
-    done = threading.Event()
-
-    class _Mark(list[tiers.TieredKernel]):
-        def __iter__(self):  # type: ignore[no-untyped-def]
-            done.set()
-            return super().__iter__()
-
-    _worker.submit(_Mark())
-    return done.wait(timeout)
-
-
 def _forget() -> None:
     """In a forked child: no thread, and nothing under way."""
     global _worker  # noqa: PLW0603
     _worker = _Worker()
 
 
-atexit.register(lambda: _worker.stop())
+def _stop() -> None:
+    _worker.stop()
+
+
+atexit.register(_stop)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)

@@ -1,9 +1,9 @@
 """Declarations of kernels: plain functions of arrays and numbers, which run as they are or as machine code.
 
-A declared function stays a Python function, and calls of it run as such. `latecomer.tiers` makes machine code of the same
-source with Numba, on request. Strict IEEE arithmetic (no fast-math) makes both agree to the last bit, so that a policy
-may change from one to the other between two decisions. Nothing is imported here, so that a first decision waits for no
-compiler.
+A declared function stays a Python function, and calls of it run as such. `latecomer.tiers` makes machine code of the
+same source with Numba, on request. Strict IEEE arithmetic (no fast-math) makes both agree to the last bit, so that a
+policy may change from one to the other between two decisions. Nothing is imported here, so that a first decision waits
+for no compiler.
 
 For the bits to agree, a kernel keeps to float64 and int64, to sums in a fixed order, and to `math.sqrt`, `log`,
 `log1p`, `exp` and `cos`, which are the C library's in both.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from latecomer.errors import LatecomerError, StoreError
 from latecomer.service.bandit import action_checks, events, idempotency
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec, warm_up
+from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
 from latecomer.service.bandit.registry import Registry, make_unknown_error
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
@@ -182,13 +182,13 @@ class Store:
     def create(self, name: str, spec: BanditSpec, *, skipped: int | None = None) -> tuple[BanditInfo, bool]:
         """Create a bandit; return its description, and whether it is new. It is durable by then.
 
-        This compiles: call it in a thread. `skipped` is for a bandit that is replayed from another's log: the number of
-        rounds that it lacks of that one.
+        It waits for the disk: call it in a thread. `skipped` is for a bandit that is replayed from another's log: the
+        number of rounds that it lacks of that one.
         """
         requested, spec = spec, resolve_spec(spec)
         policy = check_policy(name, requested)
         if name not in self.registry.bandits:
-            warm_up(policy)
+            policy.state.code.warm_up()
         with self._lock:
             self.registry.check_not_quarantined(name)
             bandit = self.registry.bandits.get(name)

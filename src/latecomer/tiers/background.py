@@ -75,7 +75,7 @@ class _Worker:
 
     def _compile_in_child(self, kernels: Sequence["tiers.TieredKernel"], folder: Path) -> None:
         """Have another process compile; what it leaves undone, this one does when it loads."""
-        job = kernels[0].job
+        job = next((kernel.job for kernel in kernels if kernel.job), None)
         if job is None or not sys.executable or "python" not in Path(sys.executable).name:
             return
         arguments = {**job.arguments, "kernels": [kernel.function.__name__ for kernel in kernels]}

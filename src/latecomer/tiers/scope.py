@@ -60,7 +60,7 @@ class Scope:
         return ast.Name(name)
 
     def _global(self, name: str) -> Any:
-        module = self.function.__globals__  # type: ignore[attr-defined]
+        module = self.function.__globals__
         if name in module:
             return module[name]
         builtins = module["__builtins__"]

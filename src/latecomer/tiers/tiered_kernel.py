@@ -9,7 +9,7 @@ first call of each kernel.
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
@@ -117,22 +117,8 @@ class TieredKernel:
         result = interpret(self.function, *arguments)
         self._spent += time.perf_counter() - began
         if self._spent > HOT_SECONDS and not self.is_requested:
-            self.request()
+            request([self, *self.companions])
         return result
-
-    def request(self) -> None:
-        """Have machine code made in the background, with that of its companions."""
-        self.is_requested = True
-        mode = compile_mode()
-        if mode in ("never", "bulk"):
-            say_once(f"{VARIABLE} is {mode}: decisions are made by plain Python, in tenths of a millisecond")
-            return
-        from latecomer.tiers.background import submit  # noqa: PLC0415 - no thread before one is needed
-
-        kernels = [kernel for kernel in (self, *self.companions) if not kernel.is_compiled]
-        for kernel in kernels:
-            kernel.is_requested = True
-        submit(kernels)
 
     def prepare(self, rounds: int, announce: Announce | None = None) -> Callable[..., Any]:
         """Return the kernel for so many rounds: machine code where that is worth waiting for it."""
@@ -174,3 +160,17 @@ class TieredKernel:
     def _holds_gil(self) -> bool:
         declaration = find_declaration(self.function)
         return isinstance(declaration, Declaration) and declaration.holds_gil
+
+
+def request(kernels: Sequence[TieredKernel]) -> None:
+    """Have machine code made in the background, for kernels of which none has been requested before."""
+    wanted = [kernel for kernel in kernels if not kernel.is_requested and not kernel.is_compiled]
+    for kernel in wanted:
+        kernel.is_requested = True
+    mode = compile_mode()
+    if mode in ("never", "bulk"):
+        say_once(f"{VARIABLE} is {mode}: decisions are made by plain Python, in tenths of a millisecond")
+    elif wanted:
+        from latecomer.tiers.background import submit  # noqa: PLC0415 - no thread before one is needed
+
+        submit(wanted)

@@ -104,7 +104,7 @@ def count_rows(
 
 
 def describe_skipped(counts: RowCounts) -> str:
-    """Describe the counts in words, with the remedies, the most frequent reason first; nothing where none is skipped."""
+    """Describe the counts in words, with the remedies, the most frequent reason first; nothing where no row went."""
     return f"{counts}; {counts.remedy}" if counts.skipped else ""
 
 

@@ -6,13 +6,12 @@ order: a log's stamps never run backwards.
 
 import numpy as np
 
-from latecomer.core.action_summary import Shorts, summarise_actions
-from latecomer.core.jit import kernel_holding_gil
+from latecomer.core.action_summary import Shorts
 from latecomer.core.state import UNSTAMPED, Array, Integers
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, explain_inadmissible
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.tiers.tiered_kernel import TieredKernel
+from latecomer.policies.base.policy_code import summarise as summarise_kernel
 
 _DECISIONS_PER_CALL = 16_384
 
@@ -20,7 +19,7 @@ _DECISIONS_PER_CALL = 16_384
 def summarise(actions: Array) -> Shorts:
     """Summarise an action set in d + 2 short integers: what a replay must know of the actions that were not chosen."""
     summary = np.empty(actions.shape[1] + 2, np.int16)
-    _summarise.call(_in_rows(actions), summary)
+    summarise_kernel.call(_in_rows(actions), summary)
     return summary
 
 
@@ -38,16 +37,6 @@ def _in_rows(actions: Array) -> Array:
     if actions.dtype is DOUBLE and flags.c_contiguous and flags.aligned:
         return actions
     return np.require(actions, np.float64, ["C", "A"])
-
-
-@kernel_holding_gil
-def summarise_holding_gil(actions: Array, summary: Shorts) -> None:
-    """Fill in the summary of a set, without releasing Python's lock."""
-    summarise_actions(actions, summary)
-
-
-_summarise = TieredKernel(summarise_holding_gil, lambda: (np.empty((1, 1)), np.empty(3, np.int16)))
-"""For sets of any size: an array's type does not carry its size."""
 
 
 def record(policy: LinearPolicy, actions: Array, summaries: Shorts, stamps: Integers) -> None:

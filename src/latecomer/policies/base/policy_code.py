@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from latecomer.core.action_summary import Shorts, summarise_actions
 from latecomer.core.conversions import (
     apply_conversion_holding_gil,
     apply_conversions,
     apply_revocation,
     judge_conversion_of,
 )
+from latecomer.core.jit import kernel_holding_gil
 from latecomer.core.linalg.blas import one_thread
 from latecomer.core.linalg.products import UNROLLED
-from latecomer.core.state import UNSTAMPED, new_ring
+from latecomer.core.state import UNSTAMPED, Array, new_ring
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.kernels import (
     decide_many,
@@ -30,12 +32,24 @@ from latecomer.policies.base.kernels import (
 )
 from latecomer.policies.base.rng import draw_count
 from latecomer.tiers.source import StateKind
-from latecomer.tiers.tiered_kernel import Job, TieredKernel
+from latecomer.tiers.tiered_kernel import Job, TieredKernel, request
 
 Record = npt.NDArray[Any]
 
 is_admissible = TieredKernel(is_admissible_holding_gil, lambda: (np.empty((1, 1)), 1), label="the check of actions")
 """is_admissible(actions, dim): the same for every dimension."""
+
+
+@kernel_holding_gil
+def summarise_holding_gil(actions: Array, summary: Shorts) -> None:
+    """Fill in the summary of a set, without releasing Python's lock."""
+    summarise_actions(actions, summary)
+
+
+summarise = TieredKernel(
+    summarise_holding_gil, lambda: (np.empty((1, 1)), np.empty(3, np.int16)), label="the summary of actions"
+)
+"""summarise(actions, summary): for sets of any size, which an array's type does not carry."""
 
 
 def state_kind(algorithm: Algorithm, record: Record) -> StateKind:
@@ -112,7 +126,12 @@ class PolicyCode:
 
     def tiered(self) -> Iterable[TieredKernel]:
         """Return the kernels that are not compiled yet."""
-        return [is_admissible, *(entry for entry in vars(self).values() if isinstance(entry, TieredKernel))]
+        return [is_admissible, summarise, *(entry for entry in vars(self).values() if isinstance(entry, TieredKernel))]
+
+    def warm_up(self) -> None:
+        """Have the kernels of a service made in the background before they are hot."""
+        kernels = (self.decide_small, self.convert_many, is_admissible, summarise)
+        request([kernel for kernel in kernels if isinstance(kernel, TieredKernel)])
 
 
 def _as_it_is(code: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,7 +151,7 @@ def find_policy_code(algorithm: Algorithm, record: Record, job: Job | None) -> P
 
 
 def compile_policy(module: str, policy: str, parameters: dict[str, Any], kernels: list[str]) -> None:
-    """Compile kernels of a policy by name; another process does it for one that decides (`latecomer.tiers.background`)."""
+    """Compile kernels of a policy by name, in a process that does it for another (`latecomer.tiers.background`)."""
     made = getattr(import_module(module), policy)(**parameters)
     for kernel in made.state.code.tiered():
         if kernel.function.__name__ in kernels:

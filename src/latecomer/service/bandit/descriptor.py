@@ -7,15 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from latecomer.errors import ConflictError, InputError
 from latecomer.policies import recommended
-from latecomer.policies.base.bulk import convert, record, revoke, summarise
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.registry import policy_class, policy_names
-from latecomer.service.bandit.events import CREATED, DECISION, Payload, pack_text
+from latecomer.service.bandit.events import CREATED, pack_text
 from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
 from latecomer.service.durations import parse_window_text
 from latecomer.service.messages import BanditInfo
@@ -207,17 +205,3 @@ def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
             raise InputError(f"parameters: {error}", field="parameters") from None
         raise
     return policy
-
-
-def warm_up(policy: LinearPolicy) -> None:
-    """Load or compile the machine code, so that the first request does not wait for it."""
-    twin = policy.fresh(seed=0)
-    unit = np.zeros((2, policy.dim))
-    unit[:, 0] = 1.0
-    now = np.zeros(2, np.int64)
-    twin.decide(unit) if isinstance(twin.window, int) else twin.decide(unit, at=0.0)
-    record(twin, unit, np.stack([summarise(unit)] * 2), now)
-    convert(twin, np.ones(2, np.int64), np.ones(2), now)
-    revoke(twin, 1, 0)
-    Payload(b"", twin.dim).records(DECISION)
-    twin.theta_hat, twin.width, twin.pending_width  # noqa: B018 - read, so that they are compiled

@@ -11,7 +11,6 @@ import apsw
 
 from latecomer.errors import DamagedFileError, StoreError
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.bandit.descriptor import warm_up
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.idempotency import LoggedDecision, find_logged_decision
 from latecomer.service.bandit.registry import Registry
@@ -261,7 +260,7 @@ def _open_locked(
     clock = load_clock(connections.writing, clocks, latest=max((bandit.stamp for bandit in bandits), default=0))
     for bandit in bandits:
         chains[bandit.number].saved_at = clock.now()
-        warm_up(bandit.policy)
+        bandit.policy.state.code.warm_up()
     retention = parse_retention(read_setting(connections.writing, "retention", DEFAULT_RETENTION))
     deleted = list_deleted_chains(connections.reading, alive)
     connections.save_clock_or_fail(clock)

@@ -38,7 +38,7 @@ def routes(context: AppContext) -> list[Route]:
             async with creating:  # so that two requests do not both take the last place
                 if name not in (existing := _names(store)) and len(existing) >= limits.max_bandits:
                     raise invalid(f"there may be at most {limits.max_bandits} bandits (the setting max_bandits)")
-                info, created = await run_in_daemon_thread(store.create, name, spec)  # it may compile
+                info, created = await run_in_daemon_thread(store.create, name, spec)  # it waits for the disk
         if created:
             log.info("bandit created", bandit=name, dim=spec.dim, policy=spec.policy, key=_key_id(request))
         return json_response(info, 201 if created else 200)

@@ -24,7 +24,7 @@ inf
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, Final, Protocol, TypeGuard, overload, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, TypeGuard, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,9 @@ class DelayLaw(Protocol):
 
 class Law(ABC):
     """Base of the built-in laws: it checks arguments, and takes a number or an array."""
+
+    draws_one_by_one: ClassVar[bool] = False
+    """sample(m + n) draws the same as sample(m) and then sample(n)."""
 
     @abstractmethod
     def _sample(self, rng: np.random.Generator, size: int) -> Delays:
@@ -95,6 +98,11 @@ class ChangingLaw(Protocol):
 def is_changing(law: object) -> TypeGuard[ChangingLaw]:
     """Tell whether a law has `sample_from`; `isinstance` with a protocol takes as long as the draws."""
     return hasattr(law, "sample_from")
+
+
+def is_sequential(law: object) -> bool:
+    """Tell whether any number of delays may be drawn at once, and a longer draw has the same beginning."""
+    return isinstance(law, Law) and type(law).sample is Law.sample and law.draws_one_by_one
 
 
 def draw(law: DelayLaw, rng: np.random.Generator, size: int, first: int = 0) -> Delays:

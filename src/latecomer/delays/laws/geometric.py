@@ -1,6 +1,7 @@
 """The geometric law: in every round the conversion comes with the same chance, if it has not come yet."""
 
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class Geometric(Law):
     >>> round(delays.Geometric(mean=100, start=0).cdf(100), 6)
     0.633949
     """
+
+    draws_one_by_one: ClassVar[bool] = True
 
     mean: float
     _: KW_ONLY

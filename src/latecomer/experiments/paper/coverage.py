@@ -13,6 +13,7 @@ from latecomer.core.state import Array, Ring, StateArray
 from latecomer.core.width import pending_width_at
 from latecomer.policies.base.algorithm import width
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
+from latecomer.simulation.actions import Rows
 from latecomer.simulation.kernel import group_arrivals, run_block
 from latecomer.simulation.run import Episode
 from latecomer.simulation.simulate import Engine, ThreadEngine
@@ -58,9 +59,9 @@ def _ratio(cell: StateArray, ring: Ring, target: Array, error: Array, product: A
 def _watch(
     cell: StateArray,
     ring: Ring,
-    sets: Array,
+    actions: Array,
     means: Array,
-    best: Array,
+    offers: Rows,
     first: int,
     uniforms: Array,
     starts: Integers,
@@ -71,14 +72,13 @@ def _watch(
     ratios: Array,
 ) -> None:
     """The simulator's loop, looked at before every round."""
-    scores = np.empty(sets.shape[1])
     error, product = np.empty(target.shape[0]), np.empty(target.shape[0])
     draws = np.empty((1, 0))
-    for i in range(sets.shape[0]):
+    for i in range(offers.shape[0]):
         ratios[first + i] = _ratio(cell, ring, target, error, product)
         run_block(
-            cell, ring, sets[i : i + 1], draws, means[i : i + 1], best[i : i + 1], first + i,
-            uniforms, starts, order, converts, regret, scores,
+            cell, ring, actions, means, offers[i : i + 1], draws, first + i,
+            uniforms, starts, order, converts, regret,
         )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def _watch_run(world: World, policy: OTFLinUCB, tau: float, horizon: int, seed: 
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
         _watch(
-            state.record, state.ring, block.sets, block.means, block.best, first,
+            state.record, state.ring, block.actions, block.action_means, block.offers, first,
             episode.uniforms, starts, order, converts, regret, tau * world.theta, ratios,
         )  # fmt: skip
     return {"ratios": ratios}

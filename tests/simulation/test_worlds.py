@@ -221,6 +221,13 @@ def test_a_sequential_law_draws_all_at_once_what_it_draws_by_blocks(law: Any) ->
     np.testing.assert_array_equal(law.sample(at_once, 2500), blocks[:2500])
 
 
+@pytest.mark.parametrize("mean", [1.0, 2.9, 3.2, 4.0, 100.0, 1e12, 1e19])
+def test_geometric_delays_are_the_generators_own(mean: float) -> None:
+    drawn = lc.delays.Geometric(mean=mean).sample(np.random.default_rng(5), 2000)
+    expected = np.minimum(np.random.default_rng(5).geometric(1.0 / mean, 2000), lc.delays.NEVER)
+    np.testing.assert_array_equal(drawn, expected)
+
+
 def test_a_law_that_may_draw_otherwise_is_not_sequential() -> None:
     class Mine(lc.delays.Geometric):
         def sample(self, rng: np.random.Generator, size: int) -> Any:

@@ -120,4 +120,6 @@ def draw(law: DelayLaw, rng: np.random.Generator, size: int, first: int = 0) -> 
         )
     if size and delays.min() < 0:
         raise InputError(f"sample of {law!r} must return delays of at least 0; got {delays.min()}")
-    return np.minimum(delays, NEVER).astype(np.int64, copy=False)
+    if size and delays.max() > NEVER:
+        delays = np.minimum(delays, NEVER)
+    return delays.astype(np.int64, copy=False)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from latecomer.core.state import Array, Integers
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Integers
 from latecomer.delays import DelayLaw, draw
 from latecomer.delays.distribution import is_sequential
 from latecomer.policies.base.policy import LinearPolicy
@@ -66,7 +66,7 @@ def play_run(
     regrets = {name: np.empty(horizon) for name in policies}
     converts = {name: np.zeros(horizon, np.bool_) for name in policies}
     for player in players.values():
-        player.state.fit(min(horizon, player.span + 1 + BLOCK))
+        player.state.fit(min(horizon, player.span + 2 + ROUNDS_PER_BLOCK))  # then a round closes in every round
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
         for name, player in players.items():

@@ -8,7 +8,11 @@ import typer
 def warm(
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", help="A policy, by its class's name, or recommended; may be given several times.", show_default="recommended"),
+        typer.Option(
+            "--policy",
+            help="A policy, by its class's name, or recommended; may be given several times.",
+            show_default="recommended",
+        ),
     ] = None,
     dim: Annotated[
         list[int] | None,

@@ -24,7 +24,7 @@ inf
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, Final, Protocol, TypeGuard, overload, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, TypeGuard, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,9 @@ class DelayLaw(Protocol):
 
 class Law(ABC):
     """Base of the built-in laws: it checks arguments, and takes a number or an array."""
+
+    draws_one_by_one: ClassVar[bool] = False
+    """sample(m + n) draws the same as sample(m) and then sample(n)."""
 
     @abstractmethod
     def _sample(self, rng: np.random.Generator, size: int) -> Delays:
@@ -99,6 +102,11 @@ def is_changing(law: object) -> TypeGuard[ChangingLaw]:
     return hasattr(law, "sample_from")
 
 
+def is_sequential(law: object) -> bool:
+    """Tell whether any number of delays may be drawn at once, and a longer draw has the same beginning."""
+    return isinstance(law, Law) and type(law).sample is Law.sample and law.draws_one_by_one
+
+
 def draw(law: DelayLaw, rng: np.random.Generator, size: int, first: int = 0) -> Delays:
     """Draw the delays of rounds first, first + 1, … from any law, checked to be whole numbers from 0 to `NEVER`."""
     try:
@@ -114,4 +122,6 @@ def draw(law: DelayLaw, rng: np.random.Generator, size: int, first: int = 0) -> 
         )
     if size and delays.min() < 0:
         raise InputError(f"sample of {law!r} must return delays of at least 0; got {delays.min()}")
-    return np.minimum(delays, NEVER).astype(np.int64, copy=False)
+    if size and delays.max() > NEVER:
+        delays = np.minimum(delays, NEVER)
+    return delays.astype(np.int64, copy=False)

@@ -35,8 +35,11 @@ __all__ = [
     "UnitVectors",
 ]
 
-_TABLE_LIMIT = 16
-"""Up to this dimension, all of {0,1}^d is kept as a table."""
+Rows = npt.NDArray[np.int32]
+"""Rows of a list of actions."""
+
+_LIST_LIMIT = 16
+"""Up to this dimension, all of {0,1}^d is kept as a list."""
 
 
 def __dir__() -> list[str]:
@@ -62,6 +65,25 @@ def is_changing(law: object) -> TypeGuard[ChangingActions]:
     return hasattr(law, "sample_from")
 
 
+class ListedActions(Protocol):
+    """A law that draws from a list of actions: rounds of it need not be copied out, or checked, one by one."""
+
+    def list_actions(self, dim: int) -> Array | None:
+        """Every action that the law can offer, a row each; None where there are too many."""
+
+    def sample_rows(self, rng: np.random.Generator, first: int, rounds: int, dim: int) -> Rows:
+        """A (rounds, K) array of rows of the list, for rounds first, first + 1, …: the actions that sampling gives."""
+
+
+def is_listed(law: object) -> TypeGuard[ListedActions]:
+    """Tell whether a law is a built-in one that draws from a list. One derived from it may sample otherwise."""
+    return type(law) in (Binary, Fixed, UnitVectors, RandomFixed, Rotating)
+
+
+def _repeat_all_rows(count: int, rounds: int) -> Rows:
+    return np.tile(np.arange(count, dtype=np.int32), (rounds, 1))
+
+
 def _normalise(actions: Array) -> Array:
     return np.asarray(actions / np.sqrt(np.einsum("rki,rki->rk", actions, actions))[:, :, None])
 
@@ -78,12 +100,21 @@ class Binary:
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:
         """Uniform over the 2^d − 1 vectors that are not zero, which is what redrawing the zero vector gives."""
         dim = len(theta)
-        if dim > _TABLE_LIMIT:
+        listed = self.list_actions(dim)
+        if listed is None:
             bits = rng.integers(0, 2, (rounds, self.count, dim)).astype(np.float64)
             while len(zero := np.argwhere(~bits.any(axis=2))):
                 bits[zero[:, 0], zero[:, 1]] = rng.integers(0, 2, (len(zero), dim))
             return _normalise(bits)
-        return np.asarray(_list_binary_vectors(dim).take(rng.integers(1, 2**dim, (rounds, self.count)), axis=0))
+        return np.asarray(listed.take(self.sample_rows(rng, 0, rounds, dim), axis=0))
+
+    def list_actions(self, dim: int) -> Array | None:
+        """The 2^d − 1 vectors, unless d is large."""
+        return _list_binary_vectors(dim)[1:] if dim <= _LIST_LIMIT else None
+
+    def sample_rows(self, rng: np.random.Generator, first: int, rounds: int, dim: int) -> Rows:  # noqa: ARG002
+        """A (rounds, K) array."""
+        return rng.integers(0, 2**dim - 1, (rounds, self.count), np.int32)
 
 
 @cache
@@ -145,6 +176,14 @@ class Fixed:
         arms = np.asarray(self.arms, np.float64)
         return np.broadcast_to(arms, (rounds, *arms.shape))
 
+    def list_actions(self, dim: int) -> Array:  # noqa: ARG002 - a law's signature
+        """The arms."""
+        return np.asarray(self.arms, np.float64)
+
+    def sample_rows(self, rng: np.random.Generator, first: int, rounds: int, dim: int) -> Rows:  # noqa: ARG002
+        """A (rounds, K) array."""
+        return _repeat_all_rows(len(np.asarray(self.arms)), rounds)
+
 
 @dataclass(frozen=True)
 class UnitVectors:
@@ -153,6 +192,14 @@ class UnitVectors:
     def sample(self, rng: np.random.Generator, rounds: int, theta: Array) -> Array:  # noqa: ARG002 - a law's signature
         """The arms, without a copy for each round."""
         return np.broadcast_to(np.eye(len(theta)), (rounds, len(theta), len(theta)))
+
+    def list_actions(self, dim: int) -> Array:
+        """The d unit vectors."""
+        return np.eye(dim)
+
+    def sample_rows(self, rng: np.random.Generator, first: int, rounds: int, dim: int) -> Rows:  # noqa: ARG002
+        """A (rounds, K) array."""
+        return _repeat_all_rows(dim, rounds)
 
 
 @dataclass(frozen=True)
@@ -174,6 +221,14 @@ class RandomFixed:
         """The arms, without a copy for each round."""
         return np.broadcast_to(self.arms(len(theta)), (rounds, self.count, len(theta)))
 
+    def list_actions(self, dim: int) -> Array:
+        """The arms."""
+        return self.arms(dim)
+
+    def sample_rows(self, rng: np.random.Generator, first: int, rounds: int, dim: int) -> Rows:  # noqa: ARG002
+        """A (rounds, K) array."""
+        return _repeat_all_rows(self.count, rounds)
+
 
 @dataclass(frozen=True)
 class Rotating:
@@ -194,8 +249,15 @@ class Rotating:
         """The first rounds."""
         return self.sample_from(rng, 0, rounds, theta)
 
-    def sample_from(self, rng: np.random.Generator, first: int, rounds: int, theta: Array) -> Array:  # noqa: ARG002
+    def sample_from(self, rng: np.random.Generator, first: int, rounds: int, theta: Array) -> Array:
         """Rounds first, first + 1, …, counted from 0."""
+        return np.asarray(self.list_actions(len(theta))[self.sample_rows(rng, first, rounds, len(theta))])
+
+    def list_actions(self, dim: int) -> Array:
+        """All arms, visible or not."""
+        return RandomFixed(self.count, self.seed).arms(dim)
+
+    def sample_rows(self, rng: np.random.Generator, first: int, rounds: int, dim: int) -> Rows:  # noqa: ARG002
+        """A (rounds, visible) array."""
         gone = (first + np.arange(rounds)) // self.period
-        offered = (gone[:, None] + np.arange(self.visible)) % self.count
-        return np.asarray(RandomFixed(self.count, self.seed).arms(len(theta))[offered])
+        return ((gone[:, None] + np.arange(self.visible)) % self.count).astype(np.int32)

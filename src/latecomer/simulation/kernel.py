@@ -7,6 +7,7 @@ from latecomer.core.conversions import apply_conversion
 from latecomer.core.jit import kernel
 from latecomer.core.state import UNSTAMPED, Array, Ring, StateArray
 from latecomer.policies.base.kernels import decide_and_record
+from latecomer.simulation.actions import Rows
 from latecomer.tiers.tiered_kernel import TieredKernel
 
 Integers = npt.NDArray[np.int64]
@@ -39,26 +40,37 @@ group_arrivals = TieredKernel(_group_arrivals, lambda: (np.ones(1, np.int64),), 
 def run_block(
     cell: StateArray,
     ring: Ring,
-    sets: Array,
-    draws: Array,
+    actions: Array,
     means: Array,
-    best: Array,
+    offers: Rows,
+    draws: Array,
     first: int,
     uniforms: Array,
     starts: Integers,
     order: Integers,
     converts: Flags,
     regret: Array,
-    scores: Array,
 ) -> None:
-    """Rounds first, first + 1, … of a run: decide, then credit what arrives; `regret` is cumulative."""
+    """Rounds first, first + 1, … of a run: decide, then credit what arrives; `regret` is cumulative.
+
+    Round first + i offers the rows offers[i] of `actions`, whose mean rewards are `means`.
+    """
+    count, dim = offers.shape[1], cell[0].B.shape[0]  # a constant of the state's type: copying is unrolled
+    offered, scores = np.empty((count, dim)), np.empty(count)
     total = regret[first - 1] if first > 0 else 0.0
-    for i in range(sets.shape[0]):
+    for i in range(offers.shape[0]):
         t = first + i
-        index = decide_and_record(cell[0], ring, sets[i], UNSTAMPED, draws[i], scores)
-        total += best[i] - means[i, index]
+        best = means[offers[i, 0]]
+        for k in range(count):
+            row = offers[i, k]
+            for j in range(dim):
+                offered[k, j] = actions[row, j]
+            best = max(best, means[row])
+        index = decide_and_record(cell[0], ring, offered, UNSTAMPED, draws[i], scores)
+        mean = means[offers[i, index]]
+        total += best - mean
         regret[t] = total
-        converts[t] = uniforms[t] < means[i, index]
+        converts[t] = uniforms[t] < mean
         for j in range(starts[t], starts[t + 1]):
             if converts[order[j]]:
                 apply_conversion(cell, ring, order[j] + 1, 1.0, UNSTAMPED)

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from latecomer.core.state import Array
-from latecomer.delays import draw
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Integers
+from latecomer.delays import DelayLaw, draw
+from latecomer.delays.distribution import is_sequential
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.simulation.kernel import group_arrivals, run_block
 from latecomer.simulation.world import BLOCK, Block, World, mean_rewards
@@ -30,26 +31,29 @@ class Episode:
 
     def __init__(self, world: World, horizon: int, *, seed: int, run: int) -> None:
         self.world, self.horizon = world, horizon
-        blocks = range(0, horizon, BLOCK)
-        rewards, delays = rng_for(seed, run, REWARDS), rng_for(seed, run, DELAYS)
-        self.uniforms: Array = np.concatenate([rewards.random(BLOCK) for _ in blocks])[:horizon]
-        self.delays = np.concatenate([draw(world.delays, delays, BLOCK, first) for first in blocks])[:horizon]
+        self.uniforms: Array = rng_for(seed, run, REWARDS).random(horizon)
+        self.delays = _draw_delays(world.delays, rng_for(seed, run, DELAYS), horizon)
         self._actions = rng_for(seed, run, ACTIONS)
 
     def block(self, first: int) -> Block:
         """Rounds first, first + 1, …; blocks come in order."""
         block = self.world.block(self._actions, BLOCK, first)
-        rest = self.horizon - first
-        return Block(block.sets[:rest], block.means[:rest], block.best[:rest])
+        return Block(block.actions, block.action_means, block.offers[: self.horizon - first])
+
+
+def _draw_delays(law: DelayLaw, rng: np.random.Generator, horizon: int) -> Integers:
+    """Draw the delays of a run; by blocks where a longer draw could begin otherwise."""
+    if is_sequential(law):
+        return draw(law, rng, horizon)
+    return np.concatenate([draw(law, rng, BLOCK, first) for first in range(0, horizon, BLOCK)])[:horizon]
 
 
 def find_block_kernel(policy: LinearPolicy) -> TieredKernel:
     """Return the simulator's loop for a policy's kind."""
-    draws = policy.rng.draws(0, policy.dim)
     counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
-    sets, means = np.ones((1, 1, policy.dim)), np.ones((1, 1))
+    actions, offers, draws = np.ones((1, policy.dim)), np.ones((1, 1), np.int32), policy.rng.draws(0, policy.dim)
     return policy.state.code.kernel(
-        run_block, sets, draws, means, numbers, 0, numbers, counts, counts, flags, numbers, numbers
+        run_block, actions, numbers, offers, draws, 0, numbers, counts, counts, flags, numbers
     )
 
 
@@ -84,24 +88,22 @@ def play_run(
     converts = {name: np.zeros(horizon, np.bool_) for name in policies}
     kernels = {name: find_block_kernel(player) for name, player in players.items()}
     for player in players.values():
-        player.state.fit(min(horizon, player.span + 1 + BLOCK))
+        player.state.fit(min(horizon, player.span + 2 + ROUNDS_PER_BLOCK))  # then a round closes in every round
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
-        scores = np.empty(block.sets.shape[1])
         for name, player in players.items():
             kernels[name](
                 player.state.record,
                 player.state.ring,
-                block.sets,
-                player.rng.draws(len(block.sets), world.dim),
-                block.means,
-                block.best,
+                block.actions,
+                block.action_means,
+                block.offers,
+                player.rng.draws(len(block.offers), world.dim),
                 first,
                 episode.uniforms,
                 starts,
                 order,
                 converts[name],
                 regrets[name],
-                scores,
             )
     return regrets

@@ -2,17 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.jit import kernel
+from latecomer.core.jit import vectorised
 from latecomer.core.state import Array
 from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
 from latecomer.policies.base.kernels import NORM_LIMIT
-from latecomer.simulation.actions import ActionLaw, is_changing
+from latecomer.simulation.actions import ActionLaw, Rows, is_changing, is_listed
 from latecomer.tiers.tiered_kernel import TieredKernel
 from latecomer.validation import check_call, check_choice, check_number
 
@@ -22,31 +23,36 @@ BLOCK = 1024
 _ROUNDING = 1e-9
 
 
-@kernel
-def _mean_rewards(sets: Array, theta: Array, intercept: float, logistic: bool, means: Array, best: Array) -> int:
-    """Fill in the mean rewards and the best of each round; −1, or the first action too long or without probability."""
-    count, dim = int(sets.shape[1]), int(sets.shape[2])
-    for r in range(sets.shape[0]):
-        highest = 0.0
-        for k in range(count):
-            mean, square = intercept, 0.0
-            for i in range(dim):
-                entry = sets[r, k, i]
-                mean += entry * theta[i]
-                square += entry * entry
-            if logistic:
-                mean = 1.0 / (1.0 + math.exp(-mean))
-            means[r, k] = mean
-            if not (square <= NORM_LIMIT * NORM_LIMIT and -_ROUNDING <= mean <= 1.0 + _ROUNDING):
-                return r * count + k
-            highest = mean if k == 0 else max(highest, mean)
-        best[r] = highest
+def _vectorised_mean_rewards(actions: Array, theta: Array, intercept: float, logistic: bool, means: Array) -> int:
+    mean, square = np.full(len(actions), intercept), np.zeros(len(actions))
+    for i in range(len(theta)):
+        mean += actions[:, i] * theta[i]
+        square += actions[:, i] * actions[:, i]
+    means[:] = [1.0 / (1.0 + math.exp(-each)) for each in mean.tolist()] if logistic else mean
+    is_right = (square <= NORM_LIMIT * NORM_LIMIT) & (means >= -_ROUNDING) & (means <= 1.0 + _ROUNDING)
+    return -1 if is_right.all() else int(np.argmin(is_right))
+
+
+@vectorised(_vectorised_mean_rewards)
+def _mean_rewards(actions: Array, theta: Array, intercept: float, logistic: bool, means: Array) -> int:
+    """Fill in the mean reward of each action; return −1, or the first action too long or without probability."""
+    for k in range(actions.shape[0]):
+        mean, square = intercept, 0.0
+        for i in range(actions.shape[1]):
+            entry = actions[k, i]
+            mean += entry * theta[i]
+            square += entry * entry
+        if logistic:
+            mean = 1.0 / (1.0 + math.exp(-mean))
+        means[k] = mean
+        if not (square <= NORM_LIMIT * NORM_LIMIT and -_ROUNDING <= mean <= 1.0 + _ROUNDING):
+            return k
     return -1
 
 
 mean_rewards = TieredKernel(
     _mean_rewards,
-    lambda: (np.ones((1, 1, 1)), np.ones(1), 1.0, False, np.ones((1, 1)), np.ones(1)),
+    lambda: (np.ones((1, 1)), np.ones(1), 1.0, False, np.ones(1)),
     label="the world",
 )
 
@@ -55,12 +61,28 @@ mean_rewards = TieredKernel(
 class Block:
     """A stretch of rounds, as every policy meets it."""
 
-    sets: Array
-    """(rounds, K, d)"""
-    means: Array
-    """(rounds, K), the probabilities of a conversion"""
-    best: Array
-    """(rounds,), the best mean"""
+    actions: Array
+    """(N, d): a law's list of actions, or those of all rounds one after the other"""
+    action_means: Array
+    """(N,), their probabilities of a conversion"""
+    offers: Rows
+    """(rounds, K), the rows of `actions` that each round offers"""
+
+    @property
+    def sets(self) -> Array:
+        """The action sets, a (rounds, K, d) array."""
+        return np.asarray(self.actions[self.offers])
+
+    @property
+    def means(self) -> Array:
+        """The probabilities of a conversion, a (rounds, K) array."""
+        return np.asarray(self.action_means[self.offers])
+
+
+@lru_cache(maxsize=16)
+def _number_rows(rounds: int, count: int) -> Rows:
+    """Return the rows of actions that lie one after the other, `count` of them in each round."""
+    return np.arange(rounds * count, dtype=np.int32).reshape(rounds, count)
 
 
 class World:
@@ -106,7 +128,8 @@ class World:
             if isinstance(law, type) or not callable(getattr(law, "sample", None)):
                 raise InputError(f"{name} must be a law with a method sample; got {law!r}", field=name)
         # A law that cannot fit is refused here, not after an hour.
-        self.block(np.random.default_rng(0), BLOCK)
+        self._sample_block(np.random.default_rng(0), BLOCK, 0)
+        self._check_list()
         draw(delays, np.random.default_rng(0), BLOCK)
 
     @property
@@ -121,6 +144,26 @@ class World:
 
     def block(self, rng: np.random.Generator, rounds: int, first: int = 0) -> Block:
         """Draw what rounds first, first + 1, … offer (from 0), and check that every mean is a probability."""
+        if is_listed(self.actions) and self._listed is not None:
+            actions, means = self._listed
+            return Block(actions, means, self.actions.sample_rows(rng, first, rounds, self.dim))
+        return self._sample_block(rng, rounds, first)
+
+    @cached_property
+    def _listed(self) -> tuple[Array, Array] | None:
+        """The actions of a law that draws from a list, and their mean rewards."""
+        listed = self.actions.list_actions(self.dim) if is_listed(self.actions) else None
+        return None if listed is None else (listed, self._mean_rewards(listed))
+
+    def _check_list(self) -> None:
+        """Refuse a list that has an action without probability, however rare."""
+        _ = self._listed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the list of actions, which may be long and is made anew."""
+        return {name: value for name, value in self.__dict__.items() if name != "_listed"}
+
+    def _sample_block(self, rng: np.random.Generator, rounds: int, first: int) -> Block:
         sets = self._sets(rng, rounds, first)
         if sets.ndim != 3 or sets.shape[0] != rounds or sets.shape[1] < 1 or sets.shape[2] != self.dim:
             raise InputError(
@@ -128,12 +171,15 @@ class World:
                 f"{self.actions!r} gave shape {sets.shape}",
                 field="actions",
             )
-        sets = np.require(sets, requirements=["C", "A", "W"])
-        means, best = np.empty(sets.shape[:2]), np.empty(rounds)
-        fault = mean_rewards(sets, self.theta, self.intercept, self.reward == "logistic", means, best)
+        actions = np.require(sets, requirements=["C", "A", "W"]).reshape(-1, self.dim)
+        return Block(actions, self._mean_rewards(actions), _number_rows(rounds, sets.shape[1]))
+
+    def _mean_rewards(self, actions: Array) -> Array:
+        means = np.empty(len(actions))
+        fault = mean_rewards(actions, self.theta, self.intercept, self.reward == "logistic", means)
         if fault >= 0:
-            raise self._explain(sets.reshape(-1, self.dim)[fault], float(means.ravel()[fault]))
-        return Block(sets, means, best)
+            raise self._explain(actions[fault], float(means[fault]))
+        return means
 
     def _sets(self, rng: np.random.Generator, rounds: int, first: int) -> Array:
         law = self.actions

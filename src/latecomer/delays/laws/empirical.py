@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,8 @@ class Empirical(Law):
     >>> delays.Empirical.from_times([30, 99.5, 100, 250], unit=100).cdf(0)
     0.5
     """
+
+    draws_one_by_one: ClassVar[bool] = True
 
     delays: Delays
     """The distinct delays, ascending."""

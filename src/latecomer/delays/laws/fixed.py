@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ class Fixed(Law):
     >>> delays.Fixed(3).cdf([2, 3])
     array([0., 1.])
     """
+
+    draws_one_by_one: ClassVar[bool] = True
 
     delay: int
 
@@ -47,6 +50,8 @@ class Never(Law):
     >>> delays.Mixture([delays.Fixed(3), delays.Never()], weights=[0.75, 0.25]).cdf(1_000_000)
     0.75
     """
+
+    draws_one_by_one: ClassVar[bool] = True
 
     @property
     def mean(self) -> float:

@@ -1,12 +1,17 @@
 """The geometric law: in every round the conversion comes with the same chance, if it has not come yet."""
 
+import math
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from latecomer.delays.distribution import NEVER, Delays, Floats, Law
 from latecomer.errors import InputError
 from latecomer.validation import check_number
+
+_RARE = 0.3
+"""Below this chance, and up to a third, NumPy draws geometric numbers by inversion."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Geometric(Law):
     0.633949
     """
 
+    draws_one_by_one: ClassVar[bool] = True
+
     mean: float
     _: KW_ONLY
     start: int = 1
@@ -52,7 +59,14 @@ class Geometric(Law):
         return 1.0 / (self.mean + 1 - self.start)
 
     def _sample(self, rng: np.random.Generator, size: int) -> Delays:
-        return np.minimum(rng.geometric(self._chance, size) - (1 - self.start), NEVER)
+        if self._chance >= _RARE or self.start == 0:
+            return np.minimum(rng.geometric(self._chance, size) - (1 - self.start), NEVER)
+        # by inversion, as `rng.geometric` has it, but with the logarithm taken once: the same numbers in two thirds
+        times = rng.standard_exponential(size)
+        times /= -math.log1p(-self._chance)
+        np.ceil(times, out=times)
+        np.minimum(times, NEVER, out=times)
+        return times.astype(np.int64)
 
     def _cdf(self, k: Floats) -> Floats:
         trials = k + (1 - self.start)

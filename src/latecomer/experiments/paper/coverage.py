@@ -14,6 +14,7 @@ from latecomer.core.state import Array, Ring, StateArray
 from latecomer.core.width import pending_width_at
 from latecomer.policies.base.algorithm import width
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
+from latecomer.simulation.actions import Rows
 from latecomer.simulation.kernel import group_arrivals, run_block
 from latecomer.simulation.run import Episode
 from latecomer.simulation.simulate import Engine, ThreadEngine
@@ -59,9 +60,9 @@ def _ratio(cell: StateArray, ring: Ring, target: Array, error: Array, product: A
 def _watch(
     cell: StateArray,
     ring: Ring,
-    sets: Array,
+    actions: Array,
     means: Array,
-    best: Array,
+    offers: Rows,
     first: int,
     uniforms: Array,
     starts: Integers,
@@ -72,14 +73,13 @@ def _watch(
     ratios: Array,
 ) -> None:
     """Run the simulator's loop, and measure before every round."""
-    scores = np.empty(sets.shape[1])
     error, product = np.empty(target.shape[0]), np.empty(target.shape[0])
     draws = np.empty((1, 0))
-    for i in range(sets.shape[0]):
+    for i in range(offers.shape[0]):
         ratios[first + i] = _ratio(cell, ring, target, error, product)
         run_block(
-            cell, ring, sets[i : i + 1], draws, means[i : i + 1], best[i : i + 1], first + i,
-            uniforms, starts, order, converts, regret, scores,
+            cell, ring, actions, means, offers[i : i + 1], draws, first + i,
+            uniforms, starts, order, converts, regret,
         )  # fmt: skip
 
 
@@ -90,14 +90,14 @@ def _watch_run(world: World, policy: OTFLinUCB, tau: float, horizon: int, seed: 
     state.fit(min(horizon, state.span + 1 + BLOCK))
     counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
     watch = state.code.kernel(
-        _watch, np.ones((1, 1, state.dim)), np.ones((1, 1)), numbers, 0, numbers, counts, counts, flags, numbers,
+        _watch, np.ones((1, state.dim)), numbers, np.ones((1, 1), np.int32), 0, numbers, counts, counts, flags, numbers,
         numbers, numbers,
     ).prepare(horizon)  # fmt: skip
     ratios, regret, converts = np.empty(horizon), np.empty(horizon), np.zeros(horizon, np.bool_)
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
         watch(
-            state.record, state.ring, block.sets, block.means, block.best, first,
+            state.record, state.ring, block.actions, block.action_means, block.offers, first,
             episode.uniforms, starts, order, converts, regret, tau * world.theta, ratios,
         )  # fmt: skip
     return {"ratios": ratios}

@@ -1,5 +1,6 @@
 """A log in memory: the smallest implementation of `service.log_interface.Log`, for tests of the store over it."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from threading import RLock
 
@@ -71,6 +72,10 @@ class MemoryLog:
     def wait(self, ticket: object, timeout: float | None = None) -> None: ...
 
     async def wait_async(self, ticket: object) -> None: ...
+
+    def resolve_when_done(self, ticket: object, futures: list[asyncio.Future[None]]) -> None:
+        for future in futures:
+            future.set_result(None)
 
     def flush_now(self) -> None: ...
 

@@ -16,6 +16,12 @@ class Segment:
         self.parts: list[bytes] = []
         self.count = self.rounds = self.stamp = 0
 
+    def add(self, data: bytes, count: int, rounds: int, stamp: int) -> None:
+        """Add events."""
+        self.parts.append(data)
+        self.count += count
+        self.rounds, self.stamp = rounds, stamp
+
 
 class Commit:
     """The events of one transaction, and the callers that wait for it. Callers get it as their ticket."""
@@ -38,10 +44,11 @@ def wake_waiters(waiters: list[asyncio.Future[None]], failure: str | None) -> No
         loops.setdefault(waiter.get_loop(), []).append(waiter)
     for loop, futures in loops.items():
         with suppress(RuntimeError):  # the loop has been closed, and nobody waits
-            loop.call_soon_threadsafe(_resolve, futures, failure)
+            loop.call_soon_threadsafe(resolve, futures, failure)
 
 
-def _resolve(futures: list[asyncio.Future[None]], failure: str | None) -> None:
+def resolve(futures: list[asyncio.Future[None]], failure: str | None) -> None:
+    """Resolve futures of the running loop; a failure becomes a `StoreError`."""
     for future in futures:
         if future.done():
             continue

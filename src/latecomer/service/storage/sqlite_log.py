@@ -75,6 +75,7 @@ class SQLiteLog:
         self.lock: RLock = writer.lock
         self.wait: Callable[..., None] = writer.wait
         self.wait_async: Callable[..., Coroutine[Any, Any, None]] = writer.wait_async
+        self.resolve_when_done: Callable[..., None] = writer.resolve_when_done
         self.flush_now: Callable[[], None] = writer.flush_now
 
     @property
@@ -96,9 +97,10 @@ class SQLiteLog:
     def append(self, bandit: Bandit, payload: bytes, *, count: int, stamp: int, request: bytes = b"") -> Commit:
         """Append a bandit's events, and schedule the maintenance that is due."""
         chain = self.chains[bandit.number]
-        commit = Commit(done=True)
         if payload:
             commit = self.writer.append(bandit.number, payload, count=count, rounds=bandit.rounds, stamp=stamp)
+        else:
+            commit = Commit(done=True)
         bandit.has_unlogged_change = False
         if request:
             chain.requests.add(request, bandit.rounds)

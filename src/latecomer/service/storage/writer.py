@@ -17,7 +17,7 @@ import apsw
 
 from latecomer.errors import FileError, StoreError
 from latecomer.service.storage.background import BackgroundJobs, Job, roll_back
-from latecomer.service.storage.commit import Commit, Segment, wake_waiters
+from latecomer.service.storage.commit import Commit, Segment, resolve, wake_waiters
 from latecomer.service.storage.listeners import Listeners
 from latecomer.service.storage.rows import GENESIS, Row, insert_row, make_row
 
@@ -104,10 +104,7 @@ class Writer:
             if len(commit.segments) == 1:
                 self._uncommitted.append(commit)
                 self._queue.put(commit)
-        segment.parts.append(data)
-        segment.count += count
-        segment.rounds = rounds
-        segment.stamp = stamp
+        segment.add(data, count, rounds, stamp)
         return commit
 
     def run_after_pending(self, job: Job) -> None:
@@ -120,16 +117,18 @@ class Writer:
 
     async def wait_async(self, ticket: Commit) -> None:
         """Wait on an event loop until the ticket is on disk; `StoreError` where that fails."""
-        if ticket.done:
-            return
+        if not ticket.done:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.resolve_when_done(ticket, [future])
+            await future
+
+    def resolve_when_done(self, ticket: Commit, futures: list[asyncio.Future[None]]) -> None:
+        """Have futures of the running loop resolved when the ticket is on disk; `StoreError` where that fails."""
         with self._lock:
-            if ticket.done:
-                return
-            if self.failure:
-                raise StoreError(self.failure)
-            future = asyncio.get_running_loop().create_future()
-            ticket.waiters.append(future)
-        await future
+            if ticket.done or self.failure:
+                resolve(futures, None if ticket.done else self.failure)
+            else:
+                ticket.waiters += futures
 
     def wait(self, ticket: Commit, timeout: float | None = None) -> None:
         """Wait in a thread until the ticket is on disk; `StoreError` where that fails."""

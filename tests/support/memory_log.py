@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
 from msgspec import Struct
@@ -78,6 +79,9 @@ class MemoryLog:
             future.set_result(None)
 
     def flush_now(self) -> None: ...
+
+    def group(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def read_rows(self, number: int) -> Iterator[MemoryRow]:
         return iter(list(self.chains.get(number, ())))

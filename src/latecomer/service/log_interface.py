@@ -6,6 +6,7 @@ and the store appends them here.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from threading import RLock
 from typing import NamedTuple, Protocol
 
@@ -128,6 +129,9 @@ class Log(Protocol):
 
     def delete_chain(self, number: int, deleted: bytes, *, stamp: int) -> Ticket:
         """Record a bandit's deletion in the store's chain; remove its rows later."""
+
+    def group(self) -> AbstractContextManager[None]:
+        """Hold the lock for several appends, which take less time together; none is waited for before the end."""
 
     def wait(self, ticket: Ticket, timeout: float | None = None) -> None:
         """Wait in a thread until the ticket is done; `StoreError` where the commit fails."""

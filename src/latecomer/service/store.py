@@ -53,7 +53,7 @@ class Store:
         self._lock = log.lock
         self._is_closed, self._lost = False, ""
         self.wait, self.wait_async, self.resolve_when_done = log.wait, log.wait_async, log.resolve_when_done
-        self.flush_now = log.flush_now
+        self.flush_now, self.group = log.flush_now, log.group
         self.settings = StoreSettings(log, clock, self.check_open)
         self.registry_ticket: Ticket = DoneTicket()
         """The ticket of the latest creation or deletion of a bandit."""

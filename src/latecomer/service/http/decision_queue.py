@@ -73,10 +73,11 @@ class DecisionQueue:
         every, self._pending = self._pending, []
         parsed = [(pending, decision) for pending in every if (decision := self._parse_one(pending)) is not None]
         waiting: dict[Ticket, list[PendingDecision]] = {}
-        for pending, decision in parsed:
-            ticket = self._decide_one(pending, decision)
-            if ticket is not None:
-                waiting.setdefault(ticket, []).append(pending)
+        with self._context.store.group():
+            for pending, decision in parsed:
+                ticket = self._decide_one(pending, decision)
+                if ticket is not None:
+                    waiting.setdefault(ticket, []).append(pending)
         for ticket, group in waiting.items():
             for pending in group:
                 pending.is_waiting = True

@@ -55,8 +55,8 @@ class FastJson:
             ):
                 return None
         if (
-            body.count(b"[") != 1 + count + (ids is not None)  # rows in rows, which would become one row
-            or not 0 < count <= self._max_actions
+            not 0 < count <= self._max_actions
+            or body.count(b"[") != 1 + count + (ids is not None)  # rows in rows, which would become one row
         ):
             return None
         for row in rows:

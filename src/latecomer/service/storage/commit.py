@@ -5,6 +5,10 @@ from contextlib import suppress
 from typing import Any
 
 from latecomer.errors import StoreError
+from latecomer.service.storage.rows import GENESIS, Row, make_row
+
+Heads = dict[int, tuple[int, bytes]]
+"""The last row of each chain: its number and its checksum."""
 
 
 class Segment:
@@ -35,6 +39,20 @@ class Commit:
         self.done = done
         self.pending_requests: list[tuple[dict[bytes, Any], bytes]] = []
         """Requests that are found in memory until their row can be read: a dictionary, and the key in it."""
+
+
+def make_rows(commit: Commit, heads: Heads) -> list[Row]:
+    """Make a row for each bandit, after the last of its chain."""
+    rows = []
+    for bandit, part in commit.segments.items():
+        seq, parent = heads.get(bandit, (0, GENESIS))
+        data = b"".join(part.parts)
+        rows.append(
+            make_row(
+                bandit, seq + 1, count=part.count, rounds=part.rounds, stamp=part.stamp, parent=parent, payload=data
+            )
+        )
+    return rows
 
 
 def wake_waiters(waiters: list[asyncio.Future[None]], failure: str | None) -> None:

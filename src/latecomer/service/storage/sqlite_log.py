@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -20,7 +21,7 @@ from latecomer.service.log_interface import LogStatus
 from latecomer.service.storage.background import Job
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.clock import Clocks, StoreClock
-from latecomer.service.storage.commit import Commit
+from latecomer.service.storage.commit import Commit, Heads
 from latecomer.service.storage.connections import Connections
 from latecomer.service.storage.creation import create_if_missing
 from latecomer.service.storage.limits import Limits
@@ -40,7 +41,7 @@ from latecomer.service.storage.rows import (
 from latecomer.service.storage.schema import make_read_error
 from latecomer.service.storage.settings_table import load_clock, read_setting, write_settings
 from latecomer.service.storage.snapshots import read_newest_secrets
-from latecomer.service.storage.writer import Heads, Writer
+from latecomer.service.storage.writer import Writer
 
 DEFAULT_RETENTION = "7d"
 
@@ -77,6 +78,7 @@ class SQLiteLog:
         self.wait_async: Callable[..., Coroutine[Any, Any, None]] = writer.wait_async
         self.resolve_when_done: Callable[..., None] = writer.resolve_when_done
         self.flush_now: Callable[[], None] = writer.flush_now
+        self.group: Callable[[], AbstractContextManager[None]] = writer.group
 
     @property
     def reader(self) -> apsw.Connection:

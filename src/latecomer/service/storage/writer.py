@@ -9,20 +9,20 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import Empty
 from threading import Condition, Event, RLock, Thread
 
 import apsw
 
 from latecomer.errors import FileError, StoreError
 from latecomer.service.storage.background import BackgroundJobs, Job, roll_back
-from latecomer.service.storage.commit import Commit, Segment, resolve, wake_waiters
+from latecomer.service.storage.commit import Commit, Heads, Segment, make_rows, resolve, wake_waiters
 from latecomer.service.storage.listeners import Listeners
-from latecomer.service.storage.rows import GENESIS, Row, insert_row, make_row
+from latecomer.service.storage.rows import Row, insert_row
+from latecomer.service.storage.work_queue import WorkQueue
 
-Heads = dict[int, tuple[int, bytes]]
-"""The last row of each chain: its number and its checksum."""
 Reconnect = Callable[[], apsw.Connection]
 Check = Callable[[], None]
 """Raises `FileError` where the store's files are not those that were opened."""
@@ -47,8 +47,7 @@ class Writer:
     retry
         Seconds between two attempts at a commit that fails.
     reconnect, failure
-        On a full disk: a function that returns a connection that can write, called until it succeeds; and why it has
-        not yet.
+        On a full disk: a function that returns a connection that can write, called until it succeeds, and the error.
     group_delay
         Seconds that a busy store's commit waits for more events, since every commit costs a hand-over of Python's lock.
         Where the last commit had only a few events, nobody waits.
@@ -83,7 +82,7 @@ class Writer:
         self._retry, self._group_delay, self._last_count = retry, group_delay, 0
         self._open = Commit()
         self._uncommitted: list[Commit] = []
-        self._queue: SimpleQueue[Commit | Job | None] = SimpleQueue()
+        self._queue = WorkQueue()
         self.jobs = BackgroundJobs(connection)
         """Only this thread uses it; others may read `failure`."""
         self._stopping = False
@@ -112,6 +111,12 @@ class Writer:
         if self._open.segments:
             self._open = Commit()
         self._queue.put(job)
+
+    @contextmanager
+    def group(self) -> Iterator[None]:
+        """Append together, with the lock held: the thread is woken once, at the end."""
+        with self._lock, self._queue.hold():
+            yield
 
     # ---- waiting ----
 
@@ -145,7 +150,8 @@ class Writer:
         """Commit what is left, finish the jobs, and end the thread; a commit that fails is not tried again."""
         self._stopping = True
         self.flush_now()
-        self._queue.put(None)
+        with self._lock:
+            self._queue.put(None)
         self._thread.join()
 
     def find_fault(self) -> str | None:
@@ -212,14 +218,7 @@ class Writer:
             if commit is self._open:
                 self._open = Commit()
         began = time.perf_counter()
-        rows = [
-            make_row(
-                bandit, seq + 1, count=part.count, rounds=part.rounds, stamp=part.stamp, parent=parent, payload=data
-            )
-            for bandit, part in commit.segments.items()
-            for seq, parent in (self.heads.get(bandit, (0, GENESIS)),)
-            for data in (b"".join(part.parts),)
-        ]
+        rows = make_rows(commit, self.heads)
         while True:
             try:
                 self._write(rows)

@@ -28,7 +28,7 @@ from latecomer.service.store import Store
 
 CONNECTIONS, ARMS = 64, 10
 BLOCKS, SECONDS = 50, 0.4
-RATIOS = {5: 0.25, 50: 0.15}
+RATIOS = {5: 0.40, 50: 0.35}
 """By dimension, the share of the echo's rate. The echo takes 54 µs of processor time a request."""
 TAIL = 8.0
 BATCH, BATCH_RATE = 1000, 50_000

@@ -1,5 +1,6 @@
 """The HTTP application without a server: what its routes share, over a store of its own, and requests to it."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +19,20 @@ from latecomer.service.store import Store
 
 
 @contextmanager
+def _logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    level, raises = root.level, logging.raiseExceptions
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        logging.raiseExceptions = raises
+
+
+@contextmanager
 def app_context(store_path: Path) -> Iterator[AppContext]:
-    """Open a store, and make what its routes share."""
-    with Store.open(store_path) as store:
+    """Open a store, and make what its routes share; the process's own log is set up as before afterwards."""
+    with Store.open(store_path) as store, _logging_as_before():
         yield AppContext(
             store=store,
             settings=read_settings(environment={}, given={"store": str(store_path)}),

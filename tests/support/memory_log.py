@@ -1,6 +1,8 @@
 """A log in memory: the smallest implementation of `service.log_interface.Log`, for tests of the store over it."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
 from msgspec import Struct
@@ -72,7 +74,14 @@ class MemoryLog:
 
     async def wait_async(self, ticket: object) -> None: ...
 
+    def resolve_when_done(self, ticket: object, futures: list[asyncio.Future[None]]) -> None:
+        for future in futures:
+            future.set_result(None)
+
     def flush_now(self) -> None: ...
+
+    def group(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def read_rows(self, number: int) -> Iterator[MemoryRow]:
         return iter(list(self.chains.get(number, ())))

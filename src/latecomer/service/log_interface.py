@@ -4,7 +4,9 @@
 and the store appends them here.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from threading import RLock
 from typing import NamedTuple, Protocol
 
@@ -90,8 +92,8 @@ class Log(Protocol):
       far. A snapshot and the rows after it give the state that all rows give, to the last bit; a damaged snapshot costs
       time and nothing else. Rows that a snapshot or the retention needs are kept.
 
-    Except for `wait`, `wait_async`, `flush_now` and `close`, methods are called with `lock` held and do not wait for
-    the disk, unless they read.
+    Except for `wait`, `wait_async`, `resolve_when_done`, `flush_now` and `close`, methods are called with `lock` held
+    and do not wait for the disk, unless they read.
     """
 
     lock: RLock
@@ -128,11 +130,17 @@ class Log(Protocol):
     def delete_chain(self, number: int, deleted: bytes, *, stamp: int) -> Ticket:
         """Record a bandit's deletion in the store's chain; remove its rows later."""
 
+    def group(self) -> AbstractContextManager[None]:
+        """Hold the lock for several appends, which take less time together; none is waited for before the end."""
+
     def wait(self, ticket: Ticket, timeout: float | None = None) -> None:
         """Wait in a thread until the ticket is done; `StoreError` where the commit fails."""
 
     async def wait_async(self, ticket: Ticket) -> None:
         """Wait on an event loop until the ticket is done; `StoreError` where the commit fails."""
+
+    def resolve_when_done(self, ticket: Ticket, futures: "list[asyncio.Future[None]]") -> None:
+        """Have futures of an event loop resolved when the ticket is done, with `StoreError` where the commit fails."""
 
     def flush_now(self) -> None:
         """Commit without waiting for more events."""

@@ -1,7 +1,7 @@
 """The store: every bandit of one log; decisions and conversions are durable before anyone relies on them.
 
 A call that changes something returns at once, with a ticket; `wait` (threads) or `wait_async` (asyncio) returns when
-the ticket is on disk. An answer must not leave the process before that.
+the ticket is on disk; `resolve_when_done` has futures resolved then. An answer must not leave the process before that.
 """
 
 import os
@@ -52,7 +52,8 @@ class Store:
         self.log, self.registry, self.clock = log, registry, clock
         self._lock = log.lock
         self._is_closed, self._lost = False, ""
-        self.wait, self.wait_async, self.flush_now = log.wait, log.wait_async, log.flush_now
+        self.wait, self.wait_async, self.resolve_when_done = log.wait, log.wait_async, log.resolve_when_done
+        self.flush_now, self.group = log.flush_now, log.group
         self.settings = StoreSettings(log, clock, self.check_open)
         self.registry_ticket: Ticket = DoneTicket()
         """The ticket of the latest creation or deletion of a bandit."""

@@ -214,3 +214,49 @@ def test_dead_writer_is_reported_and_refuses(connection: apsw.Connection, caplog
     assert writer.find_fault() == writer.death == writer.failure
     assert [record.getMessage() for record in caplog.records] == ["the writer has died"]
     writer.stop()
+
+
+def test_a_group_is_one_commit_and_keeps_the_order_of_its_jobs(writer: Writer, connection: apsw.Connection) -> None:
+    seen: list[int] = []
+
+    def look(_: apsw.Connection) -> Iterator[None]:
+        seen.append(len(written(connection, 1)))
+        yield
+
+    with writer.group():
+        first = put(writer, 1, b"a")
+        put(writer, 1, b"b")
+        writer.run_after_pending(Job(look, ("look", 1)))
+        last = put(writer, 1, b"c")
+        time.sleep(0.05)
+        assert not seen
+        assert not writer.commits  # the thread has not been woken
+    writer.wait(last, timeout=10)  # type: ignore[arg-type]
+    assert first.done  # type: ignore[attr-defined]
+    assert [row.payload for row in written(connection, 1)] == [b"ab", b"c"]
+    assert seen == [1]
+
+
+def test_a_group_that_fails_loses_nothing_that_was_appended(writer: Writer, connection: apsw.Connection) -> None:
+    def fail_in_a_group() -> None:
+        with writer.group():
+            put(writer, 1, b"a")
+            raise OSError("half of it")
+
+    with pytest.raises(OSError, match="half of it"):
+        fail_in_a_group()
+    writer.wait(put(writer, 1, b"b"), timeout=10)  # type: ignore[arg-type]
+    assert b"".join(row.payload for row in written(connection, 1)) == b"ab"
+
+
+def test_resolve_when_done_resolves_at_once_what_is_done(writer: Writer) -> None:
+    async def main() -> None:
+        ticket = put(writer, 1)
+        await writer.wait_async(ticket)  # type: ignore[arg-type]
+        futures = [asyncio.get_running_loop().create_future() for _ in range(2)]
+        futures[0].cancel()
+        writer.resolve_when_done(ticket, futures)  # type: ignore[arg-type]
+        assert [future.cancelled() for future in futures] == [True, False]
+        assert futures[1].done()
+
+    asyncio.run(main())

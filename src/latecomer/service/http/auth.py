@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -129,10 +129,16 @@ def _check_local(request: Request) -> None:
     Without keys, a page in a browser on this machine could otherwise act as a client, under a name that leads here.
     """
     for name, value in request.headers:
-        if name == b"host" and _LOCAL_HOST.fullmatch(value) is None:
+        if name == b"host" and not _is_local(value):
             raise HTTPError(
                 403, "without keys, requests must be addressed to localhost: make a key to use another name"
             )
+
+
+@lru_cache(maxsize=64)
+def _is_local(host: bytes) -> bool:
+    """Tell whether a Host header is this machine's."""
+    return _LOCAL_HOST.fullmatch(host) is not None
 
 
 def _uncheckable() -> HTTPError:

@@ -27,15 +27,24 @@ class AppContext(Struct, frozen=True, kw_only=True):
     log: Log
 
     async def wait_durable(self, ticket: "Ticket") -> None:
-        """Wait for a commit. Where every request in flight waits for one, the commit need not wait for more."""
-        metrics = self.metrics
-        metrics.waiting += 1
+        """Wait for a commit."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.resolve_when_durable(ticket, [future])
         try:
-            if metrics.waiting >= metrics.in_flight:
-                asyncio.get_running_loop().call_soon(self._flush)
-            await self.store.wait_async(ticket)
+            await future
         finally:
-            metrics.waiting -= 1
+            self.metrics.waiting -= 1
+
+    def resolve_when_durable(self, ticket: "Ticket", futures: "list[asyncio.Future[None]]") -> None:
+        """Have futures of requests resolved by a commit; the caller takes each off `metrics.waiting` after that.
+
+        Where every request in flight waits for a commit, the commit need not wait for more.
+        """
+        metrics = self.metrics
+        metrics.waiting += len(futures)
+        if metrics.waiting >= metrics.in_flight:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self.store.resolve_when_done(ticket, futures)
 
     def _flush(self) -> None:
         """Commit now if, after one more turn of the loop, no request has come that could still join."""

@@ -44,20 +44,25 @@ class FastJson:
     def _read(self, request: Any, body: bytes, dim: int) -> Parts | None:
         keys = list(request)
         rows = request["actions"]
-        ids = request["ids"].as_list() if "ids" in keys else None
-        request_id = request["request_id"] if "request_id" in keys else None
+        count, ids, request_id = len(rows), None, None
+        if len(keys) > 1:
+            ids = request["ids"].as_list() if "ids" in keys else None
+            request_id = request["request_id"] if "request_id" in keys else None
+            if (
+                len(keys) != len(_KEYS.intersection(keys))  # other keys, or one twice
+                or not all(map(self._is_label, ids or ()))
+                or not (request_id is None or self._is_label(request_id))
+            ):
+                return None
         if (
-            len(keys) != len(_KEYS.intersection(keys))  # other keys, or one twice
-            or body.count(b"[") != 1 + len(rows) + (ids is not None)  # rows in rows, which would become one row
-            or not 0 < len(rows) <= self._max_actions
-            or not all(map(self._is_label, ids or ()))
-            or not (request_id is None or self._is_label(request_id))
+            not 0 < count <= self._max_actions
+            or body.count(b"[") != 1 + count + (ids is not None)  # rows in rows, which would become one row
         ):
             return None
         for row in rows:
             if len(row) != dim:
                 return None
-        return np.frombuffer(rows.as_buffer(of_type="d"), np.float64).reshape(-1, dim), ids, request_id
+        return np.ndarray((count, dim), np.float64, rows.as_buffer(of_type="d")), ids, request_id
 
     def _is_label(self, text: object) -> bool:
         return isinstance(text, str) and 0 < len(text) <= self._max_label

@@ -1,10 +1,12 @@
 """Runs a server: from its settings to its end, on one loop that alone owns the store."""
 
 import asyncio
+import gc
 import ipaddress
 import resource
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +30,8 @@ _CLOCK_TOLERANCE = 60.0
 """Seconds that the store's time may differ from the machine's without a warning."""
 _OTHER_FILES = 64
 """Open files besides the connections: the store, its copies, the loop's own."""
+_COLLECT_AFTER = 10_000
+"""Objects that are made and kept between two collections of garbage."""
 ExtraRoutes = Callable[[AppContext], Sequence[Route]]
 
 
@@ -47,6 +51,7 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
             f"make one with `latecomer keys add --scope admin --keys {settings.keys_file}`"
         )
     with (
+        _few_collections(),
         bind_listener(
             settings.host, settings.port
         ) as bound,  # before the store, so that a second server does not touch it
@@ -74,6 +79,7 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
         for path in filter(is_open_to_others, (Path(settings.store), settings.keys_file)):
             log.warning("a file can be read by others than its owner: chmod 600", path=str(path))
         app = App(context, extra=extra(context))
+        gc.freeze()  # what a server starts with, it keeps
         _raise_file_limit(settings.max_connections + _OTHER_FILES)
         listener = Listener(bound, settings, app, log, count_error=metrics.count_error)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -98,6 +104,22 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
     log.info("stopped")
     if fault:
         raise StoreError(f"the server ends, and should be started again: {fault}")
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Collect garbage less often.
+
+    Requests that wait for a commit are many objects, and none is garbage: Python's own settings have them looked at
+    every few requests, and with them, now and then, everything that was ever imported.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(_COLLECT_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _log_state(store: Store, settings: Settings, log: Log) -> None:

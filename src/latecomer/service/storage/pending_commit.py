@@ -5,6 +5,10 @@ from contextlib import suppress
 from typing import Any
 
 from latecomer.errors import StoreError
+from latecomer.service.storage.rows import GENESIS, Row, make_row
+
+Heads = dict[int, tuple[int, bytes]]
+"""The last row of each chain: its number and its checksum."""
 
 
 class BanditEvents:
@@ -15,6 +19,12 @@ class BanditEvents:
     def __init__(self) -> None:
         self.parts: list[bytes] = []
         self.count = self.rounds = self.stamp = 0
+
+    def add(self, data: bytes, count: int, rounds: int, stamp: int) -> None:
+        """Add events."""
+        self.parts.append(data)
+        self.count += count
+        self.rounds, self.stamp = rounds, stamp
 
 
 class Commit:
@@ -31,6 +41,20 @@ class Commit:
         """Requests that are found in memory until their row can be read: a dictionary, and the key in it."""
 
 
+def make_rows(commit: Commit, heads: Heads) -> list[Row]:
+    """Make a row for each bandit, after the last of its chain."""
+    rows = []
+    for bandit, part in commit.by_bandit.items():
+        seq, parent = heads.get(bandit, (0, GENESIS))
+        data = b"".join(part.parts)
+        rows.append(
+            make_row(
+                bandit, seq + 1, count=part.count, rounds=part.rounds, stamp=part.stamp, parent=parent, payload=data
+            )
+        )
+    return rows
+
+
 def wake_waiters(waiters: list[asyncio.Future[None]], failure: str | None) -> None:
     """Resolve futures from another thread, with one call to each event loop; a failure becomes a `StoreError`."""
     loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
@@ -38,10 +62,11 @@ def wake_waiters(waiters: list[asyncio.Future[None]], failure: str | None) -> No
         loops.setdefault(waiter.get_loop(), []).append(waiter)
     for loop, futures in loops.items():
         with suppress(RuntimeError):  # the loop has been closed, and nobody waits
-            loop.call_soon_threadsafe(_resolve, futures, failure)
+            loop.call_soon_threadsafe(resolve, futures, failure)
 
 
-def _resolve(futures: list[asyncio.Future[None]], failure: str | None) -> None:
+def resolve(futures: list[asyncio.Future[None]], failure: str | None) -> None:
+    """Resolve futures of the running loop; a failure becomes a `StoreError`."""
     for future in futures:
         if future.done():
             continue

@@ -20,6 +20,7 @@ from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.registry import Quarantined, Registry
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.limits import Limits
+from latecomer.service.storage.pending_commit import Heads
 from latecomer.service.storage.request_id_segments import load_index, make_index, remove_index
 from latecomer.service.storage.request_id_writer import flush_requests
 from latecomer.service.storage.rows import (
@@ -35,7 +36,6 @@ from latecomer.service.storage.rows import (
     seq_of,
 )
 from latecomer.service.storage.snapshots import list_snapshots, read_snapshot
-from latecomer.service.storage.writer import Heads
 
 _DISK_FULL = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError)
 """Errors of SQLite on a full disk."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -25,7 +26,7 @@ from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.lock import StoreLock
 from latecomer.service.storage.maintenance import Maintenance
-from latecomer.service.storage.pending_commit import Commit
+from latecomer.service.storage.pending_commit import Commit, Heads
 from latecomer.service.storage.recovery import recover_registry
 from latecomer.service.storage.request_id_segments import make_bucket_reader, make_index, make_index_error
 from latecomer.service.storage.retention import list_deleted_chains
@@ -39,7 +40,7 @@ from latecomer.service.storage.rows import (
 from latecomer.service.storage.schema import make_read_error
 from latecomer.service.storage.settings_table import load_clock, read_setting, write_settings
 from latecomer.service.storage.snapshots import read_newest_secrets
-from latecomer.service.storage.writer import Heads, Writer
+from latecomer.service.storage.writer import Writer
 
 DEFAULT_RETENTION = "7d"
 
@@ -74,7 +75,9 @@ class SQLiteLog:
         self.lock: RLock = writer.lock
         self.wait: Callable[..., None] = writer.wait
         self.wait_async: Callable[..., Coroutine[Any, Any, None]] = writer.wait_async
+        self.resolve_when_done: Callable[..., None] = writer.resolve_when_done
         self.flush_now: Callable[[], None] = writer.flush_now
+        self.group: Callable[[], AbstractContextManager[None]] = writer.group
 
     @property
     def reader(self) -> apsw.Connection:
@@ -95,9 +98,10 @@ class SQLiteLog:
     def append(self, bandit: Bandit, payload: bytes, *, count: int, stamp: int, request: bytes = b"") -> Commit:
         """Append a bandit's events, and schedule the maintenance that is due."""
         chain = self.chains[bandit.number]
-        commit = Commit(done=True)
         if payload:
             commit = self.writer.append(bandit.number, payload, count=count, rounds=bandit.rounds, stamp=stamp)
+        else:
+            commit = Commit(done=True)
         bandit.has_unlogged_change = False
         if request:
             chain.requests.add(request, bandit.rounds)

@@ -9,8 +9,9 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import Empty
 from threading import Condition, Event, RLock, Thread
 
 import apsw
@@ -18,11 +19,10 @@ import apsw
 from latecomer.errors import FileError, StoreError
 from latecomer.service.storage.background import BackgroundJobs, Job, roll_back
 from latecomer.service.storage.listeners import Listeners
-from latecomer.service.storage.pending_commit import BanditEvents, Commit, wake_waiters
-from latecomer.service.storage.rows import GENESIS, Row, insert_row, make_row
+from latecomer.service.storage.pending_commit import BanditEvents, Commit, Heads, make_rows, resolve, wake_waiters
+from latecomer.service.storage.rows import Row, insert_row
+from latecomer.service.storage.work_queue import WorkQueue
 
-Heads = dict[int, tuple[int, bytes]]
-"""The last row of each chain: its number and its checksum."""
 Reconnect = Callable[[], apsw.Connection]
 Check = Callable[[], None]
 """Raises `FileError` where the store's files are not those that were opened."""
@@ -47,8 +47,7 @@ class Writer:
     retry
         Seconds between two attempts at a commit that fails.
     reconnect, failure
-        On a full disk: a function that returns a connection that can write, called until it succeeds; and why it has
-        not yet.
+        On a full disk: a function that returns a connection that can write, called until it succeeds, and the error.
     group_delay
         Seconds that a busy store's commit waits for more events, since every commit costs a hand-over of Python's lock.
         Where the last commit had only a few events, nobody waits.
@@ -83,7 +82,7 @@ class Writer:
         self._retry, self._group_delay, self._last_count = retry, group_delay, 0
         self._open = Commit()
         self._uncommitted: list[Commit] = []
-        self._queue: SimpleQueue[Commit | Job | None] = SimpleQueue()
+        self._queue = WorkQueue()
         self.jobs = BackgroundJobs(connection)
         """Only this thread uses it; others may read `failure`."""
         self._stopping = False
@@ -104,10 +103,7 @@ class Writer:
             if len(commit.by_bandit) == 1:
                 self._uncommitted.append(commit)
                 self._queue.put(commit)
-        events.parts.append(data)
-        events.count += count
-        events.rounds = rounds
-        events.stamp = stamp
+        events.add(data, count, rounds, stamp)
         return commit
 
     def run_after_pending(self, job: Job) -> None:
@@ -116,20 +112,28 @@ class Writer:
             self._open = Commit()
         self._queue.put(job)
 
+    @contextmanager
+    def group(self) -> Iterator[None]:
+        """Append together, with the lock held: the thread is woken once, at the end."""
+        with self._lock, self._queue.hold():
+            yield
+
     # ---- waiting ----
 
     async def wait_async(self, ticket: Commit) -> None:
         """Wait on an event loop until the ticket is on disk; `StoreError` where that fails."""
-        if ticket.done:
-            return
+        if not ticket.done:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.resolve_when_done(ticket, [future])
+            await future
+
+    def resolve_when_done(self, ticket: Commit, futures: list[asyncio.Future[None]]) -> None:
+        """Have futures of the running loop resolved when the ticket is on disk; `StoreError` where that fails."""
         with self._lock:
-            if ticket.done:
-                return
-            if self.failure:
-                raise StoreError(self.failure)
-            future = asyncio.get_running_loop().create_future()
-            ticket.waiters.append(future)
-        await future
+            if ticket.done or self.failure:
+                resolve(futures, None if ticket.done else self.failure)
+            else:
+                ticket.waiters += futures
 
     def wait(self, ticket: Commit, timeout: float | None = None) -> None:
         """Wait in a thread until the ticket is on disk; `StoreError` where that fails."""
@@ -146,7 +150,8 @@ class Writer:
         """Commit what is left, finish the jobs, and end the thread; a commit that fails is not tried again."""
         self._stopping = True
         self.flush_now()
-        self._queue.put(None)
+        with self._lock:
+            self._queue.put(None)
         self._thread.join()
 
     def find_fault(self) -> str | None:
@@ -213,14 +218,7 @@ class Writer:
             if commit is self._open:
                 self._open = Commit()
         began = time.perf_counter()
-        rows = [
-            make_row(
-                bandit, seq + 1, count=part.count, rounds=part.rounds, stamp=part.stamp, parent=parent, payload=data
-            )
-            for bandit, part in commit.by_bandit.items()
-            for seq, parent in (self.heads.get(bandit, (0, GENESIS)),)
-            for data in (b"".join(part.parts),)
-        ]
+        rows = make_rows(commit, self.heads)
         while True:
             try:
                 self._write(rows)

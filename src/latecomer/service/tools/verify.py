@@ -8,12 +8,12 @@ import apsw
 from latecomer.errors import DamagedFileError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import BanditDescriptor
+from latecomer.service.storage.pending_commit import Heads
 from latecomer.service.storage.recovery import read_descriptors, recover_bandit
 from latecomer.service.storage.request_id_segments import check_index
 from latecomer.service.storage.rows import STORE_CHAIN, make_row_error, read_first_row, read_remaining_rows
 from latecomer.service.storage.schema import connect, make_read_error
 from latecomer.service.storage.settings_table import check_settings
-from latecomer.service.storage.writer import Heads
 
 
 def verify(path: str | PathLike[str], *, name: str | PathLike[str] | None = None) -> Iterator[str]:

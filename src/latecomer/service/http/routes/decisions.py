@@ -5,13 +5,13 @@ import asyncio
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from latecomer.service.features import digest_features, hash_features
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction, Features
 from latecomer.service.http.body_reader import LARGE_BODY, NPY, decode_json
 from latecomer.service.http.context import AppContext
+from latecomer.service.http.decision_queue import DecisionQueue, ParsedDecision
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.fast_json import FastJson
 from latecomer.service.http.npy import parse_npy
@@ -26,16 +26,6 @@ _SMALL_FEATURES = 2048
 """Bytes of a body up to which features are hashed on the loop."""
 
 
-class ParsedDecision(Struct, frozen=True):
-    """A request for a decision, whatever its format was: rows, ids where there are any, and the request's id."""
-
-    rows: npt.NDArray[np.float64]
-    ids: list[str] | None
-    request_id: str | None
-    digest: bytes | None = None
-    """The digest of the features, where there are any: features that are scaled alike become the same rows."""
-
-
 _decoder = msgspec.json.Decoder(DecisionRequest)
 
 
@@ -44,25 +34,24 @@ def routes(context: AppContext) -> list[Route]:
     store, body_reader, limits = context.store, context.body_reader, context.settings
     fast_json = FastJson(max_actions=limits.max_actions, max_label=MAX_ID_LENGTH)
 
+    def parse(body: bytes, info: "BanditInfo") -> ParsedDecision:
+        fast = fast_json.read(body, info.dim)
+        return _parse_json(body, info, limits) if fast is None else _check_ids(ParsedDecision(*fast))
+
+    queue = DecisionQueue(context, parse)
+
     async def decide(request: Request) -> Response:
         info = store.info(request.bandit)  # an unknown bandit is refused before the body is read
         body, kind = await body_reader.read(request)
         query_id = query_param(request, "request_id")
+        source: bytes | ParsedDecision = body  # which the queue parses
         if kind == NPY:
-            parsed = _parse_array(body, query_id)
+            source = _parse_array(body, query_id, info, limits.max_actions)
         elif query_id is not None:
             raise invalid("request_id must stand in the body, where that is JSON", "request_id")
         elif _is_slow(body):
-            parsed = await asyncio.to_thread(_parse_json, body, info, limits)
-        else:
-            fast = fast_json.read(body, info.dim)
-            parsed = _parse_json(body, info, limits) if fast is None else ParsedDecision(*fast)
-        _check(parsed, info, limits.max_actions)
-        answer, ticket = store.decide(
-            request.bandit, parsed.rows, parsed.ids, request_id=parsed.request_id, body=parsed.digest
-        )
-        await context.wait_durable(ticket)
-        return json_response(answer, 201)
+            source = await asyncio.to_thread(_parse_json, body, info, limits)
+        return json_response(await queue.decide(info, source), 201)
 
     return [Route(operations.DECIDE, decide)]
 
@@ -81,7 +70,7 @@ def _parse_json(body: bytes, info: "BanditInfo", limits: Settings) -> ParsedDeci
         return _parse_features(request, info, limits.max_terms)
     if request.context is not None:
         raise invalid("context is for actions that have features", "context")
-    return ParsedDecision(_to_array(request.actions, info.dim), request.ids, request.request_id)
+    return _check_ids(ParsedDecision(_to_array(request.actions, info.dim), request.ids, request.request_id))
 
 
 def _to_array(rows: list[list[float] | DescribedAction], dim: int) -> npt.NDArray[np.float64]:
@@ -118,19 +107,21 @@ def _count_terms(features: Features) -> int:
     return sum(len(value) if isinstance(value, list) else 1 for value in features.values())
 
 
-def _parse_array(body: bytes, request_id: str | None) -> ParsedDecision:
+def _parse_array(body: bytes, request_id: str | None, info: "BanditInfo", max_actions: int) -> ParsedDecision:
     """Parse an array; its request id stands in the query."""
     if request_id is not None and not 1 <= len(request_id) <= MAX_ID_LENGTH:
         raise invalid(f"request_id must be of 1 to {MAX_ID_LENGTH} characters", "request_id")
-    return ParsedDecision(parse_npy(body), None, request_id)
-
-
-def _check(parsed: ParsedDecision, info: "BanditInfo", max_actions: int) -> None:
-    """Check the rules whose errors the store would not word in terms of this request."""
-    count, columns = parsed.rows.shape if parsed.rows.ndim == 2 else (len(parsed.rows), 0)
+    rows = parse_npy(body)
+    count, columns = rows.shape
     if columns != info.dim:
         raise invalid(f"actions must have {info.dim} columns, one per dimension; got {columns}", "actions")
     if count > max_actions:
         raise invalid(f"actions must be 1 to {max_actions} (the setting max_actions); got {count}", "actions")
-    if parsed.ids is not None and len(parsed.ids) != count:
-        raise invalid(f"ids must be one for each of the {count} actions; got {len(parsed.ids)}", "ids")
+    return ParsedDecision(rows, None, request_id)
+
+
+def _check_ids(parsed: ParsedDecision) -> ParsedDecision:
+    """Refuse ids that are more or fewer than the actions."""
+    if parsed.ids is not None and len(parsed.ids) != len(parsed.rows):
+        raise invalid(f"ids must be one for each of the {len(parsed.rows)} actions; got {len(parsed.ids)}", "ids")
+    return parsed

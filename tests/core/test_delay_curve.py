@@ -8,6 +8,7 @@ import pytest
 
 import latecomer as lc
 from latecomer.core.delay_curve import BINS, bin_edges, bin_from, maturity_in
+from latecomer.tiers.interpreter import view
 
 
 def maturity(state: Any, age: int) -> float:
@@ -28,7 +29,7 @@ def test_bins_tile_the_window(window: int) -> None:
 
 def test_before_a_bin_is_covered_every_round_is_mature() -> None:
     state = lc.MaturedLinUCB(2, 100).state.record
-    assert [maturity(state[0], age) for age in range(101)] == [1.0] * 101
+    assert [maturity(view(state)[0], age) for age in range(101)] == [1.0] * 101
 
 
 @pytest.mark.parametrize(("window", "rounds"), [(100, 15), (100, 16), (100, 17), (100, 50), (5000, 300), (10**6, 300)])
@@ -77,7 +78,7 @@ def test_delay_curve_does_not_take_a_young_world_for_a_fast_one() -> None:
     """
     state = played(100.0, 400, 200).state.record
     stay = 100 / 101
-    assert maturity(state[0], 97) == pytest.approx((1 - stay**97) / (1 - stay**169), abs=0.08)
+    assert maturity(view(state)[0], 97) == pytest.approx((1 - stay**97) / (1 - stay**169), abs=0.08)
 
 
 def test_a_trial_long_before_the_traffic_does_not_stretch_it() -> None:

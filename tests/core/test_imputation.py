@@ -8,6 +8,7 @@ import pytest
 import latecomer as lc
 from latecomer.core.delay_curve import BINS, bin_edges
 from latecomer.core.imputation import PRIOR_DELAYS, bin_of, impute, sample_delay_law
+from latecomer.tiers.interpreter import view
 
 SWEEPS = 30_000
 WINDOW = 10  # every delay has a bin of its own
@@ -35,7 +36,7 @@ def sweeps(policy: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     state, ring = policy.state.record, policy.state.ring
     sums, delays, counts = np.empty((SWEEPS, 2)), np.empty((SWEEPS, BINS)), np.empty(SWEEPS)
     for i in range(SWEEPS):
-        impute(state[0], ring)
+        impute(view(state)[0], view(ring))
         sums[i], delays[i], counts[i] = state["imputed"][0], state["delays"][0], state["imputed_count"][0]
     tenths = np.rint(sums * 10).astype(int)
     np.testing.assert_allclose(sums * 10, tenths, atol=1e-9)
@@ -77,7 +78,7 @@ def test_the_law_is_dirichlet_over_what_can_have_been_seen(policy: Any, now: int
     state["delays"], state["current_stamp"] = seen, now
     laws = np.empty((SWEEPS, BINS))
     for i in range(SWEEPS):
-        sample_delay_law(state[0], ring)
+        sample_delay_law(view(state)[0], view(ring))
         laws[i] = np.diff(state["curve"][0])
     assert state["curve"][0, 0] == 0.0
     assert state["curve"][0, -1] == 1.0
@@ -105,7 +106,7 @@ def test_every_delay_of_a_window_has_its_bin(window: int) -> None:
     assert (np.diff(edges) >= 0).all()
     state = lc.ImputedLinTS(2, window).state.record
     for delay in range(window + 1):
-        j = bin_of(state[0], delay)
+        j = bin_of(view(state)[0], delay)
         assert edges[j] <= delay < edges[j + 1]
 
 

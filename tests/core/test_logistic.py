@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 import latecomer as lc
 from latecomer.core.logistic import LONGEST_STEP, _add_open_round, update_beta
 from latecomer.core.ring import slot_of
+from latecomer.tiers.interpreter import view
 
 BETA = np.array([1.5, -2.0, -0.4])  # the last one is the intercept
 
@@ -48,7 +49,7 @@ def played() -> Any:
 def round_of(policy: Any, round: int) -> tuple[np.ndarray, float]:
     """The features of a round, the constant one with them, and its maturity: bins of one round each, so no slope."""
     state, ring = policy.state.record, policy.state.ring
-    slot = slot_of(state[0], ring, round)
+    slot = slot_of(view(state)[0], view(ring), round)
     age = policy.rounds - round
     assert state["edges"][0, age] == age
     return np.append(ring["action"][slot // 64, :, slot % 64], 1.0), float(state["curve"][0, age])
@@ -60,7 +61,7 @@ def test_the_gradient_is_that_of_the_loss(round: int, y: float) -> None:
     state, ring = policy.state.record, policy.state.ring
     state["newton_step"] = 0.0
     x, F = round_of(policy, round)
-    _add_open_round(state[0], ring, slot_of(state[0], ring, round), F)
+    _add_open_round(view(state)[0], view(ring), slot_of(view(state)[0], view(ring), round), F)
     np.testing.assert_allclose(state["newton_step"][0], -gradient(BETA, x, y, F), rtol=1e-6, atol=1e-8)
 
 
@@ -69,7 +70,7 @@ def test_a_conversion_taken_back_is_a_closed_silence() -> None:
     state, ring = policy.state.record, policy.state.ring
     state["newton_step"] = 0.0
     x, F = round_of(policy, 4)
-    _add_open_round(state[0], ring, slot_of(state[0], ring, 4), F)
+    _add_open_round(view(state)[0], view(ring), slot_of(view(state)[0], view(ring), 4), F)
     np.testing.assert_allclose(state["newton_step"][0], -gradient(BETA, x, 0.0, 1.0), rtol=1e-6, atol=1e-8)
 
 
@@ -80,7 +81,7 @@ def test_the_information_is_the_mean_curvature(round: int) -> None:
     state, ring = policy.state.record, policy.state.ring
     state["gram"] = 0.0
     x, F = round_of(policy, round)
-    _add_open_round(state[0], ring, slot_of(state[0], ring, round), F)
+    _add_open_round(view(state)[0], view(ring), slot_of(view(state)[0], view(ring), round), F)
     h, seen = 1e-4, F * mu(x @ BETA)
     hessian = np.zeros((3, 3))
     for y, chance in ((1.0, seen), (0.0, 1 - seen)):
@@ -105,7 +106,7 @@ def test_update_beta_takes_one_step_of_fisher_scoring(cut: bool) -> None:
     step = np.linalg.solve(information, total)
     assert (np.linalg.norm(step) > LONGEST_STEP) == cut
     step *= min(1.0, LONGEST_STEP / np.linalg.norm(step))
-    update_beta(state[0], ring)
+    update_beta(view(state)[0], view(ring))
     np.testing.assert_allclose(state["beta"][0], BETA + step, rtol=1e-10)
     factor = np.triu(state["factor"][0])
     np.testing.assert_allclose(factor.T @ factor, information, rtol=1e-10, atol=1e-12)

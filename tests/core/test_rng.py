@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from latecomer.core.rng import gamma, normal, reseed, uniform
+from latecomer.tiers.interpreter import view
 
 DRAWS = 20_000
 MASK = 2**64 - 1
@@ -16,9 +17,9 @@ SMALLEST_P = 1e-4
 
 def stream(seed: int) -> Any:
     """The one field that these kernels need."""
-    cell = np.zeros(1, [("seed", np.uint64)])
+    cell = np.zeros(1, [("name", np.int64), ("seed", np.uint64)])
     cell["seed"] = seed
-    return cell[0]
+    return view(cell)[0]
 
 
 def drawn(kernel: Callable[..., float], seed: int, *arguments: float) -> np.ndarray:

@@ -19,7 +19,6 @@ import numpy as np
 from fake_clocks import unit_rows
 
 from latecomer.core.state import Array
-from latecomer.service.bandit.descriptor import make_policy, resolve_spec, warm_up
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion
 from latecomer.service.storage.limits import Limits
@@ -119,7 +118,6 @@ def main() -> None:
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     done: Journal = {}
     nexts = list(range(WORKERS))
-    warm_up(make_policy(resolve_spec(SPEC), seed=0))  # once, for all the children
     with journal.open("w") as file:
         for _ in range(cycles):
             output = cycle(database, done, nexts, chance.uniform(0.0, 0.25))

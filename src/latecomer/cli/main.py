@@ -14,6 +14,7 @@ from latecomer.cli.log import app as log
 from latecomer.cli.reproduce import reproduce
 from latecomer.cli.serve import serve
 from latecomer.cli.simulate import simulate
+from latecomer.cli.warm import warm
 from latecomer.cli.window import window
 from latecomer.errors import LatecomerError
 from latecomer.extras import translate_import_error
@@ -82,5 +83,6 @@ app.command(short_help="Compare every policy in every world.")(arena)
 app.command(short_help="Compare windows on your own delays, and recommend one.")(window)
 app.command(short_help="Serve decisions over HTTP, durably.")(serve)
 app.command(short_help="Copy a store that is in use.")(backup)
+app.command(short_help="Compile policies ahead of time.")(warm)
 app.add_typer(keys, name="keys")
 app.add_typer(log, name="log")

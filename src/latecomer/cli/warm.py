@@ -4,26 +4,21 @@ from typing import Annotated
 
 import typer
 
+PolicyOption = Annotated[
+    list[str] | None,
+    typer.Option("--policy", help="A policy by its name, or recommended; may be given again.", show_default=False),
+]
+DimOption = Annotated[
+    list[int] | None,
+    typer.Option("--dim", min=1, help="d, the number of features; may be given again.", show_default=False),
+]
 
-def warm(
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--policy",
-            help="A policy, by its class's name, or recommended; may be given several times.",
-            show_default="recommended",
-        ),
-    ] = None,
-    dim: Annotated[
-        list[int] | None,
-        typer.Option("--dim", min=1, help="d, the number of features; may be given several times.", show_default="5"),
-    ] = None,
-    simulations: Annotated[bool, typer.Option("--simulations", help="Also the simulator's loop.")] = False,
-) -> None:
-    """Compile policies ahead of time, for images and for machines that must not compile.
 
-    The machine code goes to the folder LATECOMER_CACHE_DIR, or to the user's own for caches. A process that finds it
-    there loads it; the folder may be read-only by then.
+def warm(policy: PolicyOption = None, dim: DimOption = None) -> None:
+    """Compile policies ahead of time: for images, and for machines that must not compile.
+
+    Without options: recommended, for d = 5. The machine code goes to the folder LATECOMER_CACHE_DIR, or to the user's
+    own for caches. A process that finds it there loads it, also where the folder is read-only by then.
 
     \b
     Example:
@@ -31,5 +26,5 @@ def warm(
     """  # noqa: D301 - \b keeps the lines below it as they are
     from latecomer.policies.warm import warm_policies  # noqa: PLC0415 - `latecomer --help` is light
 
-    folder, seconds = warm_policies(policy or ["recommended"], dim or [5], simulations=simulations, announce=typer.echo)
-    typer.echo(f"machine code is in {folder}; {seconds:.0f} s")
+    folder, seconds = warm_policies(policy or ["recommended"], dim or [5], announce=typer.echo)
+    typer.echo(f"machine code is in {folder} ({seconds:.0f} s)")

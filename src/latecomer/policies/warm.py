@@ -1,0 +1,42 @@
+"""Machine code of policies, made ahead of time."""
+
+import time
+from collections.abc import Sequence
+
+from latecomer.errors import InputError, StoreError
+from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.recommended import recommended
+from latecomer.policies.registry import policy_class, policy_names
+from latecomer.tiers.code_cache import VARIABLE, find_cache_folder, is_writable
+from latecomer.tiers.tiered_kernel import Announce, compile_mode
+from latecomer.validation import check_integer, suggest
+
+RECOMMENDED = "recommended"
+
+
+def warm_policies(names: Sequence[str], dims: Sequence[int], announce: Announce) -> tuple[str, float]:
+    """Compile policies for dimensions; return the folder of the machine code, and the seconds it took."""
+    folder = find_cache_folder()
+    if compile_mode() == "never":
+        raise StoreError("there is nothing to make: LATECOMER_COMPILE is never, or Numba is not installed")
+    if folder is None or not is_writable(folder):
+        raise StoreError(f"machine code cannot be kept in {folder}: set {VARIABLE} to a folder that can be written")
+    began = time.perf_counter()
+    for policy in [make_policy(name, dim) for name in names for dim in dims]:
+        for kernel in policy.state.code.tiered():
+            kernel.compile(announce)
+    return str(folder), time.perf_counter() - began
+
+
+def make_policy(name: str, dim: int) -> LinearPolicy:
+    """Make a policy of that name with its defaults."""
+    dim = check_integer("dim", dim, least=1)
+    if name == RECOMMENDED:
+        return recommended(dim, window=1)
+    if name not in policy_names():
+        known = (RECOMMENDED, *policy_names())
+        raise InputError(
+            f"policy must be one of {', '.join(known)}; got {name!r}{suggest(name, known)}", field="policy"
+        )
+    made: type = policy_class(name)
+    return made(dim, 1)  # type: ignore[no-any-return]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from extended_oracle import ExtendedOracle
+from extended_oracle import DIRECT, ExtendedOracle
 from oracle import Array
 
 INTERVAL, FIXED_POINT = 16, 32767
@@ -63,7 +63,7 @@ class RecommendedOracle(ExtendedOracle):
         rounds = len(self.stamps)
         if self.shrinkage == 1 or rounds < self.due:
             return
-        self.due = rounds + 1 + rounds // INTERVAL
+        self.due = rounds + max(1 + rounds // INTERVAL, self.dim // INTERVAL if self.dim > DIRECT else 1)
         eigenvalues = np.linalg.eigvalsh(self.matrix(now) - self.growth * self.ridge * np.eye(self.dim))
         determined = np.sum(eigenvalues / (eigenvalues + self.growth * self.ridge))
         off = self.estimate(now) - self.centre(now)

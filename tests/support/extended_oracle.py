@@ -10,7 +10,7 @@ import latecomer as lc
 ExtendedKind = Literal["tight", "waiting UCB", "waiting TS", "matured UCB", "matured TS", "imputed"]
 
 BINS, PRIOR = 32, 4.0
-DIRECT, LEVELS, COARSE_LEVELS = 32, 16, 8
+DIRECT, LEVELS, COARSE_LEVELS = 32, 16, 4
 
 
 def edges(span: int) -> Array:
@@ -99,7 +99,7 @@ class ExtendedOracle(Oracle):
         return np.append(np.cumprod((1 - q)[::-1])[::-1], 1.0)
 
     def maturity(self, now: int) -> Array:
-        """Return F̂_m of each round's age, in sixteenths (in eighths beyond 32 dimensions), halves rounded up."""
+        """Return F̂_m of each round's age, in sixteenths (in quarters beyond 32 dimensions), halves rounded up."""
         bounds = edges(self.span)
         grid, at = np.unique(bounds, return_index=True)
         shares = np.interp(now - self.stamps, grid, self.curve(now)[at])

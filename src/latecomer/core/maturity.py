@@ -1,6 +1,6 @@
 """Rounds weighed by their maturity: G = λI + Σ F̂_m(age_s) A_sA_sᵀ.
 
-Weights move by levels: in sixteenths, and in eighths beyond `DIRECT` dimensions. Every round reaches every level of F̂
+Weights move by levels: in sixteenths, and in quarters beyond `DIRECT` dimensions. Every round reaches every level of F̂
 about once, so that G follows by moving one pointer per level through the ring, forwards as rounds grow older and
 backwards where the curve is found to rise later: O(levels·d²) a round.
 """
@@ -33,7 +33,7 @@ from latecomer.core.weighted_gram import (
     gram_fields,
 )
 
-LEVELS, COARSE_LEVELS = 16, 8
+LEVELS, COARSE_LEVELS = 16, 4
 """Levels of F̂ up to `DIRECT` dimensions, and beyond."""
 
 MOST_MOVES = 0.5

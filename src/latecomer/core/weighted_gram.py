@@ -11,17 +11,18 @@ import math
 
 import numpy as np
 
-from latecomer.core.jit import kernel, kernel_noinline
-from latecomer.core.linalg.cholesky import factorise, solve_upper, solve_upper_transposed
-from latecomer.core.linalg.large_cholesky import (
+from latecomer.core.gram_factor import (
     RANK,
-    add_outer_products,
+    add_batch,
     downdate_factor,
     factorise_by_pairs,
     inverse_square_norm,
-    solve_upper_by_rows,
-    update_factor_by_rows,
+    solve_by_rows,
+    solve_transposed,
+    update_factor_by_batch,
 )
+from latecomer.core.jit import kernel, kernel_noinline
+from latecomer.core.linalg.cholesky import factorise, solve_upper, solve_upper_transposed
 from latecomer.core.sampling import sample_gaussian
 from latecomer.core.state import (
     ROUNDS_PER_BLOCK,
@@ -82,7 +83,7 @@ def apply_batch(state: State, follow: bool) -> bool:
         weights[row] = 0.0
         for i in range(dim):
             batch[row, i] = 0.0
-    add_outer_products(state.gram, batch, weights)
+    add_batch(state)
     state.batch_size = 0
     if not follow or size == 0:
         return follow
@@ -91,10 +92,12 @@ def apply_batch(state: State, follow: bool) -> bool:
         for i in range(dim):
             batch[row, i] *= root
     if weights[0] > 0.0:
-        update_factor_by_rows(state.factor, batch)
+        update_factor_by_batch(state)
         return True
     for row in range(size):
-        if not downdate_factor(state.factor, batch, row):
+        for i in range(dim):
+            state.u[i] = batch[row, i]
+        if not downdate_factor(state):
             return False
     return True
 
@@ -116,7 +119,7 @@ def collect_outer(state: State, ring: Ring, slot: int, weight: float, follow: bo
 @kernel_noinline
 def factorise_gram(state: State) -> None:
     """Compute U afresh; beyond `DIRECT` dimensions."""
-    factorise_by_pairs(state.gram, state.gram_shift, state.factor)
+    factorise_by_pairs(state)
     state.factor_updates = 0
     state.factorisations += 1
 
@@ -136,8 +139,8 @@ def _solve(state: State, shift: float, batch: Array) -> None:
         solve_upper_transposed(state.factor, state.theta_hat)
         solve_upper(state.factor, state.theta_hat)
     else:
-        solve_upper_transposed(state.factor, state.theta_hat)
-        solve_upper_by_rows(state.factor, state.theta_hat)
+        solve_transposed(state)
+        solve_by_rows(state.factor, state.theta_hat)
 
 
 @kernel
@@ -157,7 +160,7 @@ def gram_estimate(state: State) -> None:
 @kernel_noinline
 def _trace(state: State, batch: Array) -> float:
     if batch.ndim > 1:
-        return inverse_square_norm(state.factor)
+        return inverse_square_norm(state)
     dim, column, trace = state.B.shape[0], state.u, 0.0
     for k in range(dim):
         for i in range(dim):
@@ -181,7 +184,7 @@ def _sample(state: State, scale: float, normals: Array, batch: Array) -> None:
     else:
         for i in range(state.sample.shape[0]):
             state.sample[i] = normals[i]
-        solve_upper_by_rows(state.factor, state.sample)
+        solve_by_rows(state.factor, state.sample)
         for i in range(state.sample.shape[0]):
             state.sample[i] = state.theta_hat[i] + scale * state.sample[i]
 

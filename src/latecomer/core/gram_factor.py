@@ -1,8 +1,8 @@
 """The Cholesky factor of a weighted Gram matrix in many dimensions, G + shift·I = UᵀU, and updates of it.
 
 Beyond a few dozen dimensions a factor no longer fits into the nearest cache, so every row that is loaded serves several
-others at once. Functions take the state, not its arrays: in code for it the distance between rows is a constant. Without
-that the compiler makes no vector loops of these, and they take 2.5 times as long.
+others at once. Functions take the state, not its arrays: there the distance between rows is a constant, without which
+the compiler makes no vector loops of these, and they take 2.5 times as long.
 """
 
 import math

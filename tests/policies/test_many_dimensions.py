@@ -72,9 +72,9 @@ def _decide(policy: Any, sets: Any) -> list[tuple[int, float]]:
 
 def test_saved_and_replayed_policies_continue_bit_for_bit(tmp_path: Path) -> None:
     sets = np.abs(unit_actions(np.random.default_rng(6), 400 * 4, 50)).reshape(400, 4, 50)
-    live, restored, replayed = (lc.recommended(50, 30, seed=6) for _ in range(3))
-    _decide(restored, sets[:200])
-    restored.save(tmp_path / "policy")
+    live, saved, replayed = (lc.recommended(50, 30, seed=6) for _ in range(3))
+    _decide(saved, sets[:200])
+    saved.save(tmp_path / "policy")
     restored = lc.load(tmp_path / "policy")
     for part in (sets[:200], sets[200:300]):
         for actions in part:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import footprint
 import large
+import many_dimensions
 import peers
 import scaling
 import service
@@ -16,7 +17,7 @@ from timing import HOW
 
 def main() -> None:
     table = Table(Path(__file__).parent / "results", how=HOW)
-    for topic in (small, scaling, large, footprint, startup, simulator, service, peers):
+    for topic in (small, scaling, large, many_dimensions, footprint, startup, simulator, service, peers):
         for row in topic.rows():
             table.add(row)
     print(f"\nKept in {table.folder}: bench.md, bench.json", flush=True)

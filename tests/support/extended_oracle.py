@@ -9,7 +9,8 @@ import latecomer as lc
 
 ExtendedKind = Literal["tight", "waiting UCB", "waiting TS", "matured UCB", "matured TS", "imputed"]
 
-BINS, LEVELS, PRIOR = 32, 16, 4.0
+BINS, PRIOR = 32, 4.0
+DIRECT, LEVELS, COARSE_LEVELS = 32, 16, 4
 
 
 def edges(span: int) -> Array:
@@ -98,12 +99,13 @@ class ExtendedOracle(Oracle):
         return np.append(np.cumprod((1 - q)[::-1])[::-1], 1.0)
 
     def maturity(self, now: int) -> Array:
-        """Return F̂_m of each round's age, in sixteenths, halves rounded up."""
+        """Return F̂_m of each round's age, in sixteenths (in quarters beyond 32 dimensions), halves rounded up."""
         bounds = edges(self.span)
         grid, at = np.unique(bounds, return_index=True)
         shares = np.interp(now - self.stamps, grid, self.curve(now)[at])
-        levels = (np.arange(LEVELS) + 0.5) / LEVELS
-        return np.asarray((shares[:, None] >= levels).sum(axis=1) / LEVELS)
+        count = LEVELS if self.dim <= DIRECT else COARSE_LEVELS
+        levels = (np.arange(count) + 0.5) / count
+        return np.asarray((shares[:, None] >= levels).sum(axis=1) / count)
 
     # ---- the policies ----
 

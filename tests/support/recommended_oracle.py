@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from extended_oracle import ExtendedOracle
+from extended_oracle import DIRECT, ExtendedOracle
 from oracle import Array
 
 INTERVAL, FIXED_POINT = 16, 32767
@@ -21,12 +21,21 @@ class RecommendedOracle(ExtendedOracle):
         self.spreads: list[float] = []  # the variance that a mean of K draws would have
         self.growth, self.due = 1.0, 0
 
-    def decide(self, actions: Array, now: int, normals: Array) -> tuple[int, float]:
+    def observe(self, actions: Array, now: int) -> None:
+        """Add an action set to the history, and estimate the ridge again where it is due."""
         mean, count = actions.mean(axis=0), len(actions)
         spread = np.sum((actions - mean) ** 2) / count
         self.means = np.vstack([self.means, np.round(mean * FIXED_POINT) / FIXED_POINT])
         self.spreads.append(float(np.round(spread * FIXED_POINT)) / FIXED_POINT / (count - 1) if count > 1 else 0.0)
         self.update_growth(now)
+
+    def follow(self, action: Array, now: int) -> None:
+        """Add a decision that the policy made, after `observe`."""
+        self.actions = np.vstack([self.actions, action])
+        self.stamps = np.append(self.stamps, now)
+
+    def decide(self, actions: Array, now: int, normals: Array) -> tuple[int, float]:
+        self.observe(actions, now)
         return super().decide(actions, now, normals)
 
     def rate(self, now: int) -> float:
@@ -63,7 +72,7 @@ class RecommendedOracle(ExtendedOracle):
         rounds = len(self.stamps)
         if self.shrinkage == 1 or rounds < self.due:
             return
-        self.due = rounds + 1 + rounds // INTERVAL
+        self.due = rounds + max(1 + rounds // INTERVAL, self.dim // INTERVAL if self.dim > DIRECT else 1)
         eigenvalues = np.linalg.eigvalsh(self.matrix(now) - self.growth * self.ridge * np.eye(self.dim))
         determined = np.sum(eigenvalues / (eigenvalues + self.growth * self.ridge))
         off = self.estimate(now) - self.centre(now)

@@ -23,10 +23,13 @@ from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.maturity import conversion_rate
 from latecomer.core.rates import bernoulli_variance
 from latecomer.core.state import ExtraFields, Field, State, number_field
-from latecomer.core.weighted_gram import gram_solve, gram_trace
+from latecomer.core.weighted_gram import DIRECT, gram_solve, gram_trace, shift_gram
 
 INTERVAL = 16
-"""The ridge is estimated again when the number of rounds has grown by one part in so many."""
+"""The ridge is estimated again when the number of rounds has grown by one part in so many.
+
+Beyond `DIRECT` dimensions it waits for at least d parts in so many rounds, for the estimate is O(d³).
+"""
 
 
 def shrinkage_fields() -> ExtraFields:
@@ -62,8 +65,8 @@ def update_ridge(state: State) -> None:
     """Estimate λ/λ_0 again where it is due."""
     if state.shrinkage <= 1.0 or state.rounds < state.ridge_due:
         return
-    state.ridge_due = state.rounds + 1 + state.rounds // INTERVAL
     dim, scale = state.B.shape[0], _prior_scale(state)
+    state.ridge_due = state.rounds + max(1 + state.rounds // INTERVAL, dim // INTERVAL if dim > DIRECT else 1)
     shrunk_estimate(state)
     determined = dim - state.ridge_growth * state.ridge * gram_trace(state)
     largest = 0.0
@@ -74,3 +77,4 @@ def update_ridge(state: State) -> None:
     variance = bernoulli_variance(conversion_rate(state))
     growth = (determined + weight) / (0.5 * dim * state.ridge * largest / variance + weight)
     state.ridge_growth = 1.0 + freshness(state) * max(0.0, growth - 1.0)
+    shift_gram(state, state.ridge_growth * state.ridge - state.ridge, state.batch)

@@ -14,7 +14,6 @@ from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.rates import estimate_rate
 from latecomer.core.ring import slot_of, stamp_of
 from latecomer.core.state import (
-    Array,
     ExtraFields,
     Field,
     FieldKind,
@@ -164,18 +163,13 @@ def _move_levels_in_batches(state: State, ring: Ring, now: int) -> None:
 
 
 @kernel
-def _move(state: State, ring: Ring, now: int, batch: Array) -> None:
-    if batch.ndim == 1:
-        _move_levels(state, ring, now)
-    else:
-        _move_levels_in_batches(state, ring, now)
-
-
-@kernel
 def update_maturity(state: State, ring: Ring, now: int) -> None:
     """Bring the curve and G up to `now`; before `expire`, so that rounds that close then count in full."""
     update_delay_curve(state, ring, now)
-    _move(state, ring, now, state.batch)
+    if state.gram.shape[0] <= DIRECT:
+        _move_levels(state, ring, now)
+    else:
+        _move_levels_in_batches(state, ring, now)
 
 
 @kernel

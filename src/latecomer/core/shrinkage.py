@@ -77,4 +77,4 @@ def update_ridge(state: State) -> None:
     variance = bernoulli_variance(conversion_rate(state))
     growth = (determined + weight) / (0.5 * dim * state.ridge * largest / variance + weight)
     state.ridge_growth = 1.0 + freshness(state) * max(0.0, growth - 1.0)
-    shift_gram(state, state.ridge_growth * state.ridge - state.ridge, state.batch)
+    shift_gram(state, state.ridge_growth * state.ridge - state.ridge)

@@ -44,12 +44,11 @@ UPDATES = 16
 
 
 def gram_fields(dim: int, ridge: float) -> ExtraFields:
-    """Return the fields of G and U. The number of axes of `batch` tells kernels which of the two ways to compile."""
+    """Return the fields of G and U."""
     if dim <= DIRECT:
         return {
             "gram": Field(np.eye(dim) * ridge),  # G, its upper triangle
             "factor": scratch_field(dim, dim),  # U with UᵀU = G + shift·I
-            "batch": scratch_field(1),
         }
     return {
         "gram": Field(np.eye(dim) * ridge),
@@ -125,28 +124,23 @@ def factorise_gram(state: State) -> None:
 
 
 @kernel
-def shift_gram(state: State, shift: float, batch: Array) -> None:
-    """Make `shift` the multiple of I that U has more than G; `batch` is state.batch."""
-    if batch.ndim > 1 and shift != state.gram_shift:
+def shift_gram(state: State, shift: float) -> None:
+    """Make `shift` the multiple of I that U has more than G."""
+    if state.gram.shape[0] > DIRECT and shift != state.gram_shift:
         state.gram_shift = shift
         factorise_gram(state)
 
 
 @kernel_noinline
-def _solve(state: State, shift: float, batch: Array) -> None:
-    if batch.ndim == 1:
+def gram_solve(state: State, shift: float) -> None:
+    """Multiply state.theta_hat by (G + shift·I)⁻¹, and leave U in state.factor; the shift is that of `shift_gram`."""
+    if state.gram.shape[0] <= DIRECT:
         factorise(state.gram, shift, 0.0, 1.0, state.factor)
         solve_upper_transposed(state.factor, state.theta_hat)
         solve_upper(state.factor, state.theta_hat)
     else:
         solve_transposed(state)
         solve_by_rows(state.factor, state.theta_hat)
-
-
-@kernel
-def gram_solve(state: State, shift: float) -> None:
-    """Multiply state.theta_hat by (G + shift·I)⁻¹, and leave U in state.factor; the shift is that of `shift_gram`."""
-    _solve(state, shift, state.batch)
 
 
 @kernel
@@ -158,8 +152,9 @@ def gram_estimate(state: State) -> None:
 
 
 @kernel_noinline
-def _trace(state: State, batch: Array) -> float:
-    if batch.ndim > 1:
+def gram_trace(state: State) -> float:
+    """Return the trace of (G + shift·I)⁻¹ = ‖U⁻ᵀ‖²; after `gram_solve`."""
+    if state.gram.shape[0] > DIRECT:
         return inverse_square_norm(state)
     dim, column, trace = state.B.shape[0], state.u, 0.0
     for k in range(dim):
@@ -172,14 +167,9 @@ def _trace(state: State, batch: Array) -> float:
 
 
 @kernel
-def gram_trace(state: State) -> float:
-    """Return the trace of (G + shift·I)⁻¹ = ‖U⁻ᵀ‖²; after `gram_solve`."""
-    return _trace(state, state.batch)
-
-
-@kernel
-def _sample(state: State, scale: float, normals: Array, batch: Array) -> None:
-    if batch.ndim == 1:
+def sample_from_gram(state: State, scale: float, normals: Array) -> None:
+    """Fill state.sample with θ̂ + scale·U⁻¹z ~ N(θ̂, scale²·(UᵀU)⁻¹); after `gram_solve`."""
+    if state.gram.shape[0] <= DIRECT:
         sample_gaussian(state.factor, state.theta_hat, scale, normals, state.sample)
     else:
         for i in range(state.sample.shape[0]):
@@ -187,12 +177,6 @@ def _sample(state: State, scale: float, normals: Array, batch: Array) -> None:
         solve_by_rows(state.factor, state.sample)
         for i in range(state.sample.shape[0]):
             state.sample[i] = state.theta_hat[i] + scale * state.sample[i]
-
-
-@kernel
-def sample_from_gram(state: State, scale: float, normals: Array) -> None:
-    """Fill state.sample with θ̂ + scale·U⁻¹z ~ N(θ̂, scale²·(UᵀU)⁻¹); after `gram_solve`."""
-    _sample(state, scale, normals, state.batch)
 
 
 @kernel_noinline

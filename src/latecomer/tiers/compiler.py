@@ -67,8 +67,11 @@ class _CodeCache(caching.FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = None
-        with suppress(Exception):  # whatever is wrong with a file, the code can be made again
+        try:
             found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception:  # noqa: BLE001 - whatever is wrong with a file, the code can be made again
+            with suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]
         self.was_loaded = found is not None
         return found
 

@@ -1,0 +1,38 @@
+"""latecomer warm."""
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from latecomer.cli.main import app
+from latecomer.policies.uniform import Uniform
+
+
+def test_warm_compiles_what_a_policy_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATECOMER_CACHE_DIR", str(tmp_path / "code"))
+    done = CliRunner().invoke(app, ["warm", "--policy", "Uniform", "--dim", "2"])
+    assert done.exit_code == 0, done.output
+    assert "compiling Uniform for d = 2, once on this machine …" in done.output
+    assert f"machine code is in {tmp_path / 'code'}" in done.output
+    for kernel in Uniform(2, 1).state.code.tiered():
+        assert kernel.is_compiled or kernel.key.is_in(tmp_path / "code")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--policy", "LinUBC"], "did you mean 'LinUCB'?"), (["--dim", "0"], "Invalid value for '--dim'")],
+)
+def test_warm_refuses_what_it_does_not_know(arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["warm", *arguments])
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_warm_needs_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LATECOMER_CACHE_DIR", os.fspath(tmp_path / "file"))
+    done = CliRunner().invoke(app, ["warm"])
+    assert done.exit_code == 1
+    assert "set LATECOMER_CACHE_DIR to a folder that can be written" in done.output

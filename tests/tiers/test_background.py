@@ -1,0 +1,198 @@
+"""Machine code in the background, in real processes: taken over, stopped, forked, shared, read-only, missing."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from latecomer.tiers import tiered_kernel
+
+POLICY = "lc.Uniform(2, 10, seed=0)"  # the smallest machine code there is
+DECIDE = f"""
+import sys, time, numpy as np, latecomer as lc
+from latecomer.tiers.tiered_kernel import TieredKernel
+policy = {POLICY}
+def is_plain():
+    return isinstance(policy.state.code.decide_small, TieredKernel)
+def decide_until_compiled(seconds=60.0):
+    end = time.monotonic() + seconds
+    while is_plain() and time.monotonic() < end:
+        policy.decide(np.eye(2))
+    return not is_plain()
+"""
+
+
+def python(code: str, cache: Path, *, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-c", DECIDE + code], env=settings(cache, **environment), check=check, capture_output=True,
+        text=True, timeout=120,
+    )  # fmt: skip
+
+
+def settings(cache: Path, **environment: str) -> dict[str, str]:
+    return {**os.environ, "LATECOMER_CACHE_DIR": str(cache), "LATECOMER_COMPILE": "auto", **environment}
+
+
+def files_of(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the machine code of the policy."""
+    cache = tmp_path_factory.mktemp("warm") / "code"
+    done = python("policy.decide(np.eye(2)); print('numba' in sys.modules, decide_until_compiled())", cache)
+    assert done.stdout.split() == ["False", "True"], "the first decision waits for no compiler"
+    assert files_of(cache)
+    return cache
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_machine_code_takes_over_between_two_decisions(warm: Path) -> None:
+    """A policy that was compiled on the way plays as one that was not."""
+    code = "decide_until_compiled(); n = policy.rounds; print(n, [policy.decide(np.eye(2)).index for _ in range(50)])"
+    count, rest = python(code, warm).stdout.split(maxsplit=1)
+    code = f"[policy.decide(np.eye(2)) for _ in range({count})]"
+    code += "; print([policy.decide(np.eye(2)).index for _ in range(50)])"
+    plain = python(code, warm, LATECOMER_COMPILE="never")
+    assert rest == plain.stdout
+
+
+def test_what_is_on_disk_is_not_compiled_again(warm: Path) -> None:
+    before = files_of(warm)
+    assert python("print(decide_until_compiled())", warm).stdout.strip() == "True"
+    assert files_of(warm) == before
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_the_compiling_process_ends_with_its_parent(tmp_path: Path, end: signal.Signals) -> None:
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", DECIDE + "decide_until_compiled()"], env=settings(tmp_path / "cold")
+    )
+    deadline = time.monotonic() + 60
+    while not (compiling := children_of(process.pid)) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert compiling, "no process was started to compile"
+    process.send_signal(end)
+    assert process.wait(timeout=10) == -end
+    while any(Path(f"/proc/{child}/cmdline").exists() for child in compiling) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(Path(f"/proc/{child}/cmdline").exists() for child in compiling)
+
+
+def test_a_script_that_ends_at_once_waits_for_nobody(tmp_path: Path) -> None:
+    code = "import os\nwhile not policy.state.code.decide_small.is_requested: policy.decide(np.eye(2))\n"
+    started = time.monotonic()
+    done = python(code + "print(time.monotonic())", tmp_path / "cold")
+    assert done.stderr == ""
+    assert time.monotonic() - max(started, float(done.stdout)) < 5
+
+
+def test_a_forked_process_decides_on(warm: Path) -> None:
+    code = """
+import os, warnings
+warnings.simplefilter("ignore")
+children = []
+for _ in range(4):
+    policy.decide(np.eye(2))
+    if (child := os.fork()) == 0:
+        os._exit(0 if decide_until_compiled(50.0) else 1)
+    children.append(child)
+    time.sleep(0.2)
+decide_until_compiled()
+print([os.waitpid(child, 0)[1] for child in children])
+"""
+    assert python(code, warm).stdout.strip() == "[0, 0, 0, 0]"
+
+
+def test_two_processes_share_a_cold_folder(tmp_path: Path) -> None:
+    cache = tmp_path / "cold"
+    command = [sys.executable, "-c", DECIDE + "print(decide_until_compiled())"]
+    both = [
+        subprocess.Popen(command, env=settings(cache), stdout=subprocess.PIPE, text=True)  # noqa: S603
+        for _ in range(2)
+    ]
+    assert [process.communicate(timeout=120)[0].strip() for process in both] == ["True", "True"]
+    assert python("print(decide_until_compiled())", cache).stdout.strip() == "True"
+
+
+def test_a_read_only_folder_is_read(warm: Path, tmp_path: Path) -> None:
+    """Root may write anywhere, so that the folder is a file system's that nobody may write to, or a file."""
+    before = files_of(warm)
+    for folder in [warm, *warm.iterdir()]:
+        folder.chmod(0o500)
+    try:
+        assert python("print(decide_until_compiled())", warm).stdout.strip() == "True"
+        assert files_of(warm) == before
+    finally:
+        for folder in [warm, *warm.iterdir()]:
+            folder.chmod(0o700)
+    (tmp_path / "file").touch()
+    done = python("print(decide_until_compiled())", tmp_path / "file")
+    assert done.stdout.strip() == "True", "where nothing can be kept, it is compiled for this process"
+
+
+def test_a_damaged_file_is_compiled_again(warm: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(warm, damaged)
+    for path in files_of(damaged):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert python("print(decide_until_compiled())", damaged).stdout.strip() == "True"
+
+
+def test_never_says_so_once_and_decides(tmp_path: Path) -> None:
+    done = python("print(decide_until_compiled(1.0), 'numba' in sys.modules)", tmp_path, LATECOMER_COMPILE="never")
+    assert done.stdout.split() == ["False", "False"]
+    assert done.stderr.count("LATECOMER_COMPILE is never") == 1
+    assert not files_of(tmp_path)
+
+
+def test_without_numba_it_says_so_once_and_decides(tmp_path: Path) -> None:
+    code = """
+from importlib.machinery import PathFinder
+find = PathFinder.find_spec
+PathFinder.find_spec = classmethod(lambda cls, name, *rest: None if name == "numba" else find(name, *rest))
+print(decide_until_compiled(1.0))
+world = lc.World(theta=[0.5, 0.5], actions=lc.actions.Binary(3), delays=lc.delays.Geometric(mean=5))
+print(lc.simulate(world, {"uniform": policy}, horizon=100, runs=2).regret("uniform").shape)
+"""
+    done = python(code, tmp_path)
+    assert done.stdout.split("\n")[:2] == ["False", "(2, 100)"]
+    assert done.stderr.count("Numba is not installed") == 1
+
+
+def test_an_unknown_mode_is_named(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv(tiered_kernel.VARIABLE, "yes")
+    monkeypatch.setattr(tiered_kernel, "_said", set())
+    assert tiered_kernel.compile_mode() == "auto"
+    assert "LATECOMER_COMPILE must be one of auto, bulk, never, now; got 'yes'" in caplog.text
+
+
+def test_a_policy_of_a_script_is_compiled_in_a_thread(tmp_path: Path) -> None:
+    """No other process can import it."""
+    code = """
+import inspect, linecache
+source = '''
+from latecomer.policies.base.algorithm import Algorithm, zero_width
+from latecomer.policies.base.policy import LinearPolicy
+def choose(state, ring, actions, draws, scores):
+    for k in range(actions.shape[0]):
+        scores[k] = actions[k, 0]
+    return 0
+class First(LinearPolicy):
+    algorithm = Algorithm("First", choose=choose, width=zero_width)
+'''
+linecache.cache["<script>"] = (len(source), None, source.splitlines(True), "<script>")
+exec(compile(source, "<script>", "exec"), globals())
+policy = First(2, 10, ridge=1.0)
+print(decide_until_compiled(), policy.decide(np.eye(2)).score)
+"""
+    assert python(code, tmp_path / "cold").stdout.split() == ["True", "1.0"]

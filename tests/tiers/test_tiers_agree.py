@@ -1,0 +1,107 @@
+"""Both tiers of every policy do the same to the last bit: plain Python, and machine code."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import policy_cases
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import latecomer as lc
+from latecomer.core.state import UNSTAMPED
+from latecomer.policies.base import bulk
+from latecomer.policies.base.policy_code import PolicyCode
+
+WINDOW = 12
+CASES = [*policy_cases.EVERY_POLICY, "recommended"]
+LONGER = [("OTFLinUCB-exact", 20), ("OTFLinTS-heuristic", 20), ("OTFLinUCB-buffered", 130), ("recommended", 40)]
+"""Beyond the dimensions of plain loops: BLAS, its triangles, and a factor that follows G."""
+
+
+def make(name: str, dim: int) -> Any:
+    return lc.recommended(dim, WINDOW, seed=7) if name == "recommended" else policy_cases.make(name, dim, WINDOW)
+
+
+@cache
+def compiled_code(name: str, dim: int) -> PolicyCode:
+    policy = make(name, dim)
+    code = PolicyCode(policy.algorithm, policy.state.record, None)
+    for kernel in code.tiered():
+        kernel.compile()
+    return code
+
+
+def twins(name: str, dim: int) -> tuple[Any, Any]:
+    """Return the same policy twice: one in plain Python, one in machine code."""
+    plain, compiled = make(name, dim), make(name, dim)
+    plain.state.code = PolicyCode(plain.algorithm, plain.state.record, None)
+    compiled.state.code = compiled_code(name, dim)
+    return plain, compiled
+
+
+def assert_same(plain: Any, compiled: Any) -> None:
+    ours, theirs = plain.state.arrays(), compiled.state.arrays()
+    assert ours.keys() == theirs.keys()
+    for name in ours:
+        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+    assert plain.rng.state() == compiled.rng.state()
+
+
+def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int) -> None:
+    for kind, seed, back in events:
+        rng = np.random.default_rng(seed)
+        round = max(1, plain.rounds + 1 - back)
+        if kind == "decide":
+            actions = policy_cases.unit_actions(rng, 1 + seed % 9, dim)
+            ours, theirs = plain.decide(actions), compiled.decide(actions)
+            assert (ours.index, ours.score) == (theirs.index, theirs.score)
+        elif kind == "many":
+            sets = np.stack([policy_cases.unit_actions(rng, 4, dim) for _ in range(1 + seed % 5)])
+            ours, theirs = plain.decide_many(sets), compiled.decide_many(sets)
+            assert [(d.index, d.score) for d in ours] == [(d.index, d.score) for d in theirs]
+        elif kind == "convert":
+            assert plain.convert(round, (seed % 5) / 4) == compiled.convert(round, (seed % 5) / 4)
+        elif kind == "revoke":
+            assert plain.revoke(round) == compiled.revoke(round)
+        elif kind == "replay":
+            actions = policy_cases.unit_actions(rng, 1 + seed % 5, dim)
+            summaries = np.stack([bulk.summarise(actions[i : i + 1]) for i in range(len(actions))])
+            for policy in (plain, compiled):
+                bulk.record(policy, actions, summaries, np.full(len(actions), UNSTAMPED))
+        else:
+            rounds = np.arange(round, round + 4)
+            ours, theirs = (bulk.convert(p, rounds, np.full(4, 0.5), np.full(4, UNSTAMPED)) for p in (plain, compiled))
+            np.testing.assert_array_equal(ours, theirs)
+
+
+KINDS = ["decide"] * 8 + ["convert"] * 5 + ["revoke", "many", "replay", "convert many"]
+EVENTS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 10**6), st.integers(0, 2 * WINDOW)), max_size=60)
+
+
+@pytest.mark.parametrize("name", CASES)
+@settings(max_examples=5, deadline=None)
+@given(events=EVENTS)
+def test_tiers_agree_on_any_events(name: str, events: list[tuple[str, int, int]]) -> None:
+    plain, compiled = twins(name, 3)
+    play(plain, compiled, events, 3)
+    assert_same(plain, compiled)
+    for reading in ("theta_hat", "width", "pending_width"):
+        np.testing.assert_array_equal(getattr(plain, reading), getattr(compiled, reading))
+
+
+@pytest.mark.parametrize(("name", "dim"), [*((name, 3) for name in CASES), *LONGER])
+def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, dim: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(dim)
+    plain, compiled = twins(name, dim)
+    events = [(KINDS[i], int(rng.integers(10**6)), int(rng.integers(2 * WINDOW)))
+              for i in rng.integers(len(KINDS), size=90)]  # fmt: skip
+    play(plain, compiled, events, dim)
+    assert_same(plain, compiled)
+    plain.save(tmp_path / "plain")
+    loaded: Any = lc.load(tmp_path / "plain")
+    loaded.state.code, plain.state.code = compiled.state.code, loaded.state.code  # each goes on in the other tier
+    play(loaded, plain, events, dim)
+    assert_same(loaded, plain)

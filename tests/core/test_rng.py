@@ -77,6 +77,6 @@ def test_a_seed_is_the_bits_of_a_number() -> None:
     reseed(first, 0.25)
     reseed(second, np.nextafter(0.25, 1.0))
     reseed(again, 0.25)
-    assert first["seed"] == np.float64(0.25).view(np.uint64)
+    assert first.seed == np.float64(0.25).view(np.uint64)
     assert uniform(first) == uniform(again)
     assert uniform(first) != uniform(second)

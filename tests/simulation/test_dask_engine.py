@@ -131,7 +131,7 @@ def test_engine_survives_the_death_of_a_worker(client: Any, machines: Machines) 
 
 
 def test_closing_the_iterator_cancels_the_rest(client: Any, machines: Machines) -> None:
-    play = partial(_play, slow(0.3), policies(), 1000, 0, False)
+    play = partial(_play, slow(0.3), policies(), 1000, 0, False, 1000)
     for scheduler in (machines.address, client):
         runs = DaskEngine(scheduler, 1).map(play, MANY)
         next(runs)
@@ -212,7 +212,7 @@ assert np.array_equal(here.regret("buffered"), there.regret("buffered"))
 
 
 def test_a_scheduler_without_workers_then_with_one_without_latecomer(tmp_path: Path) -> None:
-    play = partial(_play, WORLD, policies(), 10, 0, False)
+    play = partial(_play, WORLD, policies(), 10, 0, False, 10)
     with Machines(tmp_path) as lonely:
         with pytest.raises(InputError, match=rf"{lonely.address} had none within 0.5 s: start one with `dask worker"):
             next(DaskEngine(lonely.address, worker_timeout=0.5).map(play, 1))
@@ -228,7 +228,7 @@ def test_engine_raises_when_the_scheduler_is_lost(tmp_path: Path) -> None:
     with Machines(tmp_path) as doomed:
         doomed.work()
         runs = DaskEngine(doomed.address, 1, worker_timeout=TIMEOUT).map(
-            partial(_play, slow(0.02), policies(), 10, 0, False), 200
+            partial(_play, slow(0.02), policies(), 10, 0, False, 10), 200
         )
         next(runs)
         doomed.processes[0].kill()

@@ -204,7 +204,7 @@ class _Flattener(ExpressionFlattener):
         inner = Scope(function, tree, self._namespace, suffix=f"_{self._count}")
         for parameter, argument in zip(tree.args.args, arguments, strict=True):
             if isinstance(argument, ast.Name) and argument.id == "cell":
-                inner.state_array = parameter.arg
+                inner.state_array, inner.names[parameter.arg] = parameter.arg, argument
                 continue
             is_kept = isinstance(argument, ast.Constant | ast.Name) and not inner.is_assigned(parameter.arg)
             if is_kept:

@@ -2,7 +2,7 @@
 
 Both do the same to the last bit, so that one takes over from the other between two calls. Machine code is made in the
 background (`background`) once a kernel has taken `HOT_SECONDS` as plain Python, or at once where much work is known to
-come (`prepare`). LATECOMER_COMPILE says otherwise: "bulk" for the latter alone, "never", or "now" for the
+come (`prepare`). LATECOMER_COMPILE says otherwise: "bulk" for nothing in the background, "never", or "now" for the
 first call of each kernel.
 """
 
@@ -28,6 +28,9 @@ MODES = ("auto", "bulk", "never", "now")
 
 HOT_SECONDS = 0.05
 """A kernel that has taken so long as plain Python is compiled in the background."""
+
+LONG_SECONDS = 1.5
+"""In the mode "bulk", a kernel that has taken so long as plain Python is compiled there and then."""
 
 WORTHWHILE_ROUNDS = 2000
 """So many rounds take longer as plain Python than it takes to compile."""
@@ -111,12 +114,13 @@ class TieredKernel:
 
     def interpret(self, *arguments: Any) -> Any:
         """Run it as plain Python; ask for machine code where that has taken long enough."""
-        if compile_mode() == "now":
+        mode = compile_mode()
+        if mode == "now" or (mode == "bulk" and self._spent > LONG_SECONDS):
             return self.compile()(*arguments)
         began = time.perf_counter()
         result = interpret(self.function, *arguments)
         self._spent += time.perf_counter() - began
-        if self._spent > HOT_SECONDS and not self.is_requested:
+        if mode != "bulk" and self._spent > HOT_SECONDS and not self.is_requested:
             request([self, *self.companions])
         return result
 
@@ -168,9 +172,9 @@ def request(kernels: Sequence[TieredKernel]) -> None:
     for kernel in wanted:
         kernel.is_requested = True
     mode = compile_mode()
-    if mode in ("never", "bulk"):
-        say_once(f"{VARIABLE} is {mode}: decisions are made by plain Python, in tenths of a millisecond")
-    elif wanted:
+    if mode == "never":
+        say_once(f"{VARIABLE} is never: decisions are made by plain Python, in tenths of a millisecond")
+    elif wanted and mode != "bulk":
         from latecomer.tiers.background import submit  # noqa: PLC0415 - no thread before one is needed
 
         submit(wanted)

@@ -54,7 +54,8 @@ def compact(connection: apsw.Connection, chain: Chain, *, until: int) -> Steps:
 
 def _plan(connection: apsw.Connection, chain: Chain, until: int, boundaries: Collection[int]) -> list[list[RowExtent]]:
     """Return the next groups of rows to compact; a last group that may still grow is left out."""
-    query = "SELECT key - commits + 1, key, length(payload) FROM log WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"
+    first, size = "CAST(ifnull(key - commits + 1, key) AS INTEGER)", "ifnull(length(payload), 0)"  # NULL where damaged
+    query = f"SELECT {first}, key, {size} FROM log WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"  # noqa: S608
     keys = (key_of(chain.number, chain.compacted_up_to), key_of(chain.number, until))
     found = connection.execute(query, (*keys, MAX_ROWS))
     extents = [RowExtent(seq_of(first), seq_of(last), size) for first, last, size in found]

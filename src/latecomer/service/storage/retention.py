@@ -20,7 +20,7 @@ def prune_rows(connection: apsw.Connection, bandit: Bandit, chain: Chain, *, now
     ((key, oldest),) = connection.execute(query, (start, key_of(bandit.number, MAX_SEQ)))
     if key is None:
         return
-    kept = "SELECT min(key) FROM log WHERE key BETWEEN ? AND ? AND NOT (key < ? AND stamp < ? AND rounds < ?)"
+    kept = "SELECT min(key) FROM log WHERE key BETWEEN ? AND ? AND (key < ? AND stamp < ? AND rounds < ?) IS NOT TRUE"
     ((first,),) = connection.execute(kept, (start, key, key, stamp, oldest))
     decided = "SELECT count(*) FROM (SELECT 1 FROM log WHERE key >= ? AND key < ? AND rounds > 0 LIMIT 1)"
     if not next(iter(connection.execute(decided, (start, first or 0))))[0]:

@@ -143,6 +143,8 @@ def find_row_of_round(connection: apsw.Connection, bandit: int, round: int) -> R
     row = None
     with connection:  # one view of the file, since rows may be compacted or pruned meanwhile
         low, high = _find_key_range(connection, bandit)
+        if low is not None and high is None:  # SQLite finds no last row where a page has keys out of order
+            raise make_row_error(bandit, seq_of(low), "the last row after it cannot be found")
         while low is not None and low < high:
             middle = (low + high) // 2
             found = list(connection.execute(_NEXT_ROW, (middle, key_of(bandit, MAX_SEQ))))
@@ -168,6 +170,8 @@ def _select(connection: apsw.Connection, bandit: int, first: int, last: int) -> 
     for values in connection.execute(query, (key_of(bandit, first), key_of(bandit, last))):
         key, commits, count, rounds, stamp, parent, last_checksum, checksum, payload = values
         numbers = {"commits": commits, "count": count, "rounds": rounds, "stamp": stamp}
+        if chain_of(key) != bandit:  # a key that SQLite met where it does not belong
+            raise make_row_error(bandit, seq_of(key), "its key is out of order")
         try:
             row = make_row(bandit, seq_of(key), **numbers, parent=parent, last_checksum=last_checksum, payload=payload)
         except (TypeError, struct.error):

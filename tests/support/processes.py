@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -11,3 +12,21 @@ def run_python(code: str, *arguments: str | Path, timeout: float = 120.0) -> str
     ended = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)  # noqa: S603
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
+
+
+def children_of(process: int) -> list[int]:
+    """Return the ids of the processes that a process has started and not yet seen the end of."""
+    children = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+            children += map(int, task.read_text().split())
+    return children
+
+
+def is_running(process: int) -> bool:
+    """Tell whether a process is there and has not ended."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"

@@ -34,9 +34,7 @@ class Server:
         self.store, self._at = store, at
         command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", str(port), *arguments]
         kept = {"LATECOMER_CACHE_DIR"}  # machine code of the tests, and none of the user's
-        clean = {
-            name: value for name, value in os.environ.items() if name in kept or not name.startswith("LATECOMER_")
-        }
+        clean = {name: value for name, value in os.environ.items() if name in kept or not name.startswith("LATECOMER_")}
         self.process = subprocess.Popen(  # noqa: S603
             command, stderr=subprocess.PIPE, text=True, env={**clean, **environment}, cwd=store.parent
         )

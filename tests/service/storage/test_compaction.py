@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import apsw
 import numpy as np
 import pytest
 from fake_clocks import DAY, FakeClocks, state_of, unit_rows
-from store_internals import chain_of, sqlite_log
+from store_internals import chain_of, compact_now, sqlite_log
 
 from latecomer.errors import DamagedFileError
 from latecomer.service.bandit_spec import BanditSpec
@@ -38,18 +37,6 @@ def one_by_one(store: Store, count: int) -> list[str]:
         if i % 4 == 0:
             store.wait(store.convert("shop", [Conversion(answer.decision_id, 0.5)])[1])
     return ids
-
-
-def compact_now(store: Store) -> None:
-    """Compact small rows now, and wait for it."""
-    chain = chain_of(store, "shop")
-    with store.log.lock:
-        sqlite_log(store).maintenance.compact(chain)
-    for _ in range(2000):
-        if not chain.is_compacting:
-            return
-        time.sleep(0.005)
-    raise AssertionError("the compaction takes more than ten seconds")
 
 
 def log_of(path: Path) -> list[Row]:

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import latecomer as lc
+from latecomer.core.conversions import apply_conversion_holding_gil
 from latecomer.core.state import UNSTAMPED
 from latecomer.policies.base import bulk
+from latecomer.policies.base.kernels import decide_one_holding_gil, is_admissible_holding_gil, record_many
 from latecomer.policies.base.policy_code import PolicyCode
 
 WINDOW = 12
@@ -25,20 +27,25 @@ def make(name: str, dim: int) -> Any:
     return lc.recommended(dim, WINDOW, seed=7) if name == "recommended" else policy_cases.make(name, dim, WINDOW)
 
 
+ALWAYS = {decide_one_holding_gil, record_many, apply_conversion_holding_gil, is_admissible_holding_gil}
+"""The kernels of a decision, of a replay and of a conversion; the soak compiles the others too."""
+
+
 @cache
-def compiled_code(name: str, dim: int) -> PolicyCode:
+def compiled_code(name: str, dim: int, *, whole: bool) -> PolicyCode:
     policy = make(name, dim)
     code = PolicyCode(policy.algorithm, policy.state.record, None)
     for kernel in code.tiered():
-        kernel.compile()
+        if whole or kernel.function in ALWAYS:
+            kernel.compile()
     return code
 
 
-def twins(name: str, dim: int) -> tuple[Any, Any]:
-    """Return the same policy twice: one in plain Python, one in machine code."""
+def twins(name: str, dim: int, *, whole: bool = False) -> tuple[Any, Any]:
+    """Return the same policy twice: one in plain Python, one in machine code, the `whole` of it or what is hot."""
     plain, compiled = make(name, dim), make(name, dim)
     plain.state.code = PolicyCode(plain.algorithm, plain.state.record, None)
-    compiled.state.code = compiled_code(name, dim)
+    compiled.state.code = compiled_code(name, dim, whole=whole)
     return plain, compiled
 
 
@@ -94,8 +101,20 @@ def test_tiers_agree_on_any_events(name: str, events: list[tuple[str, int, int]]
 
 @pytest.mark.parametrize(("name", "dim"), [*((name, 3) for name in CASES), *LONGER])
 def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, dim: int, tmp_path: Path) -> None:
+    compare(name, dim, tmp_path, whole=name == "OTFLinTS-heuristic" and dim == 3)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("dim", [1, 3, 20, 40, 130])
+@pytest.mark.parametrize("name", CASES)
+def test_every_kernel_agrees_in_five_dimensions(name: str, dim: int, tmp_path: Path) -> None:
+    compare(name, dim, tmp_path, whole=True)
+
+
+def compare(name: str, dim: int, tmp_path: Path, *, whole: bool) -> None:
+    """Play the same events in both tiers, save one, and go on with each in the other tier."""
     rng = np.random.default_rng(dim)
-    plain, compiled = twins(name, dim)
+    plain, compiled = twins(name, dim, whole=whole)
     events = [(KINDS[i], int(rng.integers(10**6)), int(rng.integers(2 * WINDOW)))
               for i in rng.integers(len(KINDS), size=90)]  # fmt: skip
     play(plain, compiled, events, dim)

@@ -225,7 +225,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def _timed_reproduce(folder: str) -> tuple[float, float]:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": f"{folder}/code"}
+    environment = {**os.environ, "LATECOMER_CACHE_DIR": f"{folder}/code"}
     command = [sys.executable, "-c", _CHILD, f"{folder}/report"]
     started = time.perf_counter()
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603

@@ -109,7 +109,7 @@ def _decide(cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Arr
     if index >= 0:
         for i in range(actions.shape[1]):
             state.last_action[i] = actions[index, i]
-    return index, state.rounds, scores[index]
+    return index, state.rounds, float(scores[index])
 
 
 @kernel

@@ -71,8 +71,7 @@ class Bandit:
         """
         self.has_unlogged_change = True
         decision = self.policy.decide(actions, at=None if self.in_rounds else now / 1e6)
-        index, round_ = decision.index, decision.round
-        score = float(decision.score)  # plain Python scores with NumPy's numbers, which no encoder of JSON knows
+        index, round_, score = decision.index, decision.round, decision.score
         kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
         chosen = decision.action.tobytes() + bulk.latest_summary(self.policy, actions).tobytes()
         secret = b"" if self.ids.is_current else self.ids.renew(round_)

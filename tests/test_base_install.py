@@ -18,7 +18,7 @@ BASE = {"msgspec", "numba", "numpy", "scipy"}
 
 def run(*command: str | Path, code: int = 0, cwd: Path | None = None) -> str:
     """Run a command that knows nothing of the packages of this process; return what it prints."""
-    clean = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "NUMBA_CACHE_DIR"}}
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     ended = subprocess.run(  # noqa: S603
         [*map(str, command)], capture_output=True, text=True, timeout=120, check=False, cwd=cwd, env=clean
     )

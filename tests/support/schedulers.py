@@ -49,7 +49,7 @@ class Machines:
         command = [sys.executable, "-m", f"distributed.cli.dask_{role}", *options]
         command += ["--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
         with (self.folder / f"{role}-{len(self.processes)}.log").open("wb") as log:
-            # The environment has the tests' NUMBA_CACHE_DIR: nothing is compiled twice.
+            # The environment has the tests' LATECOMER_CACHE_DIR: nothing is compiled twice.
             process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)  # noqa: S603
         self.processes.append(process)
         return process

@@ -18,9 +18,9 @@ def chain_of(store: Store, name: str) -> Chain:
     return sqlite_log(store).chains[store.registry.get(name).number]
 
 
-def compact_now(store: Store) -> None:
-    """Compact small rows now, and wait for it."""
-    chain = chain_of(store, "shop")
+def compact_now(store: Store, name: str = "shop") -> None:
+    """Compact a bandit's small rows now, and wait for it."""
+    chain = chain_of(store, name)
     with store.log.lock:
         sqlite_log(store).maintenance.compact(chain)
     for _ in range(2000):

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from servers import Server, error_of, run_server
 
+from latecomer.policies import registry
+
 ROWS = [[0.6, 0.0], [0.0, 0.8]]
 DESCRIBED = "/v1/bandits/described/decisions"
 SPEC = {"dim": 2, "window": 1000, "parameters": {"seed": 7}}
@@ -209,3 +211,22 @@ def test_a_bad_query_is_refused(server: Server, query: str, kind: str) -> None:
         assert (refused.status_code, error_of(refused)["code"]) == (400, "invalid")
     refused = server.http.delete(f"/v1/bandits/b?{MANY}")
     assert refused.status_code == 400
+
+
+def test_every_policy_is_served_by_plain_python(tmp_path: Path) -> None:
+    """Before there is machine code, answers have the same types: numbers of NumPy are no JSON."""
+    with run_server(tmp_path / "a.db", LATECOMER_COMPILE="never") as server:
+        for number, policy in enumerate(["recommended", *registry.POLICIES]):
+            bandit = f"/v1/bandits/b{number}"
+            created = server.http.put(bandit, json={"dim": 2, "window": 100, "policy": policy})
+            assert created.status_code == 201, created.text
+            answers = [server.http.post(f"{bandit}/decisions", json={"actions": ROWS}) for _ in range(3)]
+            assert [answer.status_code for answer in answers] == [201] * 3, answers[0].text
+            ids = [answer.json()["decision_id"] for answer in answers]
+            assert all(isinstance(answer.json()["score"], float) for answer in answers)
+            for kind in ("conversions", "revocations"):
+                reported = server.http.post(f"{bandit}/{kind}", json=[{"decision_id": id_} for id_ in ids[:2]])
+                assert reported.json() == {"verdicts": ["accepted"] * 2}, policy
+            assert server.http.get(f"{bandit}/stats").json()["rounds"] == 3
+        assert server.http.get("/metrics").status_code == 200
+        assert server.logged("a request failed") == []

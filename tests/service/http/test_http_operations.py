@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -135,8 +134,8 @@ def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
 
 def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
     """Machine code of a new dimension takes another process ten seconds: decisions do not wait for it, nor the end."""
-    environment: dict[str, Any] = {"LATECOMER_COMPILE": "auto", "LATECOMER_CACHE_DIR": str(tmp_path / "cold")}
-    with run_server(tmp_path / "a.db", LATECOMER_DRAIN_TIMEOUT="2", **environment) as server:
+    cold = str(tmp_path / "cold")
+    with run_server(tmp_path / "a.db", LATECOMER_COMPILE="auto", LATECOMER_CACHE_DIR=cold) as server:
         assert server.http.put("/v1/bandits/b", json={"dim": 7, "window": 100}).status_code == 201
         decided = server.http.post("/v1/bandits/b/decisions", json={"actions": np.eye(7).tolist()})
         assert decided.status_code == 201, decided.text

@@ -8,8 +8,11 @@ from servers import run_server
 
 from latecomer.errors import InputError
 from latecomer.service.http.settings import PREFIX, Settings, read_settings, setting_names
+from latecomer.tiers import code_cache, tiered_kernel
 
 ROOT = Path(__file__).parents[3]
+MACHINE_CODE = {code_cache.VARIABLE, tiered_kernel.VARIABLE}
+"""Variables of every process, not of servers alone."""
 
 
 def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path) -> None:
@@ -58,9 +61,15 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 @pytest.mark.parametrize("file", ["latecomer.service", "Dockerfile"])
 def test_deployment_files_set_known_settings(file: str) -> None:
-    used = set(re.findall(rf"\b{PREFIX}(\w+)=", (ROOT / "deploy" / file).read_text()))
+    used = set(re.findall(rf"\b{PREFIX}\w+(?==)", (ROOT / "deploy" / file).read_text()))
     assert used
-    assert {name.lower() for name in used} <= set(setting_names())
+    assert used <= {PREFIX + name.upper() for name in setting_names()} | MACHINE_CODE
+
+
+def test_variables_of_machine_code_are_documented_and_no_settings() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/command-line.md").read_text(), re.M)
+    assert set(rows) >= MACHINE_CODE
+    assert not {PREFIX + name.upper() for name in setting_names()} & MACHINE_CODE
 
 
 def test_a_port_injected_by_kubernetes_is_ignored_and_logged(tmp_path: Path) -> None:

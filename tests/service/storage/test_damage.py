@@ -1,13 +1,14 @@
 """Damaged files: the state after some first events is recovered, or the file is refused; never a wrong state."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
 import numpy as np
 import pytest
 from fake_clocks import FakeClocks, unit_rows
+from store_internals import compact_now
 
 import latecomer as lc
 from latecomer.errors import DamagedFileError, FileError, StoreError
@@ -87,6 +88,14 @@ def happened_to(bandit: Bandit) -> tuple[int, int]:
 Originals = tuple[Path, Path, dict[str, Log]]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compile_now() -> Iterator[None]:
+    """Have machine code from the first call: logs of thousands of decisions are read hundreds of times."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LATECOMER_COMPILE", "now")
+        yield
+
+
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Originals:
     """A closed log, the same log as a crash leaves it with its WAL, and all their events."""
@@ -94,6 +103,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Originals:
     closed, crashed = folder / "closed.db", folder / "crashed.db"
     with Store.open(closed, clock=FakeClocks(), snapshot_every=700) as store:
         fill(store, 220)
+        for name in SPECS:
+            compact_now(store, name)
     with Store.open(closed, clock=FakeClocks(), snapshot_every=200) as store:  # with a WAL that begins anew
         fill(store, 20)  # and has not come round again
         for suffix in ("", "-wal"):

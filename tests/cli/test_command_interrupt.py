@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import polars as pl
 import pytest
 
 RUNS = 20_000
+LIMIT = 120.0
+"""Seconds in which a command says something more, or ends."""
 
 LONG = f"""
 horizon = 100
@@ -31,6 +34,7 @@ pytestmark = pytest.mark.usefixtures("signals_that_arrive")
 
 
 def read_on(terminal: int) -> bytes:
+    assert select.select([terminal], [], [], LIMIT)[0], "the command says nothing, and does not end"
     try:
         return os.read(terminal, 65536)
     except OSError:  # Linux: the other end is closed
@@ -45,14 +49,17 @@ def interrupt(arguments: list[str], folder: Path) -> str:
     with subprocess.Popen(command, cwd=folder, stdout=theirs, stderr=theirs, env=environment) as process:  # noqa: S603
         os.close(theirs)
         seen = b""
-        while not re.search(rb"\b[1-9]\d?%", seen):  # the progress bar: some runs are done, and most are not
-            more = read_on(terminal)
-            assert more, seen.decode()
-            seen += more
-        process.send_signal(signal.SIGINT)
-        while more := read_on(terminal):
-            seen += more
-        assert process.wait(60) == 130
+        try:
+            while not re.search(rb"\b[1-9]\d?%", seen):  # the progress bar: some runs are done, and most are not
+                more = read_on(terminal)
+                assert more, seen.decode()
+                seen += more
+            process.send_signal(signal.SIGINT)
+            while more := read_on(terminal):
+                seen += more
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
     os.close(terminal)
     text = seen.decode()
     assert "Traceback" not in text

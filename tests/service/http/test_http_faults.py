@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from servers import Server, error_of, run_server
+from servers import Server, error_of, run_server, wait_until
 
 import latecomer as lc
 from latecomer.errors import ServiceError, StoreError
@@ -167,14 +167,16 @@ def killed(folder: Path, cycles: int) -> None:
                         ledger.converted(answer.decision_id, 0.5)
                     i += 1
 
+        def has_decided(count: int) -> bool:
+            return len(ledger.actions) >= count
+
         def kill() -> None:
             nonlocal server
             moments = random.Random(1)  # noqa: S311
             try:
                 for _ in range(cycles):
-                    before = len(ledger.actions)
-                    while len(ledger.actions) < before + 30:
-                        time.sleep(0.01)
+                    enough = len(ledger.actions) + 30
+                    assert wait_until(partial(has_decided, enough))
                     time.sleep(moments.random() * 0.3)
                     server.kill()
                     server = Server(store_path, port=port)

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from processes import children_of, is_running
 from prometheus_client.parser import text_string_to_metric_families
-from servers import Server, run_server, wait_until
+from servers import Server, error_of, run_server, wait_until
 
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.storage.clock import SystemClocks
+from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -149,6 +150,27 @@ def test_sigterm_does_not_wait_for_a_compiler(tmp_path: Path) -> None:
     assert [said["level"] for said in map(json.loads, server.lines)].count("error") == 0, server.output
     with run_server(tmp_path / "a.db") as server:
         assert server.http.get("/v1/bandits/b/stats").json()["rounds"] == 1
+
+
+def test_sigterm_answers_a_request_that_takes_too_long(tmp_path: Path) -> None:
+    """A commit waits for another process, longer than the drain may: its client gets an error, and tries again."""
+    answers: list[httpx.Response] = []
+    with run_server(tmp_path / "a.db", LATECOMER_DRAIN_TIMEOUT="1") as server:
+        other = connect(tmp_path / "a.db", write=True)
+        other.execute("BEGIN IMMEDIATE")
+
+        def create() -> None:
+            answers.append(server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}))
+
+        asking = threading.Thread(target=create)
+        asking.start()
+        time.sleep(0.5)
+        assert server.http.get("/v1/bandits").status_code == 200  # others are served meanwhile
+        server.process.terminate()
+        asking.join(timeout=20)
+        other.close()
+    assert answers[0].status_code == 503
+    assert error_of(answers[0])["message"].startswith("the server is stopping: ask again")
 
 
 def test_ctrl_c_exits_cleanly(tmp_path: Path, signals_that_arrive: None) -> None:

@@ -72,14 +72,9 @@ class LinearPolicy:
                 f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer", field="dim"
             )
         self._parameters: dict[str, Any] = {**numbers, **(options or {})}
-        kind = type(self)
+        job = job_for(type(self), self._dim, options or {})
         self.state = CompiledState(
-            algorithm,
-            self._dim,
-            span=self._clock.span,
-            numbers=numbers,
-            refresh_norms=refresh_norms,
-            job=job_for(kind.__module__, kind.__qualname__, self._dim, tuple((options or {}).items())),
+            algorithm, self._dim, span=self._clock.span, numbers=numbers, refresh_norms=refresh_norms, job=job
         )
         """The record and the ring, for the simulator, the service and tests; a caller must not change them."""
 

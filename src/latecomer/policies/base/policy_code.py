@@ -1,7 +1,6 @@
 """The kernels of one kind of policy (algorithm, dimension, flags), in whichever tier they are; policies share them."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -158,10 +157,10 @@ def compile_policy(module: str, policy: str, parameters: dict[str, Any], kernels
             kernel.compile()
 
 
-@cache
-def job_for(module: str, policy: str, dim: int, parameters: tuple[tuple[str, Any], ...]) -> Job | None:
-    """Return how another process compiles for a policy; None where it could not import the policy's class."""
-    if module == "__main__":
+def job_for(policy: type, dim: int, options: Mapping[str, str]) -> Job | None:
+    """Return how another process compiles for a policy's class; None where it could not import the class."""
+    if policy.__module__ == "__main__" or "." in policy.__qualname__:
         return None
-    arguments = {"module": module, "policy": policy, "parameters": {"dim": dim, "window": 1, **dict(parameters)}}
+    parameters = {"dim": dim, "window": 1, **options}
+    arguments = {"module": policy.__module__, "policy": policy.__name__, "parameters": parameters}
     return Job(__name__, compile_policy.__name__, arguments)

@@ -170,6 +170,24 @@ print(lc.simulate(world, {"uniform": policy}, horizon=100, runs=2).regret("unifo
     assert done.stderr.count("Numba is not installed") == 1
 
 
+def test_what_could_not_be_made_is_tried_again(tmp_path: Path) -> None:
+    code = """
+from latecomer.tiers import background, tiered_kernel
+tiered_kernel.RETRY_SECONDS = 0.2
+make, failures = background._Worker._make, []
+def fail_once(worker, kernels):
+    if not failures:
+        failures.append(kernels)
+        raise OSError("no room")
+    make(worker, kernels)
+background._Worker._make = fail_once
+print(decide_until_compiled(), len(failures))
+"""
+    done = python(code, tmp_path / "cold")
+    assert done.stdout.split() == ["True", "1"]
+    assert done.stderr.count("machine code could not be made, decisions go on as plain Python: OSError('no room')") == 1
+
+
 def test_an_unknown_mode_is_named(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv(tiered_kernel.VARIABLE, "yes")
     monkeypatch.setattr(tiered_kernel, "_said", set())

@@ -14,7 +14,7 @@ import latecomer as lc
 from latecomer.core.conversions import apply_conversion_holding_gil
 from latecomer.core.state import UNSTAMPED
 from latecomer.policies.base import bulk
-from latecomer.policies.base.kernels import decide_one_holding_gil, is_admissible_holding_gil, record_many
+from latecomer.policies.base.kernels import decide_one_holding_gil, is_admissible_holding_gil
 from latecomer.policies.base.policy_code import PolicyCode
 
 WINDOW = 12
@@ -27,8 +27,8 @@ def make(name: str, dim: int) -> Any:
     return lc.recommended(dim, WINDOW, seed=7) if name == "recommended" else policy_cases.make(name, dim, WINDOW)
 
 
-ALWAYS = {decide_one_holding_gil, record_many, apply_conversion_holding_gil, is_admissible_holding_gil}
-"""The kernels of a decision, of a replay and of a conversion; the soak compiles the others too."""
+ALWAYS = {decide_one_holding_gil, apply_conversion_holding_gil, is_admissible_holding_gil}
+"""The kernels of a decision and of a conversion; the others are compiled too for one policy, and for all in the soak."""
 
 
 @cache

@@ -21,6 +21,9 @@ from tempfile import TemporaryDirectory
 from latecomer.tiers import tiered_kernel as tiers
 from latecomer.tiers.code_cache import VARIABLE, find_cache_folder, is_writable
 
+CHILD_SECONDS = 300.0
+"""How long another process may take; after it, this one compiles in its thread."""
+
 _CHILD = """
 import json, os, sys, threading
 job = json.loads(sys.stdin.readline())
@@ -57,6 +60,8 @@ class _Worker:
             try:
                 self._make(kernels)
             except Exception as error:  # noqa: BLE001 - decisions go on as plain Python, whatever it was
+                for kernel in kernels:
+                    kernel.retry_later()
                 if not self.is_stopping:
                     tiers.say_once(f"machine code could not be made, decisions go on as plain Python: {error!r}")
 
@@ -96,7 +101,10 @@ class _Worker:
         with suppress(BrokenPipeError), self.child as child:
             child.stdin.write(line + "\n")  # type: ignore[union-attr]  # a pipe, as asked for above
             child.stdin.flush()  # type: ignore[union-attr]
-            child.wait()
+            try:
+                child.wait(CHILD_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.kill()
         with self.lock:
             self.child = None
 

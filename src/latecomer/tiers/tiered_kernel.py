@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -28,6 +28,9 @@ MODES = ("auto", "bulk", "never", "now")
 
 HOT_SECONDS = 0.05
 """A kernel that has taken so long as plain Python is compiled in the background."""
+
+RETRY_SECONDS = 10.0
+"""Where making it has failed, it is tried again after so long as plain Python."""
 
 LONG_SECONDS = 1.5
 """In the mode "bulk", a kernel that has taken so long as plain Python is compiled there and then."""
@@ -54,10 +57,15 @@ def compile_mode() -> str:
     if mode not in MODES:
         say_once(f"{VARIABLE} must be one of {', '.join(MODES)}; got {mode!r}: auto is taken")
         mode = "auto"
-    if mode != "never" and find_spec("numba") is None:
+    if mode != "never" and not _has_numba():
         say_once("Numba is not installed: decisions are made by plain Python, in tenths of a millisecond")
         mode = "never"
     return mode
+
+
+@cache
+def _has_numba() -> bool:
+    return find_spec("numba") is not None
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,10 @@ class TieredKernel:
         if mode != "bulk" and self._spent > HOT_SECONDS and not self.is_requested:
             request([self, *self.companions])
         return result
+
+    def retry_later(self) -> None:
+        """Let machine code be requested again after `RETRY_SECONDS` more as plain Python."""
+        self._spent, self.is_requested = HOT_SECONDS - RETRY_SECONDS, False
 
     def prepare(self, rounds: int, announce: Announce | None = None) -> Callable[..., Any]:
         """Return the kernel for so many rounds: machine code where that is worth waiting for it."""

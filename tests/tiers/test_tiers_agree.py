@@ -28,7 +28,7 @@ def make(name: str, dim: int) -> Any:
 
 
 ALWAYS = {decide_one_holding_gil, apply_conversion_holding_gil, is_admissible_holding_gil}
-"""The kernels of a decision and of a conversion; the others are compiled too for one policy, and for all in the soak."""
+"""The kernels of a decision and of a conversion; all others are compiled for one policy, and in the soak for each."""
 
 
 @cache

@@ -50,9 +50,11 @@ class PolicyRng:
 
     def draws(self, decisions: int, dim: int) -> Array:
         """Return the draws of so many decisions, a row each."""
-        shape = (decisions, draw_count(self.draw, dim))
+        if self.draw is Draw.NORMAL:  # one comparison after the other: a look-up by an enum takes as long as the draws
+            return self.generator.standard_normal((decisions, dim))
         if self.draw is Draw.NOTHING:
-            return np.empty(shape)
+            return np.empty((decisions, 0))
+        shape = (decisions, draw_count(self.draw, dim))
         return self.generator.random(shape) if self.draw is Draw.UNIFORM else self.generator.standard_normal(shape)
 
     def state(self) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def test_two_processes_share_a_cold_folder(tmp_path: Path) -> None:
 
 
 def test_a_read_only_folder_is_read(warm: Path, tmp_path: Path) -> None:
-    """Root may write anywhere, so that the folder is a file system's that nobody may write to, or a file."""
+    """Root may write anywhere: for it, the first half shows only that nothing is written; a file stops everyone."""
     before = files_of(warm)
     for folder in [warm, *warm.iterdir()]:
         folder.chmod(0o500)

@@ -28,7 +28,7 @@ _CHILD = """
 import json, os, sys, threading
 job = json.loads(sys.stdin.readline())
 sys.path[:] = job["path"]
-threading.Thread(target=lambda: (sys.stdin.read(), os._exit(1)), daemon=True).start()
+threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start()
 if hasattr(os, "nice"): os.nice(10)
 from importlib import import_module
 getattr(import_module(job["module"]), job["function"])(**job["arguments"])
@@ -57,6 +57,7 @@ class _Worker:
     def _run(self) -> None:
         while not self.is_stopping:
             kernels = self.requests.get()
+            tiers.is_under_way.set()
             try:
                 self._make(kernels)
             except Exception as error:  # noqa: BLE001 - decisions go on as plain Python, whatever it was
@@ -64,6 +65,8 @@ class _Worker:
                     kernel.retry_later()
                 if not self.is_stopping:
                     tiers.say_once(f"machine code could not be made, decisions go on as plain Python: {error!r}")
+            finally:
+                tiers.is_under_way.clear()
 
     def _make(self, kernels: Sequence["tiers.TieredKernel"]) -> None:
         folder = find_cache_folder()
@@ -136,6 +139,7 @@ def submit(kernels: Sequence["tiers.TieredKernel"]) -> None:
 def _forget() -> None:
     """In a forked child: no thread, and nothing under way."""
     global _worker  # noqa: PLW0603
+    tiers.is_under_way = threading.Event()
     _worker = _Worker()
 
 

@@ -67,8 +67,8 @@ class CodeKey(NamedTuple):
         return cache_folder / self.digest[:2]
 
     def is_in(self, cache_folder: Path | None) -> bool:
-        """Tell whether there is machine code under this key."""
-        return cache_folder is not None and any(self.folder(cache_folder).glob(f"{self.name}-{self.digest}*.nbi"))
+        """Tell whether there is machine code under this key. Numba writes the index (.nbi) first, then the code."""
+        return cache_folder is not None and any(self.folder(cache_folder).glob(f"{self.name}-{self.digest}*.nbc"))
 
 
 def code_key(entry: Callable[..., Any], text: str, *, holds_gil: bool) -> CodeKey:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from latecomer.core.jit import Declaration, find_declaration
@@ -35,6 +35,10 @@ RETRY_SECONDS = 10.0
 LONG_SECONDS = 1.5
 """In the mode "bulk", a kernel that has taken so long as plain Python is compiled there and then."""
 
+GIVE_WAY_SECONDS = 1e-4
+"""How long each call as plain Python sleeps while a thread makes or loads machine code. A thread that calls NumPy in a
+loop drops Python's lock and takes it back before another one wakes up: without the sleep, the thread may never run."""
+
 WORTHWHILE_ROUNDS = 2000
 """So many rounds take longer as plain Python than it takes to compile."""
 
@@ -42,6 +46,9 @@ Announce = Callable[[str], None]
 
 _logger = logging.getLogger("latecomer")
 _said: set[str] = set()
+
+is_under_way = Event()
+"""Set while a thread makes or loads machine code."""
 
 
 def say_once(text: str) -> None:
@@ -125,6 +132,8 @@ class TieredKernel:
         mode = compile_mode()
         if mode == "now" or (mode == "bulk" and self._spent > LONG_SECONDS):
             return self.compile()(*arguments)
+        if is_under_way.is_set():
+            time.sleep(GIVE_WAY_SECONDS)
         began = time.perf_counter()
         result = interpret(self.function, *arguments)
         self._spent += time.perf_counter() - began

@@ -13,8 +13,9 @@ def residual(policy: lc.OTFLinUCB | lc.OTFLinTS | lc.WaitingLinTS) -> float:
     return float(np.linalg.norm(policy.V @ policy.V_inv - np.eye(policy.dim), 2))
 
 
-def test_a_million_updates_at_d_20() -> None:
-    dim, window, rounds, batch = 20, 100, 1_000_000, 20_000
+@pytest.mark.parametrize("rounds", [100_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_very_many_updates_at_d_20(rounds: int) -> None:
+    dim, window, batch = 20, 100, 20_000
     policy = lc.OTFLinUCB(dim, window)
     rng = np.random.default_rng(0)
     recent = []

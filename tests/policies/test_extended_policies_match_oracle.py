@@ -63,18 +63,21 @@ def everything_happened(verdicts: dict[lc.Verdict, int], span: int) -> bool:
 
 
 # In five dimensions, those whose algebra is their own; what the others share with the paper's is tried in up to 200.
-@pytest.mark.parametrize("ridge", [0.5, 3.0])
-@pytest.mark.parametrize("span", [0, 1, 7, 100])
+IN_FIVE = ((5, "matured UCB"), (5, "matured TS"), (5, "tight"))
+
+
 @pytest.mark.parametrize(
-    ("dim", "kind"), [*((2, kind) for kind in POLICY_OF), (5, "matured UCB"), (5, "matured TS"), (5, "tight")]
-)
+    ("span", "ridge"), [(0, 3.0), (7, 0.5), (100, 3.0), *(pytest.param(*one, marks=pytest.mark.soak)
+    for one in ((0, 0.5), (1, 0.5), (1, 3.0), (7, 3.0), (100, 0.5)))]
+)  # fmt: skip
+@pytest.mark.parametrize(("dim", "kind"), [*((2, kind) for kind in POLICY_OF), *IN_FIVE])
 def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: ExtendedKind) -> None:
     verdicts = play_both(dim, span, kind, ridge=ridge, rounds=160, seed=span + int(10 * ridge))
     assert everything_happened(verdicts, span)
 
 
 @pytest.mark.parametrize("kind", POLICY_OF)
-@pytest.mark.parametrize("span", [0, 3, 40, 100])
+@pytest.mark.parametrize("span", [3, 40, *(pytest.param(span, marks=pytest.mark.soak) for span in (0, 100))])
 def test_policies_with_windows_in_time_match_the_oracle(span: int, kind: ExtendedKind) -> None:
     """Stamps that repeat and jump: several rounds close, or none, and a conversion may lie ahead of a decision."""
     verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True)

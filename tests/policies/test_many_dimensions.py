@@ -16,21 +16,24 @@ from latecomer.policies.base.bulk import record, summarise
 from latecomer.policies.recommended import PARAMETERS
 
 
-@pytest.mark.parametrize("window", [0, 20, 300])
+@pytest.mark.parametrize("window", [20, *(pytest.param(window, marks=pytest.mark.soak) for window in (0, 300))])
 def test_recommended_chooses_as_its_definition(window: int) -> None:
     oracle = RecommendedOracle(50, window, **PARAMETERS)
     policy, twin = lc.recommended(50, window, seed=3), np.random.default_rng(3)
-    verdicts = compare_with_oracle(policy, oracle, rounds=260, seed=3, normals=twin)
+    verdicts = compare_with_oracle(policy, oracle, rounds=260, seed=3, normals=twin, check_every=4)
     assert verdicts[lc.Verdict.ACCEPTED] > 10
 
 
-@pytest.mark.parametrize("ridge", [0.01, 3.0])
+@pytest.mark.parametrize("ridge", [0.01, pytest.param(3.0, marks=pytest.mark.soak)])
 def test_matured_ucb_chooses_as_its_definition(ridge: float) -> None:
     oracle = ExtendedOracle(50, 40, kind="matured UCB", ridge=ridge)
     compare_with_oracle(lc.MaturedLinUCB(50, 40, ridge=ridge), oracle, rounds=200, seed=4, check_every=4)
 
 
-@pytest.mark.parametrize(("dim", "window"), [(50, 10), (50, 600), (200, 10), (200, 600)])
+@pytest.mark.parametrize(
+    ("dim", "window"), [(50, 600), *(pytest.param(*one, marks=pytest.mark.soak)
+    for one in ((50, 10), (200, 10), (200, 600)))]
+)  # fmt: skip
 def test_a_thousand_rounds_later(dim: int, window: int) -> None:
     """θ̂ and scores are still those of the definition, in 50 dimensions with a grown ridge; new factors were few."""
     rounds = 1000

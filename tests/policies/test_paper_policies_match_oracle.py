@@ -47,12 +47,30 @@ def play_both(
     return verdicts
 
 
-# What is compiled for changes slowest, so that two workers seldom compile the same.
+KINDS = pytest.mark.parametrize("kind", POLICY_OF)
+SOME = [
+    (1, 7, 1.0), (2, 0, 0.5), (2, 1, 3.0), (2, 100, 1.0), (5, 7, 0.5), (5, 5000, 3.0), (16, 100, 0.5), (64, 7, 3.0),
+    (200, 7, 1.0),
+]  # fmt: skip
+"""Each dimension, window and ridge at least once; every combination of them is in the soak."""
+
+
+@pytest.mark.parametrize(("dim", "span", "ridge"), SOME)
+@KINDS
+def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind) -> None:
+    check_choices_and_numbers(dim, span, ridge, kind)
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("ridge", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("span", [0, 1, 7, 100, 5000])
-@pytest.mark.parametrize("kind", POLICY_OF)
+@KINDS
 @pytest.mark.parametrize("dim", [1, 2, 5, 16, 64, 200])
-def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind) -> None:
+def test_same_choices_and_numbers_in_every_combination(dim: int, span: int, ridge: float, kind: Kind) -> None:
+    check_choices_and_numbers(dim, span, ridge, kind)
+
+
+def check_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind) -> None:
     rounds = {64: 120, 200: 40}.get(dim, 150)
     verdicts = play_both(dim, span, kind, ridge=ridge, rounds=rounds, seed=span + int(10 * ridge))
     assert verdicts[lc.Verdict.ACCEPTED] > 0
@@ -63,7 +81,9 @@ def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind)
         assert verdicts[lc.Verdict.DUPLICATE] > 0
 
 
-@pytest.mark.parametrize("kind", ["exact", "buffered", "heuristic"])
+@pytest.mark.parametrize(
+    "kind", ["buffered", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("exact", "heuristic"))]
+)
 def test_a_window_of_5000_rounds_that_closes(kind: Kind) -> None:
     verdicts = play_both(2, 5000, kind, ridge=1.0, rounds=5400, seed=3, check_every=100)
     assert verdicts[lc.Verdict.LATE] > 0

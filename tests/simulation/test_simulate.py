@@ -62,24 +62,43 @@ def play_step_by_step(world: lc.World, template: Any, name: str, *, horizon: int
     return np.cumsum(regret)
 
 
-def test_a_simulated_run_is_the_run_step_by_step() -> None:
-    """One test, not three: every policy is compiled for it, and two workers would both do that."""
-    horizon = 1300  # more than a block
-    for world, window in ((WORLD, 0), (WORLD, 20), (CHANGING, 20)):
-        policies = templates(window)
-        result = lc.simulate(world, policies, horizon=horizon, runs=2, seed=5, progress=False)
-        for name, template in policies.items():
-            expected = play_step_by_step(world, template, name, horizon=horizon, seed=5, run=1)
-            where = f"{name}, window {window}, in {world}"
-            np.testing.assert_allclose(result.regret(name)[1], expected, rtol=1e-9, atol=1e-9, err_msg=where)
+def assert_simulated_as_played(policies: dict[str, Any], world: lc.World, *, horizon: int, runs: int) -> None:
+    result = lc.simulate(world, policies, horizon=horizon, runs=runs, seed=5, progress=False)
+    for name, template in policies.items():
+        expected = play_step_by_step(world, template, name, horizon=horizon, seed=5, run=runs - 1)
+        where = f"{name}, window {template.window}, in {world}"
+        np.testing.assert_allclose(result.regret(name)[-1], expected, rtol=1e-9, atol=1e-9, err_msg=where)
+
+
+CASES = pytest.mark.parametrize(("world", "window"), [(WORLD, 0), (WORLD, 20), (CHANGING, 20)])
+DIFFERENT = ("OTFLinUCB-exact", "OTFLinTS-heuristic", "MaturedLinTS", "ReleasedTS")
+"""One of each kind of loop: a width that counts, a draw, a delay curve, an algorithm of a module of its own."""
+
+
+@CASES
+def test_a_simulated_run_is_the_run_step_by_step(world: lc.World, window: int) -> None:
+    """Every policy, in rounds too few to compile for."""
+    assert_simulated_as_played(templates(window), world, horizon=120, runs=2)
+
+
+@CASES
+def test_a_run_of_machine_code_is_the_run_step_by_step(world: lc.World, window: int) -> None:
+    policies = {name: template for name, template in templates(window).items() if name in DIFFERENT}
+    assert_simulated_as_played(policies, world, horizon=1300, runs=2)  # more than a block of rounds
+
+
+@pytest.mark.soak
+@CASES
+def test_every_run_of_machine_code_is_the_run_step_by_step(world: lc.World, window: int) -> None:
+    assert_simulated_as_played(templates(window), world, horizon=1300, runs=2)
 
 
 def test_threads_and_templates_change_nothing() -> None:
     policies = templates(20)
     policies["OTFLinUCB-exact"].decide(np.eye(2))  # a template that has lived
     before = policies["OTFLinUCB-exact"].state.record.tobytes()
-    one = lc.simulate(WORLD, policies, horizon=300, runs=7, seed=2, jobs=1, progress=False)
-    four = lc.simulate(WORLD, policies, horizon=300, runs=7, seed=2, jobs=4, progress=False)
+    one = lc.simulate(WORLD, policies, horizon=100, runs=7, seed=2, jobs=1, progress=False)
+    four = lc.simulate(WORLD, policies, horizon=100, runs=7, seed=2, jobs=4, progress=False)
     for name in policies:
         np.testing.assert_array_equal(one.regret(name), four.regret(name))
     assert policies["OTFLinUCB-exact"].state.record.tobytes() == before

@@ -32,8 +32,8 @@ HOT_SECONDS = 0.05
 RETRY_SECONDS = 10.0
 """Where making it has failed, it is tried again after so long as plain Python."""
 
-LONG_SECONDS = 1.5
-"""In the mode "bulk", a kernel that has taken so long as plain Python is compiled there and then."""
+LONG_SECONDS = 5.0
+"""In the mode "bulk", a kernel that has taken so long as plain Python, about what compiling takes, is compiled."""
 
 GIVE_WAY_SECONDS = 1e-4
 """How long each call as plain Python sleeps while a thread makes or loads machine code. A thread that calls NumPy in a

@@ -21,7 +21,7 @@ SECTIONS = (
     "effect-of-delay",
     "beyond-the-paper",
 )
-OF_THE_FILE = ("figure-3",)
+OF_THE_FILE = ("figure-2", "figure-3", "beyond-the-paper")
 """The sections whose delays are those of --criteo."""
 
 COLUMNS = (
@@ -108,7 +108,7 @@ def _check_what_is_ours(folder: Path, page: str) -> None:
 
 
 def test_the_same_seed_gives_the_same_numbers_and_the_file_is_read(report: Done, tmp_path: Path) -> None:
-    """With two threads, and delays from a file in the one section that uses them."""
+    """With two threads, and delays from a file in the sections that use them."""
     criteo = criteo_file(tmp_path / "criteo.tsv")
     options = ("--quick", "--runs", "3", "--seed", "7", "--jobs", "2", "--criteo", str(criteo), "--out", "again")
     done = reproduce(tmp_path, *options)

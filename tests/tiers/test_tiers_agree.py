@@ -19,7 +19,7 @@ from latecomer.policies.base.policy_code import PolicyCode
 
 WINDOW = 12
 CASES = [*policy_cases.EVERY_POLICY, "recommended"]
-LONGER = [("OTFLinUCB-exact", 20), ("OTFLinTS-heuristic", 20), ("OTFLinUCB-buffered", 130), ("recommended", 40)]
+LONGER = [("OTFLinUCB-exact", 20), ("OTFLinTS-heuristic", 130), ("recommended", 40)]
 """Beyond the dimensions of plain loops: BLAS, its triangles, and a factor that follows G."""
 
 

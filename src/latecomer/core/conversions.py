@@ -35,9 +35,9 @@ def judge_conversion(state: State, ring: Ring, round: int, now: int) -> int:
 
 
 @kernel
-def judge_conversion_of(cell: StateArray, ring: Ring, round: int, now: int) -> int:
+def judge_conversion_of(states: StateArray, ring: Ring, round: int, now: int) -> int:
     """Return the verdict that a conversion would get; nothing changes."""
-    return judge_conversion(cell[0], ring, round, now)
+    return judge_conversion(states[0], ring, round, now)
 
 
 @kernel
@@ -49,9 +49,9 @@ def add_to_B(state: State, ring: Ring, slot: int, value: float) -> None:
 
 
 @kernel
-def apply_conversion(cell: StateArray, ring: Ring, round: int, value: float, now: int) -> int:
+def apply_conversion(states: StateArray, ring: Ring, round: int, value: float, now: int) -> int:
     """Judge a conversion and, if it is accepted, credit it: B += value·A_s, at once or when the round closes."""
-    state = cell[0]
+    state = states[0]
     verdict = judge_conversion(state, ring, round, now)
     if verdict == ACCEPTED:
         slot = slot_of(state, ring, round)
@@ -67,15 +67,15 @@ def apply_conversion(cell: StateArray, ring: Ring, round: int, value: float, now
 
 
 @kernel_holding_gil
-def apply_conversion_holding_gil(cell: StateArray, ring: Ring, round: int, value: float, now: int) -> int:
+def apply_conversion_holding_gil(states: StateArray, ring: Ring, round: int, value: float, now: int) -> int:
     """Judge and apply one conversion, without releasing Python's lock."""
-    return apply_conversion(cell, ring, round, value, now)
+    return apply_conversion(states, ring, round, value, now)
 
 
 @kernel
-def apply_revocation(cell: StateArray, ring: Ring, round: int, now: int) -> int:
+def apply_revocation(states: StateArray, ring: Ring, round: int, now: int) -> int:
     """Revoke a credited conversion for good: a later conversion of the round is a duplicate."""
-    state = cell[0]
+    state = states[0]
     verdict = judge_conversion(state, ring, round, now)
     if verdict == ACCEPTED:
         return UNKNOWN  # open: there is no conversion to revoke
@@ -107,7 +107,7 @@ def delay_of(state: State, ring: Ring, round: int) -> int:
 
 @kernel
 def apply_conversions(
-    cell: StateArray,
+    states: StateArray,
     ring: Ring,
     rounds: Integers,
     values: Array,
@@ -117,6 +117,6 @@ def apply_conversions(
 ) -> None:
     """Apply conversions in their order; fill in the verdicts and the delays of accepted ones, −1 where unknown."""
     for i in range(rounds.shape[0]):
-        verdicts[i] = apply_conversion(cell, ring, rounds[i], values[i], stamps[i])
+        verdicts[i] = apply_conversion(states, ring, rounds[i], values[i], stamps[i])
         if verdicts[i] == ACCEPTED:
-            delays[i] = delay_of(cell[0], ring, rounds[i])
+            delays[i] = delay_of(states[0], ring, rounds[i])

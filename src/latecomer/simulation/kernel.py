@@ -38,7 +38,7 @@ group_arrivals = TieredKernel(_group_arrivals, lambda: (np.ones(1, np.int64),), 
 
 @kernel
 def run_block(
-    cell: StateArray,
+    states: StateArray,
     ring: Ring,
     actions: Array,
     means: Array,
@@ -55,7 +55,7 @@ def run_block(
 
     Round first + i offers the rows offers[i] of `actions`, whose mean rewards are `means`.
     """
-    count, dim = offers.shape[1], cell[0].B.shape[0]  # a constant of the state's type: copying is unrolled
+    count, dim = offers.shape[1], states[0].B.shape[0]  # a constant of the state's type: copying is unrolled
     offered, scores = np.empty((count, dim)), np.empty(count)
     total = regret[first - 1] if first > 0 else 0.0
     for i in range(offers.shape[0]):
@@ -66,11 +66,11 @@ def run_block(
             for j in range(dim):
                 offered[k, j] = actions[row, j]
             best = max(best, means[row])
-        index = decide_and_record(cell[0], ring, offered, UNSTAMPED, draws[i], scores)
+        index = decide_and_record(states[0], ring, offered, UNSTAMPED, draws[i], scores)
         mean = means[offers[i, index]]
         total += best - mean
         regret[t] = total
         converts[t] = uniforms[t] < mean
         for j in range(starts[t], starts[t + 1]):
             if converts[order[j]]:
-                apply_conversion(cell, ring, order[j] + 1, 1.0, UNSTAMPED)
+                apply_conversion(states, ring, order[j] + 1, 1.0, UNSTAMPED)

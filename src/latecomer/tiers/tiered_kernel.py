@@ -32,8 +32,11 @@ HOT_SECONDS = 0.05
 RETRY_SECONDS = 10.0
 """Where making it has failed, it is tried again after so long as plain Python."""
 
-LONG_SECONDS = 5.0
-"""In the mode "bulk", a kernel that has taken so long as plain Python, about what compiling takes, is compiled."""
+LOOK_SECONDS = 0.3
+"""In the mode "bulk", a kernel that has taken so long as plain Python is looked for on disk."""
+
+LONG_SECONDS = 1.5
+"""In the mode "bulk", a kernel that has taken so long as plain Python is compiled there and then."""
 
 GIVE_WAY_SECONDS = 1e-4
 """How long each call as plain Python sleeps while a thread makes or loads machine code. A thread that calls NumPy in a
@@ -119,7 +122,7 @@ class TieredKernel:
     def __post_init__(self) -> None:
         self._spent = 0.0
         self._lock = Lock()
-        self.is_compiled = self.is_requested = False
+        self.is_compiled = self.is_requested = self._was_looked_for = False
         self.call: Callable[..., Any] = self.interpret
         """The kernel, in whichever tier."""
 
@@ -130,7 +133,7 @@ class TieredKernel:
     def interpret(self, *arguments: Any) -> Any:
         """Run it as plain Python; ask for machine code where that has taken long enough."""
         mode = compile_mode()
-        if mode == "now" or (mode == "bulk" and self._spent > LONG_SECONDS):
+        if mode == "now" or (mode == "bulk" and self._is_worth_waiting()):
             return self.compile()(*arguments)
         if is_under_way.is_set():
             time.sleep(GIVE_WAY_SECONDS)
@@ -140,6 +143,13 @@ class TieredKernel:
         if mode != "bulk" and self._spent > HOT_SECONDS and not self.is_requested:
             request([self, *self.companions])
         return result
+
+    def _is_worth_waiting(self) -> bool:
+        """Tell whether a kernel has taken so long that machine code is loaded, or even made, before the next call."""
+        if self._spent > LOOK_SECONDS and not self._was_looked_for:
+            self._was_looked_for = True
+            return self.key.is_in(find_cache_folder())
+        return self._spent > LONG_SECONDS
 
     def retry_later(self) -> None:
         """Let machine code be requested again after `RETRY_SECONDS` more as plain Python."""

@@ -43,9 +43,9 @@ class Coverage:
 
 
 @kernel
-def _ratio(cell: StateArray, ring: Ring, target: Array, error: Array, product: Array) -> float:
+def _ratio(states: StateArray, ring: Ring, target: Array, error: Array, product: Array) -> float:
     """‖θ̂ − target‖_V / α as of the next round."""
-    state = cell[0]
+    state = states[0]
     estimate(state)
     for i in range(target.shape[0]):
         error[i] = state.theta_hat[i] - target[i]
@@ -58,7 +58,7 @@ def _ratio(cell: StateArray, ring: Ring, target: Array, error: Array, product: A
 
 @kernel
 def _watch(
-    cell: StateArray,
+    states: StateArray,
     ring: Ring,
     actions: Array,
     means: Array,
@@ -76,9 +76,9 @@ def _watch(
     error, product = np.empty(target.shape[0]), np.empty(target.shape[0])
     draws = np.empty((1, 0))
     for i in range(offers.shape[0]):
-        ratios[first + i] = _ratio(cell, ring, target, error, product)
+        ratios[first + i] = _ratio(states, ring, target, error, product)
         run_block(
-            cell, ring, actions, means, offers[i : i + 1], draws, first + i,
+            states, ring, actions, means, offers[i : i + 1], draws, first + i,
             uniforms, starts, order, converts, regret,
         )  # fmt: skip
 

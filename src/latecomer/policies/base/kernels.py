@@ -97,8 +97,8 @@ def decide_and_record(state: State, ring: Ring, actions: Array, stamp: int, draw
 
 
 @kernel
-def _decide(cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
-    state = cell[0]
+def _decide(states: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
+    state = states[0]
     if draws is None and not (is_plain_array(actions, state.B.shape[0]) and is_admissible(actions)):
         return UNFIT, 0, 0.0  # where draws are taken, the set has been checked before: a mistake takes none
     if is_sparse(spanned_blocks(state.head, held_count(state) + 2), ring.shape[0]):  # as `CompiledState.fit(1)` has it
@@ -113,38 +113,40 @@ def _decide(cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Arr
 
 
 @kernel
-def decide_one(cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, int, float]:
+def decide_one(
+    states: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None
+) -> tuple[int, int, float]:
     """Decide on a set of doubles: return (index, round, score), or `RESIZE` or `UNFIT` for an index."""
-    return _decide(cell, ring, actions, stamp, draws)
+    return _decide(states, ring, actions, stamp, draws)
 
 
 @kernel_holding_gil
 def decide_one_holding_gil(
-    cell: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None
+    states: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None
 ) -> tuple[int, int, float]:
     """Decide as `decide_one` does, but refuse large sets as `UNFIT`."""
-    if is_large(actions.shape[0], cell[0].B.shape[0]):
+    if is_large(actions.shape[0], states[0].B.shape[0]):
         return UNFIT, 0, 0.0
-    return _decide(cell, ring, actions, stamp, draws)
+    return _decide(states, ring, actions, stamp, draws)
 
 
 @kernel
 def decide_many(
-    cell: StateArray, ring: Ring, sets: Array, stamps: Integers, draws: Array, indices: Integers, values: Array
+    states: StateArray, ring: Ring, sets: Array, stamps: Integers, draws: Array, indices: Integers, values: Array
 ) -> None:
     """Decide set after set, as `decide_one` would; the ring has room, and the actions are admissible."""
     scores = np.empty(sets.shape[1])
     for i in range(sets.shape[0]):
-        indices[i] = decide_and_record(cell[0], ring, sets[i], stamps[i], draws[i], scores)
+        indices[i] = decide_and_record(states[0], ring, sets[i], stamps[i], draws[i], scores)
         values[i] = scores[indices[i]]
 
 
 @kernel
 def record_many(
-    cell: StateArray, ring: Ring, actions: Array, summaries: Shorts, stamps: Integers, draws: Array
+    states: StateArray, ring: Ring, actions: Array, summaries: Shorts, stamps: Integers, draws: Array
 ) -> None:
     """Record decisions that were made before, as `decide_and_record` does; the ring has room for them."""
-    state = cell[0]
+    state = states[0]
     for i in range(actions.shape[0]):
         observe_summary(state, summaries[i])
         stamp = start_round(state, ring, stamps[i], draws[i])
@@ -152,21 +154,21 @@ def record_many(
 
 
 @kernel
-def next_width(cell: StateArray, ring: Ring, stamp: int) -> float:
-    """Return the width as of a decision at `stamp`; `cell` is brought up to it."""
-    state = cell[0]
+def next_width(states: StateArray, ring: Ring, stamp: int) -> float:
+    """Return the width as of a decision at `stamp`; `states` is brought up to it."""
+    state = states[0]
     advance_time(state, ring, stamp)
     return float(width(state, pending_width(state, ring, stamp)))
 
 
 @kernel
-def next_pending_width(cell: StateArray, ring: Ring, stamp: int) -> float:
+def next_pending_width(states: StateArray, ring: Ring, stamp: int) -> float:
     """Return W as of a decision at `stamp`."""
-    return float(pending_width(cell[0], ring, stamp))
+    return float(pending_width(states[0], ring, stamp))
 
 
 @kernel
-def next_estimate(cell: StateArray, ring: Ring, stamp: int) -> None:
-    """Fill in θ̂ as of a decision at `stamp`; `cell` is brought up to it."""
-    advance_time(cell[0], ring, stamp)
-    estimate(cell[0])
+def next_estimate(states: StateArray, ring: Ring, stamp: int) -> None:
+    """Fill in θ̂ as of a decision at `stamp`; `states` is brought up to it."""
+    advance_time(states[0], ring, stamp)
+    estimate(states[0])

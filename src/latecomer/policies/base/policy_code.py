@@ -71,10 +71,10 @@ class PolicyCode:
         self._draws = draw_count(algorithm.draw, dim)
         self._others: dict[Callable[..., Any], TieredKernel] = {}
         one = None if self._draws == 0 else np.empty(self._draws)
-        cell, ring, rounds = self._empty, new_ring(dim), np.ones(1, np.int64)
-        decision = (cell, ring, np.empty((1, dim)), UNSTAMPED, one)
+        states, ring, rounds = self._empty, new_ring(dim), np.ones(1, np.int64)
+        decision = (states, ring, np.empty((1, dim)), UNSTAMPED, one)
         many = np.empty((1, self._draws))
-        conversion = (cell, ring, 1, 1.0, UNSTAMPED)
+        conversion = (states, ring, 1, 1.0, UNSTAMPED)
         limit = one_thread if dim > UNROLLED else _as_it_is  # short actions need no BLAS
 
         self.decide_small: Any = self._add("decide_small", decide_one_holding_gil, decision)
@@ -82,18 +82,18 @@ class PolicyCode:
         self.decide_large: Any = self._add("decide_large", decide_one, decision, one_thread)
         self.convert: Any = self._add("convert", apply_conversion_holding_gil, conversion)
         self.decide_small.companions = [self.convert, is_admissible]
-        sets = (cell, ring, np.empty((1, 1, dim)), rounds, many, rounds, np.empty(1))
+        sets = (states, ring, np.empty((1, 1, dim)), rounds, many, rounds, np.empty(1))
         self.decide_many: Any = self._add("decide_many", decide_many, sets, limit)
-        log = (cell, ring, np.empty((1, dim)), np.empty((1, dim + 2), np.int16), rounds, many)
+        log = (states, ring, np.empty((1, dim)), np.empty((1, dim + 2), np.int16), rounds, many)
         self.record_many: Any = self._add("record_many", record_many, log, limit)
-        conversions = (cell, ring, rounds, np.empty(1), rounds, rounds, rounds)
+        conversions = (states, ring, rounds, np.empty(1), rounds, rounds, rounds)
         self.convert_many: Any = self._add("convert_many", apply_conversions, conversions)
-        self.revoke: Any = self._add("revoke", apply_revocation, (cell, ring, 1, UNSTAMPED))
-        self.judge: Any = self._add("judge", judge_conversion_of, (cell, ring, 1, UNSTAMPED))
+        self.revoke: Any = self._add("revoke", apply_revocation, (states, ring, 1, UNSTAMPED))
+        self.judge: Any = self._add("judge", judge_conversion_of, (states, ring, 1, UNSTAMPED))
         for name, function in (
             ("next_width", next_width), ("next_pending_width", next_pending_width), ("next_estimate", next_estimate),
         ):  # fmt: skip
-            setattr(self, name, self._add(name, function, (cell, ring, UNSTAMPED)))
+            setattr(self, name, self._add(name, function, (states, ring, UNSTAMPED)))
 
     next_width: Any
     next_pending_width: Any

@@ -1,1 +1,1 @@
-"""The store over HTTP: who may come in, what may be said, and how it is answered."""
+"""The HTTP service: authentication, request bodies, routes, answers and errors, over a store."""

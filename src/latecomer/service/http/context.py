@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AppContext(Struct, frozen=True, kw_only=True):
-    """The store, and what stands between it and the network."""
+    """The store, and the parts of the server that routes use."""
 
     store: "Store"
     settings: Settings

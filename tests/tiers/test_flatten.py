@@ -101,8 +101,8 @@ def test_a_kernel_that_returns_from_a_loop_stays_a_function() -> None:
 
 
 @kernel
-def branches_on_shape(cell: Any, x: float) -> float:
-    state = cell[0]
+def branches_on_shape(states: Any, x: float) -> float:
+    state = states[0]
     dim = state.B.shape[0]
     if dim > 2 and state.flag == 1:
         return float(state.absent * x)
@@ -131,8 +131,8 @@ def _double(state: Any) -> float:
 
 
 @kernel
-def calls_hook(cell: Any) -> float:
-    return twice(cell[0]) + 1.0
+def calls_hook(states: Any) -> float:
+    return twice(states[0]) + 1.0
 
 
 def test_a_hook_is_the_algorithms_function() -> None:

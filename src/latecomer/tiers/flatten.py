@@ -18,7 +18,7 @@ from typing import Any
 from latecomer.core.jit import Declaration, ExternalFunction, HookDeclaration, find_declaration
 from latecomer.tiers.expressions import ExpressionFlattener
 from latecomer.tiers.scope import Scope
-from latecomer.tiers.source import STATE, Function, Source, StateKind, parse
+from latecomer.tiers.source import STATE, STATES, Function, Source, StateKind, parse
 from latecomer.tiers.syntax import (
     ReturnsInsideLoopError,
     always_returns,
@@ -74,9 +74,9 @@ class _Flattener(ExpressionFlattener):
         parameters = [argument.arg for argument in tree.args.args]
         for parameter, argument in zip(parameters, known or [None] * len(parameters), strict=True):
             scope.names[parameter] = ast.Name(argument or parameter)
-        if parameters and parameters[0] == "cell":
-            self.out.append(assign(STATE, ast.Subscript(ast.Name("cell"), ast.Constant(0))))
-            scope.state_array = "cell"
+        if parameters and parameters[0] == STATES:
+            self.out.append(assign(STATE, ast.Subscript(ast.Name(STATES), ast.Constant(0))))
+            scope.state_array = STATES
         body = self._block(tree.body, scope)
         begin = [assign(f"state__{name}", ast.Attribute(ast.Name(STATE), name)) for name in sorted(self._arrays)]
         passed = [argument for argument in known if argument]
@@ -203,7 +203,7 @@ class _Flattener(ExpressionFlattener):
         self._count += 1
         inner = Scope(function, tree, self._namespace, suffix=f"_{self._count}")
         for parameter, argument in zip(tree.args.args, arguments, strict=True):
-            if isinstance(argument, ast.Name) and argument.id == "cell":
+            if isinstance(argument, ast.Name) and argument.id == STATES:
                 inner.state_array, inner.names[parameter.arg] = parameter.arg, argument
                 continue
             is_kept = isinstance(argument, ast.Constant | ast.Name) and not inner.is_assigned(parameter.arg)

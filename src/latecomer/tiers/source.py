@@ -12,6 +12,8 @@ Function = Callable[..., Any]
 Shape = tuple[int, ...]
 
 STATE = "state"
+STATES = "states"
+"""The name of a kernel's first parameter where that is the array of one state."""
 
 
 @dataclass(frozen=True)

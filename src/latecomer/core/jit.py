@@ -69,7 +69,7 @@ def kernel_holding_gil(function: Kernel) -> Kernel:
 def vectorised(interpreted: Kernel) -> Callable[[Kernel], Kernel]:
     """Declare a loop that is compiled, and the NumPy form of it that runs where it is not.
 
-    Both must do the same operations in the same order for every element; `tests/core/test_vectorised.py` compares them.
+    Both must do the same operations in the same order for every element; tests/tiers/test_tiers_agree.py compares them.
     """
 
     def declare(loop: Kernel) -> Kernel:

@@ -2,10 +2,12 @@
 
 import math
 
-from latecomer.core.jit import kernel
+import numpy as np
+
+from latecomer.core.jit import kernel, vectorised
 from latecomer.core.linalg.products import UNROLLED
 from latecomer.core.ring import add_width, held_count, is_closing, slot_of, spanned_blocks
-from latecomer.core.state import ROUNDS_PER_BLOCK, Ring, State
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State
 
 
 @kernel
@@ -40,46 +42,52 @@ def pending_width_at(state: State, ring: Ring, now: int) -> float:
     return width
 
 
-@kernel
-def shrink_norms(state: State, ring: Ring, c: float) -> None:
-    """Update n_s = ‖A_s‖²_{V⁻¹} of every held round, n_s −= (A_s·u)²/(1 + c), and sum W afresh. O(m·d).
+def _shrink_lanes(state: State, action: Array, norm: Array, shrink: float, low: int, high: int) -> None:
+    products = np.zeros(high - low)
+    for j in range(len(state.u)):
+        products += action[j, low:high] * state.u[j]
+    rest = norm[low:high] - products * products * shrink
+    norm[low:high] = np.where(rest > 0.0, rest, 0.0)
+    state.sums[low:high] += np.sqrt(norm[low:high])
 
-    A closed lane has n = 0 and stays there. Lanes run side by side, each summed on its own, so that the loops become
-    vector ones without reordering a sum.
-    """
-    dim = state.B.shape[0]
-    shrink = 1.0 / (1.0 + c)
-    u, products, sums = state.u, state.products, state.sums
-    for lane in range(ROUNDS_PER_BLOCK):
-        sums[lane] = 0.0
-    first = state.head // ROUNDS_PER_BLOCK
-    last = spanned_blocks(state.head, held_count(state)) - 1
-    for i in range(last + 1):
-        # low and high are multiples of 8, so that no lane is left for scalar code
-        low = state.head % ROUNDS_PER_BLOCK // 8 * 8 if i == 0 else 0
-        high = ((state.head + held_count(state) - 1) % ROUNDS_PER_BLOCK // 8 + 1) * 8 if i == last else ROUNDS_PER_BLOCK
-        block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
-        action, norm = block.action, block.norm
-        if dim <= UNROLLED:
-            for lane in range(low, high):
-                product = 0.0
-                for j in range(dim):
-                    product += action[j, lane] * u[j]
-                rest = norm[lane] - product * product * shrink
-                norm[lane] = rest if rest > 0.0 else 0.0
-        else:
-            for lane in range(ROUNDS_PER_BLOCK):
-                products[lane] = 0.0
-            for j in range(dim):
-                u_j = u[j]
-                for lane in range(ROUNDS_PER_BLOCK):
-                    products[lane] += action[j, lane] * u_j
-            for lane in range(ROUNDS_PER_BLOCK):
-                rest = norm[lane] - products[lane] * products[lane] * shrink
-                norm[lane] = rest if rest > 0.0 else 0.0
+
+@vectorised(_shrink_lanes)
+def shrink_block(state: State, action: Array, norm: Array, shrink: float, low: int, high: int) -> None:
+    """Update the norms of one block's lanes, low to high, and add their roots to the sums."""
+    dim, u, products, sums = state.B.shape[0], state.u, state.products, state.sums
+    if dim <= UNROLLED:
         for lane in range(low, high):
-            sums[lane] += math.sqrt(norm[lane])
-    # folded in halves: one addition after the other would take as long as all the rest
+            product = 0.0
+            for j in range(dim):
+                product += action[j, lane] * u[j]
+            rest = norm[lane] - product * product * shrink
+            norm[lane] = rest if rest > 0.0 else 0.0
+    else:
+        for lane in range(ROUNDS_PER_BLOCK):
+            products[lane] = 0.0
+        for j in range(dim):
+            u_j = u[j]
+            for lane in range(ROUNDS_PER_BLOCK):
+                products[lane] += action[j, lane] * u_j
+        for lane in range(ROUNDS_PER_BLOCK):
+            rest = norm[lane] - products[lane] * products[lane] * shrink
+            norm[lane] = rest if rest > 0.0 else 0.0
+    for lane in range(low, high):
+        sums[lane] += math.sqrt(norm[lane])
+
+
+def _fold_halves(sums: Array) -> float:
+    for half in (ROUNDS_PER_BLOCK // 2, ROUNDS_PER_BLOCK // 4, ROUNDS_PER_BLOCK // 8):
+        sums[:half] += sums[half : 2 * half]
+    total = 0.0
+    for lane in range(ROUNDS_PER_BLOCK // 8):
+        total += float(sums[lane])
+    return total
+
+
+@vectorised(_fold_halves)
+def fold(sums: Array) -> float:
+    """Sum over the lanes, in halves: one addition after the other would take as long as all the rest."""
     for lane in range(ROUNDS_PER_BLOCK // 2):
         sums[lane] += sums[lane + ROUNDS_PER_BLOCK // 2]
     for lane in range(ROUNDS_PER_BLOCK // 4):
@@ -89,7 +97,27 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
     total = 0.0
     for lane in range(ROUNDS_PER_BLOCK // 8):
         total += sums[lane]
-    state.width_sum, state.width_lost = total, 0.0
+    return total
+
+
+@kernel
+def shrink_norms(state: State, ring: Ring, c: float) -> None:
+    """Update n_s = ‖A_s‖²_{V⁻¹} of every held round, n_s −= (A_s·u)²/(1 + c), and sum W afresh. O(m·d).
+
+    A closed lane has n = 0 and stays there. Lanes run side by side, each summed on its own, so that the loops become
+    vector ones without reordering a sum.
+    """
+    shrink, sums = 1.0 / (1.0 + c), state.sums
+    sums[:] = 0.0
+    first = state.head // ROUNDS_PER_BLOCK
+    last = spanned_blocks(state.head, held_count(state)) - 1
+    for i in range(last + 1):
+        # low and high are multiples of 8, so that no lane is left for scalar code
+        low = state.head % ROUNDS_PER_BLOCK // 8 * 8 if i == 0 else 0
+        high = ((state.head + held_count(state) - 1) % ROUNDS_PER_BLOCK // 8 + 1) * 8 if i == last else ROUNDS_PER_BLOCK
+        block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
+        shrink_block(state, block.action, block.norm, shrink, low, high)
+    state.width_sum, state.width_lost = fold(sums), 0.0
 
 
 @kernel

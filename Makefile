@@ -43,7 +43,7 @@ types: $(DEV)  ## mypy --strict over source, tests and benches
 	$(BIN)/mypy
 
 unit: $(DEV)  ## every test, executed documentation included
-	$(BIN)/pytest -n 2 --dist loadfile tests src  # a file a worker: what one test compiles, its neighbours use
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests src  # a file a worker: what one test compiles, its neighbours use
 	$(BIN)/pytest README.md docs  # a document's snippets share their names: one process runs them in turn
 
 soak: $(DEV)  ## the tests of faults in their long form

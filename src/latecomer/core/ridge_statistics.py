@@ -12,7 +12,7 @@ import numpy as np
 
 from latecomer.core.jit import ExternalFunction, kernel, vectorised
 from latecomer.core.linalg.cholesky import factorise, update_factor
-from latecomer.core.linalg.products import dot, multiply
+from latecomer.core.linalg.products import UNROLLED, dot, multiply
 from latecomer.core.state import Array, State
 
 DRIFT = 1e-8
@@ -70,16 +70,44 @@ def is_check_due(state: State, c: float) -> bool:
 def refresh_inverse_if_drifted(state: State) -> bool:
     """Measure the residual, and refactorise where it is past `DRIFT`; return whether it was.
 
-    This is rare, and called back into Python from machine code: it need not be compiled for each dimension.
+    Refactorising is rare, and called back into Python from machine code: it need not be compiled for each dimension.
+    So is the product of long matrices, for BLAS. That of short ones would take less time than the call does.
     """
-    kept = 1 if state.chol.shape[0] == state.B.shape[0] else 0
+    dim = state.B.shape[0]
+    if dim <= UNROLLED:
+        state.residual = short_residual(state.V, state.V_inv)
+        if state.residual <= DRIFT:
+            return False
+    kept = 1 if state.chol.shape[0] == dim else 0
     state.residual = _refresh_inverse(
-        state.V.ctypes, state.V_inv.ctypes, state.chol.ctypes, state.B.shape[0], kept, state.ridge, state.rounds
+        state.V.ctypes, state.V_inv.ctypes, state.chol.ctypes, dim, kept, state.ridge, state.rounds
     )
     if state.residual <= DRIFT:
         return False
     state.refactorisations += 1
     return True
+
+
+def _residual_by_columns(V: Array, V_inv: Array) -> float:
+    product = np.zeros_like(V)
+    for k in range(len(V)):
+        product += V[:, k, None] * V_inv[k]
+    return float(np.abs(product - np.eye(len(V))).max())
+
+
+@vectorised(_residual_by_columns)
+def short_residual(V: Array, V_inv: Array) -> float:
+    """Compute `residual` by loops; NaN where any number is."""
+    dim, worst = V.shape[0], 0.0
+    for i in range(dim):
+        for j in range(dim):
+            product = 0.0
+            for k in range(dim):
+                product += V[i, k] * V_inv[k, j]
+            gap = abs(product - (1.0 if i == j else 0.0))
+            if not (gap <= worst or math.isnan(worst)):
+                worst = gap
+    return worst
 
 
 def residual(V: Array, V_inv: Array) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 from fake_clocks import unit_rows
 
 from latecomer.core.state import Array
+from latecomer.service.bandit.descriptor import check_policy
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion
 from latecomer.service.storage.limits import Limits
@@ -116,6 +117,9 @@ def cycle(database: str, done: Journal, nexts: list[int], seconds: float) -> str
 def main() -> None:
     database, journal, cycles, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     chance = random.Random(seed)  # noqa: S311 - not for secrets
+    if cycles > 100:  # worth machine code, which the children inherit
+        for kernel in check_policy("shop", SPEC).state.code.tiered():
+            kernel.compile()
     done: Journal = {}
     nexts = list(range(WORKERS))
     with journal.open("w") as file:

@@ -275,8 +275,9 @@ def test_the_client_sends_its_key(tmp_path_factory: pytest.TempPathFactory) -> N
 def test_a_url_without_a_scheme_is_http(server: Server) -> None:
     with server.client() as client:
         every = client.bandits()
-    with lc.Client(f"localhost:{server.port}") as client:
-        assert client.bandits() == every
+    for url in (f"localhost:{server.port}", f"http://localhost:{server.port}/v1", f"localhost:{server.port}/v1/"):
+        with lc.Client(url) as client:
+            assert client.bandits() == every
 
     async def awaited() -> None:
         async with lc.AsyncClient(f"127.0.0.1:{server.port}") as client:

@@ -78,17 +78,17 @@ class _ErrorBody(Struct, frozen=True):
 
 
 def parse_url(url: str) -> str:
-    """Return a server's address, with http where no scheme is given.
+    """Return a server's address, with http where no scheme is given, and without the version of the interface.
 
-    >>> parse_url("localhost:8080")
-    'http://localhost:8080'
+    >>> parse_url("localhost:8080"), parse_url("https://example.org/bandits/v1/")
+    ('http://localhost:8080', 'https://example.org/bandits')
     """
     found = url.strip() if isinstance(url, str) else ""
     found = found if "://" in found else f"http://{found}"
     parts = urlsplit(found)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise errors.InputError(f"url must be an address such as http://127.0.0.1:8080; got {short_repr(url)}")
-    return found
+    return found.rstrip("/").removesuffix("/v1")
 
 
 def redact_url(url: str) -> str:

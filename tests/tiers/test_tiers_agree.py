@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 import latecomer as lc
 from latecomer.core.conversions import apply_conversion_holding_gil
+from latecomer.core.ridge_statistics import residual, short_residual
 from latecomer.core.state import UNSTAMPED
 from latecomer.policies.base import bulk
 from latecomer.policies.base.kernels import decide_one_holding_gil, is_admissible_holding_gil
 from latecomer.policies.base.policy_code import PolicyCode
+from latecomer.tiers.tiered_kernel import TieredKernel
 
 WINDOW = 12
 CASES = [*policy_cases.EVERY_POLICY, "recommended"]
@@ -82,6 +84,19 @@ def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int
             rounds = np.arange(round, round + 4)
             ours, theirs = (bulk.convert(p, rounds, np.full(4, 0.5), np.full(4, UNSTAMPED)) for p in (plain, compiled))
             np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("dim", [1, 5, 16])
+def test_tiers_measure_the_same_drift(dim: int) -> None:
+    """The check of V⁻¹ is due every 1,024 rounds, which other tests do not play."""
+    kernel = TieredKernel(short_residual, lambda: (np.eye(1), np.eye(1)))
+    rng = np.random.default_rng(dim)
+    factor = rng.standard_normal((dim, dim))
+    V = factor @ factor.T + np.eye(dim)
+    right: Any = np.linalg.inv(V)
+    for V_inv in (right, right + rng.standard_normal((dim, dim)), np.nan * right):
+        np.testing.assert_array_equal(kernel.compile()(V, V_inv), short_residual(V, V_inv))
+        assert short_residual(V, V_inv) == pytest.approx(residual(V, V_inv), abs=1e-12, rel=1e-9, nan_ok=True)
 
 
 KINDS = ["decide"] * 8 + ["convert"] * 5 + ["revoke", "many", "replay", "convert many"]

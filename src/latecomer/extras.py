@@ -15,6 +15,7 @@ EXTRAS = {
     "matplotlib": "plot",
     "polars": "frames",
     "prometheus_client": "service",
+    "psycopg": "postgres",
     "rich": "cli",
     "simdjson": "service",
     "structlog": "service",

@@ -5,27 +5,40 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.cli.store import check_store
+
 if TYPE_CHECKING:
-    from latecomer.service.http.keys import KeyFile
+    from latecomer.service.http.keys import EditableKeys
     from latecomer.service.http.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys of a server.", rich_markup_mode=None)
 
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The server's settings in TOML.")]
-Store = Annotated[str | None, typer.Option("--store", metavar="FILE", help="The server's store.")]
+Store = Annotated[
+    str | None, typer.Option("--store", metavar="STORE", help="The server's store: a file, or postgresql://…")
+]
 Keys = Annotated[str | None, typer.Option("--keys", metavar="FILE", help="The key file; STORE.keys by default.")]
 
 
 def _settings(config: Path | None, store: str | None, keys: str | None) -> "Settings":
     from latecomer.service.http.settings import read_settings  # noqa: PLC0415 - `latecomer --help` is light
 
-    return read_settings(config, given={"store": store, "keys": keys})
+    return read_settings(config, given={"store": None if store is None else check_store(store), "keys": keys})
 
 
-def _key_file(settings: "Settings") -> "KeyFile":
+def _open_keys(settings: "Settings") -> "EditableKeys":
+    """Return the keys of a server: in a file, or in the database of its store."""
     from latecomer.service.http.keys import KeyFile  # noqa: PLC0415
+    from latecomer.service.storage.postgres.address import is_address  # noqa: PLC0415
 
-    return KeyFile(settings.keys_file)
+    if not is_address(settings.store):
+        return KeyFile(settings.keys_file)
+    from latecomer.extras import require_packages  # noqa: PLC0415
+
+    require_packages("a store on PostgreSQL", "psycopg")
+    from latecomer.service.http.key_table import KeyTable  # noqa: PLC0415 - it takes psycopg
+
+    return KeyTable(settings.store)
 
 
 @app.command()
@@ -46,8 +59,8 @@ def add(
       latecomer keys add --scope decide --scope convert --bandit offers --note "web shop"
     """  # noqa: D301
     found = _settings(config, store, keys)
-    presented, key = _key_file(found).add(scopes=scope, bandits=bandit or ("*",), note=note)
-    if not found.keys and not Path(found.store).exists():
+    presented, key = _open_keys(found).add(scopes=scope, bandits=bandit or ("*",), note=note)
+    if not found.keys and "://" not in found.store and not Path(found.store).exists():
         typer.echo(f"there is no store {found.store} yet: the key is for a server that will create it", err=True)
     typer.echo(presented)
     typer.echo(f"key {key.id}: {', '.join(key.scopes)} for {', '.join(key.bandits)}; it is not shown again", err=True)
@@ -61,7 +74,7 @@ def list_keys(config: Config = None, store: Store = None, keys: Keys = None) -> 
     Example:
       latecomer keys list
     """  # noqa: D301
-    file = _key_file(_settings(config, store, keys))
+    file = _open_keys(_settings(config, store, keys))
     for key in (file.keys() or {}).values():
         what = f"{','.join(key.scopes)}  {','.join(key.bandits)}"
         typer.echo(f"{key.id}  {key.created:%Y-%m-%d}  {what}  {key.note}".rstrip())
@@ -80,5 +93,5 @@ def revoke(
     Example:
       latecomer keys revoke 1f6b2a90c3d4
     """  # noqa: D301
-    key = _key_file(_settings(config, store, keys)).revoke(id)
+    key = _open_keys(_settings(config, store, keys)).revoke(id)
     typer.echo(f"revoked {key.id}")

@@ -5,13 +5,21 @@ from typing import Annotated
 
 import typer
 
+from latecomer.cli.store import check_store
 from latecomer.errors import FileError, InputError
 
 app = typer.Typer(
     no_args_is_help=True, help="Verify, export and replay a store's log; delete a bandit.", rich_markup_mode=None
 )
 
-Store = Annotated[Path, typer.Argument(metavar="STORE", help="The store's file.", show_default=False)]
+Store = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE",
+        help="The store: a file, or postgresql://…; - stands for LATECOMER_STORE.",
+        show_default=False,
+    ),
+]
 
 
 @app.command()
@@ -26,7 +34,7 @@ def verify(store: Store) -> None:
     """  # noqa: D301 - \b keeps the lines below it as they are
     from latecomer.service.tools.verify import verify as verify_store  # noqa: PLC0415 - `latecomer --help` is light
 
-    for line in verify_store(store):
+    for line in verify_store(check_store(store)):
         typer.echo(line)
     typer.echo("whole")
 
@@ -47,6 +55,7 @@ def export(
     from latecomer.service.tools.export import check_bandit  # noqa: PLC0415
     from latecomer.service.tools.export import export as export_log  # noqa: PLC0415
 
+    store = check_store(store)
     check_bandit(store, bandit)  # before anything is written
     folder, written = make_output_folder(out), {"decisions": 0, "reports": 0}
     for earlier in (file for table in written for file in sorted(folder.glob(f"{table}-*.parquet"))):
@@ -72,7 +81,9 @@ def replay(
     parameters: Annotated[str | None, typer.Option(metavar="JSON", help="Its policy's parameters.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Replay what pruning and damage have left.")] = False,
 ) -> None:
-    """Replay a bandit's log into a new bandit of the same store, with another window or policy. Stop the server first.
+    """Replay a bandit's log into a new bandit of the same store, with another window or policy.
+
+    Stop the server first; on PostgreSQL, replicas may go on.
 
     \b
     Example:
@@ -80,17 +91,16 @@ def replay(
     """  # noqa: D301
     import msgspec  # noqa: PLC0415
 
-    from latecomer.service.store import Store  # noqa: PLC0415
+    from latecomer.service.tools.replay import open_for_replay  # noqa: PLC0415
     from latecomer.service.tools.replay import replay as replay_log  # noqa: PLC0415
 
+    store = check_store(store)
     try:
         given = None if parameters is None else msgspec.json.decode(parameters, type=dict)
     except msgspec.MsgspecError as error:
         raise InputError(f"--parameters must be a JSON object; got {parameters!r}: {error}") from None
     span = int(window) if window is not None and window.isdecimal() else window
-    if not store.is_file():
-        raise FileError(f"{store} is not there")
-    with Store.open(store, prune=False) as opened:  # nothing is pruned
+    with open_for_replay(store) as opened:
         stats = replay_log(opened, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
     accepted, late = stats.conversions["accepted"], stats.conversions["late"]
     typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")
@@ -102,21 +112,42 @@ def delete(
     bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit.")],
     confirm: Annotated[str, typer.Option(metavar="NAME", help="Its name, once more.")],
 ) -> None:
-    """Delete a bandit, a damaged one too, and all that it has learnt. Stop the server first.
+    """Delete a bandit, a damaged one too, and all that it has learnt.
+
+    Stop the server first; on PostgreSQL, replicas may go on.
 
     \b
     Example:
       latecomer log delete shop.db --bandit offers --confirm offers
     """  # noqa: D301
+    from latecomer.service.storage.postgres.address import is_address  # noqa: PLC0415
     from latecomer.service.store import Store  # noqa: PLC0415
 
     if confirm != bandit:
         raise InputError(f"--confirm must repeat the bandit's name; got {confirm!r} for {bandit!r}")
-    if not store.is_file():
-        raise InputError(f"STORE must be a store's file; {store} is not there")
-    with Store.open(store, prune=False) as opened:
-        opened.delete(bandit)
+    store = check_store(store)
+    if is_address(store):
+        _delete_shared(store, bandit)
+    else:
+        _check_file(store)
+        with Store.open(store, prune=False) as opened:
+            opened.delete(bandit)
     typer.echo(f"{bandit} is deleted")
+
+
+def _delete_shared(address: str, bandit: str) -> None:
+    from latecomer.extras import require_packages  # noqa: PLC0415
+
+    require_packages("a store on PostgreSQL", "psycopg")
+    from latecomer.service.blocking_store import BlockingStore  # noqa: PLC0415 - it takes psycopg
+
+    with BlockingStore(address) as opened:
+        opened.delete(bandit)
+
+
+def _check_file(store: str) -> None:
+    if not Path(store).is_file():
+        raise InputError(f"STORE must be a store's file; {store} is not there")
 
 
 @app.command("adjust-clock")
@@ -130,10 +161,12 @@ def adjust_clock(store: Store) -> None:
     Example:
       latecomer log adjust-clock shop.db
     """  # noqa: D301
+    from latecomer.service.storage.postgres.address import is_address  # noqa: PLC0415
     from latecomer.service.store import Store  # noqa: PLC0415
 
-    if not store.is_file():
-        raise InputError(f"STORE must be a store's file; {store} is not there")
+    if is_address(check_store(store)):
+        raise InputError("STORE must be a file: on PostgreSQL, the time is the database's")
+    _check_file(store)
     with Store.open(store, prune=False) as opened:
         ahead = opened.settings.adjust_clock()
     if failure := opened.health.snapshot_failure:

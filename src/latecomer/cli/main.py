@@ -14,6 +14,7 @@ from latecomer.cli.log import app as log
 from latecomer.cli.reproduce import reproduce
 from latecomer.cli.serve import serve
 from latecomer.cli.simulate import simulate
+from latecomer.cli.store import app as store
 from latecomer.cli.warm import warm
 from latecomer.cli.window import window
 from latecomer.errors import LatecomerError
@@ -86,3 +87,4 @@ app.command(short_help="Copy a store that is in use.")(backup)
 app.command(short_help="Compile policies ahead of time.")(warm)
 app.add_typer(keys, name="keys")
 app.add_typer(log, name="log")
+app.add_typer(store, name="store")

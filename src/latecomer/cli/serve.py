@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from latecomer.cli.exit_codes import exit_code
+from latecomer.cli.store import check_store
 from latecomer.errors import LatecomerError
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 def serve(
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in TOML.")] = None,
-    store: Annotated[str | None, typer.Option(metavar="FILE", help="The store; latecomer.db by default.")] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="STORE", help="The store: a file, latecomer.db by default, or postgresql://…"),
+    ] = None,
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="127.0.0.1 by default; another address needs keys.")
     ] = None,
@@ -38,8 +42,9 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP, every answer durable before it leaves.
 
-    One process, one file. SIGTERM, SIGHUP and Ctrl-C stop it cleanly. Every setting can also be given in the file of
-    --config or in the environment, as LATECOMER_PORT and so on; docs/service.md has the table.
+    One process, one file; or any number of processes on one PostgreSQL. SIGTERM, SIGHUP and Ctrl-C stop it cleanly.
+    Every setting can also be given in the file of --config or in the environment, as LATECOMER_PORT and so on;
+    docs/service.md has the table.
 
     \b
     Example:
@@ -56,6 +61,7 @@ def serve(
     given |= {"require_keys": require_keys, "create": create}
     log = start_log("info")
     try:
+        given["store"] = None if store is None else check_store(store)
         chosen = read_settings(config, given=given)
         log = start_log(chosen.log_level)
         for variable, value in find_injected().items():

@@ -1,14 +1,15 @@
-"""A bandit in this process: the same policies, log and verdicts as the server's, without a network."""
+"""A bandit in this process: the same policies, log and verdicts as the server's, without a server."""
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
 from latecomer.durations import Span
 from latecomer.errors import InputError, UnknownBanditError
+from latecomer.extras import require_packages
 from latecomer.service.bandit.descriptor import check_policy
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
@@ -19,20 +20,24 @@ from latecomer.service.messages import BanditStats, Conversion, DecisionAnswer, 
 from latecomer.service.scales import parse_scales
 from latecomer.service.storage.clock import Clocks
 from latecomer.service.storage.creation import check_not_lost
+from latecomer.service.storage.postgres.address import hide_secrets, is_address
 from latecomer.service.store import Store
 from latecomer.timestamps import Moment, parse_datetime
 from latecomer.validation import short_repr
 
+if TYPE_CHECKING:
+    from latecomer.service.blocking_store import BlockingStore
+
 
 class OpenBandit:
-    """One bandit of a file. When a method returns, its effect is on disk; threads may share the bandit."""
+    """One bandit of a store. When a method returns, its effect is on disk; threads may share the bandit."""
 
-    def __init__(self, store: Store, name: str, *, path: str) -> None:
+    def __init__(self, store: "Store | BlockingStore", name: str, *, path: str) -> None:
         self._store, self._path = store, path
         self.name = name
 
     def __repr__(self) -> str:
-        return f"OpenBandit({self._path!r}, name={self.name!r}, rounds={self._store.registry.get(self.name).rounds})"
+        return f"OpenBandit({self._path!r}, name={self.name!r}, rounds={self._store.read_bandit(self.name).rounds})"
 
     def decide(
         self, actions: npt.ArrayLike, *, ids: Sequence[str] | None = None, request_id: str | None = None
@@ -119,7 +124,7 @@ class OpenBandit:
         return self._store.stats(self.name)
 
     def close(self) -> None:
-        """Close the file; a `with` statement does it."""
+        """Close the store; a `with` statement does it."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -142,14 +147,15 @@ def open(
     clock: Clocks | None = None,
     create: bool = False,
 ) -> OpenBandit:
-    """Open a bandit in a file; create both if need be.
+    """Open a bandit in a file, or on PostgreSQL; create it if need be.
 
     Parameters
     ----------
     path
-        The file; one process owns it at a time.
+        The file, which one process owns at a time; or the address of a database, "postgresql://user@host/name", which
+        any number of processes share.
     name
-        The bandit's name; a file may have several bandits.
+        The bandit's name; a store may have several bandits.
     dim, window
         To create it: d, and the window in rounds (an int) or time ("7d", or a timedelta). An existing bandit
         needs neither, and is refused where they differ from its own.
@@ -161,9 +167,10 @@ def open(
         How long after its window a decision stays in the log, as "7d" or "forever"; the file keeps it. None: as it was
         set last, "7d" where it never was.
     clock
-        The machine's clocks, where they are not this machine's own.
+        The machine's clocks, where they are not this machine's own. On a database, the time is the database's.
     create
         Whether an empty file is created also where there was one before that is missing now; otherwise that is refused.
+        On a database, whether its tables are created where there are none.
 
     Examples
     --------
@@ -177,7 +184,8 @@ def open(
         raise InputError(f"dim and window go together; got dim={dim!r} and window={window!r}")
     if retention is not None:
         parse_retention(retention)
-    if dim is None and not Path(path).exists():
+    address = os.fspath(path) if is_address(path) else None
+    if dim is None and address is None and not Path(path).exists():
         check_not_lost(Path(os.path.realpath(path)))
         raise UnknownBanditError(f"{os.fspath(path)} is not there: give dim and window, and it is made")
     spec = None
@@ -190,19 +198,34 @@ def open(
             features=parse_scales(features),
         )
         check_policy(name, spec)  # a mistake leaves no file behind
-    store = Store.open(path, clock=clock, create=create)
+    if address is None:
+        store: Store | BlockingStore = Store.open(path, clock=clock, create=create)
+    else:
+        store = _open_database(address, clock, create=create)
+    shown = hide_secrets(os.fspath(path))
     try:
         if spec is not None:
             store.create(name, spec)
         store.info(name)
         if retention is not None:
-            store.settings.set_retention(retention)
+            store.set_retention(retention)
     except UnknownBanditError:
         store.close()
-        raise UnknownBanditError(
-            f"{os.fspath(path)} has no bandit {short_repr(name)}: give dim and window to make it"
-        ) from None
+        raise UnknownBanditError(f"{shown} has no bandit {short_repr(name)}: give dim and window to make it") from None
     except BaseException:
         store.close()
         raise
-    return OpenBandit(store, name, path=os.fspath(path))
+    return OpenBandit(store, name, path=shown)
+
+
+def _open_database(address: str, clock: Clocks | None, *, create: bool) -> "BlockingStore":
+    if clock is not None:
+        raise InputError("clock must be left out on a database, whose time is its own", field="clock")
+    require_packages("a store on PostgreSQL", "psycopg")
+    from latecomer.service.blocking_store import BlockingStore  # noqa: PLC0415 - it takes psycopg
+
+    if create:
+        from latecomer.service.storage.postgres.schema import initialise  # noqa: PLC0415
+
+        initialise(address)
+    return BlockingStore(address)

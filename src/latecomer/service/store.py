@@ -11,8 +11,9 @@ from typing import Self
 import numpy.typing as npt
 
 from latecomer.errors import LatecomerError, StoreError
-from latecomer.service.bandit import action_checks, events, idempotency
+from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.decision_call import check_decision_call
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
 from latecomer.service.bandit.registry import Registry, make_unknown_error
 from latecomer.service.bandit.verdict_list import VerdictList
@@ -129,23 +130,16 @@ class Store:
         """
         with self._lock:
             bandit = self.registry.get(name)
-            array = action_checks.check_action_array(actions, bandit.dim)
-            if ids is not None:
-                action_checks.check_action_ids(ids, len(array))
-            digests = request = b""
-            if request_id is not None:
-                request = idempotency.digest_request(request_id)
-                body = (body or idempotency.digest_body(array, ids))[: events.BODY]
-                known = self.log.find_decision(bandit, request)
+            call = check_decision_call(bandit.dim, actions, ids, request_id=request_id, body=body)
+            if call.request:
+                known = self.log.find_decision(bandit, call.request)
                 if known is not None:
-                    idempotency.check_same_body(request_id, body, known[0].body)
-                    return idempotency.rebuild_answer(bandit, known[0], shift=self.clock.shift), known[1]
-                digests = request + body
+                    return call.repeat(bandit, known[0], shift=self.clock.shift), known[1]
             self.check_open()
             now = self.clock.now()
             try:
-                answer, data = bandit.decide(array, ids, now=now, shift=self.clock.shift, digests=digests)
-                return answer, self.log.append(bandit, data, count=1, stamp=now, request=request)
+                answer, data = call.decide(bandit, now=now, shift=self.clock.shift)
+                return answer, self.log.append(bandit, data, count=1, stamp=now, request=call.request)
             except BaseException as error:
                 self._check_unlogged_change(bandit, error)
                 raise
@@ -250,6 +244,14 @@ class Store:
         """Return what a bandit has counted and learned."""
         with self._lock:
             return self.registry.get(name).stats()
+
+    def read_bandit(self, name: str) -> Bandit:
+        """Return a bandit, which must not be changed."""
+        return self.registry.get(name)
+
+    def set_retention(self, retention: str) -> None:
+        """Change the time that decisions stay in the log ("7d", "forever")."""
+        self.settings.set_retention(retention)
 
     def count_all(self) -> list[BanditCounts]:
         """Return the counts of every bandit."""

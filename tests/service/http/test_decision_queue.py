@@ -11,8 +11,9 @@ from apps import app_context
 from latecomer.errors import ConflictError, InputError, StoreError, UnknownBanditError
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.http.context import AppContext
-from latecomer.service.http.decision_queue import DecisionQueue, ParsedDecision
+from latecomer.service.http.decision_queue import DecisionQueue
 from latecomer.service.http.errors import HTTPError, invalid
+from latecomer.service.http.pending_decision import ParsedDecision
 from latecomer.service.messages import DecisionAnswer
 
 SPEC = BanditSpec(dim=2, window="7d", policy="OTFLinTS", parameters={"seed": 1})

@@ -16,7 +16,7 @@ from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion, DecisionAnswer
 from latecomer.service.storage.compaction import MAX_BYTES, compact, join_rows
 from latecomer.service.storage.limits import Limits
-from latecomer.service.storage.recovery import load_newest_snapshot, read_descriptors
+from latecomer.service.storage.recovery import load_newest_snapshot, make_index_opener, read_descriptors
 from latecomer.service.storage.rows import GENESIS, Row, find_row_of_round, insert_row, key_of, make_row, read_rows
 from latecomer.service.storage.schema import connect
 from latecomer.service.storage.snapshots import list_snapshots
@@ -205,7 +205,7 @@ def test_snapshot_without_decisions_at_a_compacted_row_is_loaded(path: Path) -> 
     connection = connect(path, write=False)
     (descriptor,) = read_descriptors(connection, {})[0].values()
     assert next(connection.execute("SELECT max(commits) FROM log"))[0] > 20
-    saved = load_newest_snapshot(connection, descriptor, Limits())
+    saved = load_newest_snapshot(connection, descriptor, make_index_opener(connection))
     connection.close()
     assert saved is not None
     assert saved.bandit.counters.conversions.sum() == 22

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from latecomer.errors import FileError, StoreError
 from latecomer.service.http.errors import HTTPError
-from latecomer.service.http.keys import EVERY_BANDIT, KEY_PATTERN, Key, KeyFile
+from latecomer.service.http.keys import EVERY_BANDIT, KEY_PATTERN, Key, KeyFile, Keys
 from latecomer.service.http.logging_setup import Log
 from latecomer.service.http.operations import Operation
 from latecomer.service.http.request import Request
@@ -32,7 +32,7 @@ class Authenticator:
     Parameters
     ----------
     keys
-        The key file. Once there was one, keys are needed: where the file is missing, every request is refused.
+        The keys. Once there were any, they are needed: where their file is missing, every request is refused.
     always
         Keys are needed from the beginning: there was a key file before, or there has to be one.
     remember
@@ -43,7 +43,7 @@ class Authenticator:
 
     def __init__(
         self,
-        keys: KeyFile,
+        keys: Keys,
         *,
         always: bool,
         remember: Callable[[], bool] = lambda: True,
@@ -67,6 +67,13 @@ class Authenticator:
         if fault is not None:
             raise _uncheckable()
         return needed
+
+    def has_keys(self) -> bool:
+        """Tell whether there are keys, as far as that is known."""
+        try:
+            return self._keys.keys() is not None
+        except FileError:
+            return self._needed
 
     async def watch(self) -> None:
         """Check twice a second, so that a key file which comes and goes between two requests is noticed."""
@@ -162,6 +169,11 @@ def open_authenticator(keys: KeyFile, store: "Store", log: Log, *, required: boo
         remember=(lambda: True) if expected else partial(_remember_keys, store),
         on_change=partial(_log_fault, log),
     )
+
+
+def make_shared_authenticator(keys: Keys, log: Log, *, required: bool) -> Authenticator:
+    """Make the authenticator of a replicated store, whose keys and whose need of them are in the database."""
+    return Authenticator(keys, always=required, on_change=partial(_log_fault, log))
 
 
 def _remember_keys(store: "Store") -> bool:

@@ -1,4 +1,4 @@
-"""API keys, kept as hashes in one small file that a running server reads again when it changes.
+"""API keys, kept as hashes: in one small file that a running server reads again when it changes, or in the database.
 
 A key reads `lc_ID_SECRET`. The secret has 256 random bits, so SHA-256 hides it as well as a slow hash would.
 """
@@ -10,6 +10,7 @@ import math
 import os
 import re
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -47,11 +48,77 @@ class Key(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return scope in self.scopes and (EVERY_BANDIT in self.bandits or bandit in self.bandits)
 
 
-class KeyFile:
-    """The keys of a server. A change of the file is noticed within a hundredth of a second."""
+class Keys(ABC):
+    """The keys of a server, wherever they are kept."""
+
+    path: object
+    """Where they are kept, for messages."""
+
+    @abstractmethod
+    def recent(self) -> dict[str, Key] | None:
+        """Return `keys()` as of a moment ago, for a busy server."""
+
+    @abstractmethod
+    def keys(self) -> dict[str, Key] | None:
+        """Return the keys by id, or None where there have never been any."""
+
+    def find(self, presented: str) -> Key | None:
+        """Return the record of a presented key, or None where it is not one of these."""
+        mark, _, rest = presented.partition("_")
+        id_, _, _ = rest.partition("_")
+        key = (self.recent() or {}).get(id_) if mark == "lc" else None
+        wanted = key.hash if key is not None else _hash("")  # an unknown id takes the same time
+        matches = hmac.compare_digest(_hash(presented), wanted)
+        return key if matches else None
+
+
+class EditableKeys(Keys):
+    """Keys that a command changes."""
+
+    @abstractmethod
+    def add_record(self, key: Key) -> None:
+        """Keep a key's record."""
+
+    @abstractmethod
+    def remove_record(self, id_: str) -> Key | None:
+        """Remove a key; return its record, None where there is none."""
+
+    def add(
+        self, *, scopes: Iterable[str], bandits: Iterable[str] = (EVERY_BANDIT,), note: str = ""
+    ) -> tuple[str, Key]:
+        """Make a key; return the key itself, which is not kept, and its record."""
+        wanted = set(scopes)
+        for scope in sorted(wanted - set(SCOPES)):
+            raise InputError(f"a scope must be one of {', '.join(SCOPES)}; got {scope!r}")
+        chosen = tuple(scope for scope in SCOPES if scope in wanted)
+        if not chosen:
+            raise InputError(f"a key must have a scope; got none of {', '.join(SCOPES)}")
+        id_ = secrets.token_hex(6)
+        presented = f"lc_{id_}_{secrets.token_hex(32)}"
+        key = Key(
+            id=id_,
+            hash=_hash(presented),
+            scopes=chosen,
+            bandits=tuple(dict.fromkeys(bandits)) or (EVERY_BANDIT,),
+            note=note,
+            created=datetime.now(UTC).replace(microsecond=0),
+        )
+        self.add_record(key)
+        return presented, key
+
+    def revoke(self, id_: str) -> Key:
+        """Remove a key; return its record."""
+        removed = self.remove_record(id_)
+        if removed is None:
+            raise InputError(f"no key has the id {id_!r} in {self.path}: `latecomer keys list` shows the ids")
+        return removed
+
+
+class KeyFile(EditableKeys):
+    """Keys in a file. A change of the file is noticed within a hundredth of a second."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path: Path = path
         self._version: tuple[int, int, int] | None = None
         self._keys: dict[str, Key] | None = None
         self._read_at = -math.inf
@@ -78,47 +145,18 @@ class KeyFile:
             self._version = version
         return self._keys
 
-    def find(self, presented: str) -> Key | None:
-        """Return the record of a presented key, or None where it is not one of these."""
-        mark, _, rest = presented.partition("_")
-        id_, _, _ = rest.partition("_")
-        key = (self.recent() or {}).get(id_) if mark == "lc" else None
-        wanted = key.hash if key is not None else _hash("")  # an unknown id takes the same time
-        matches = hmac.compare_digest(_hash(presented), wanted)
-        return key if matches else None
-
-    def add(
-        self, *, scopes: Iterable[str], bandits: Iterable[str] = (EVERY_BANDIT,), note: str = ""
-    ) -> tuple[str, Key]:
-        """Make a key; return the key itself, which is not kept, and its record."""
-        wanted = set(scopes)
-        for scope in sorted(wanted - set(SCOPES)):
-            raise InputError(f"a scope must be one of {', '.join(SCOPES)}; got {scope!r}")
-        chosen = tuple(scope for scope in SCOPES if scope in wanted)
-        if not chosen:
-            raise InputError(f"a key must have a scope; got none of {', '.join(SCOPES)}")
-        id_ = secrets.token_hex(6)
-        presented = f"lc_{id_}_{secrets.token_hex(32)}"
-        key = Key(
-            id=id_,
-            hash=_hash(presented),
-            scopes=chosen,
-            bandits=tuple(dict.fromkeys(bandits)) or (EVERY_BANDIT,),
-            note=note,
-            created=datetime.now(UTC).replace(microsecond=0),
-        )
+    def add_record(self, key: Key) -> None:
+        """Add a key to the file."""
         with self._lock_folder():
             self._write([*(self.keys() or {}).values(), key])
-        return presented, key
 
-    def revoke(self, id_: str) -> Key:
-        """Remove a key; return its record."""
+    def remove_record(self, id_: str) -> Key | None:
+        """Remove a key from the file."""
         with self._lock_folder():
             keys = dict(self.keys() or {})
-            if id_ not in keys:
-                raise InputError(f"no key has the id {id_!r} in {self.path}: `latecomer keys list` shows the ids")
-            removed = keys.pop(id_)
-            self._write(list(keys.values()))
+            removed = keys.pop(id_, None)
+            if removed is not None:
+                self._write(list(keys.values()))
         return removed
 
     @contextmanager

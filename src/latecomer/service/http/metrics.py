@@ -12,6 +12,7 @@ from latecomer.service.http.logging_setup import count_lost_lines
 
 if TYPE_CHECKING:
     from latecomer.service.messages import BanditCounts
+    from latecomer.service.replicated_store import ReplicatedStore
     from latecomer.service.store import Store
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -22,7 +23,7 @@ _EVENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 class Metrics:
     """The metrics of one server."""
 
-    def __init__(self, store: "Store") -> None:
+    def __init__(self, store: "Store | ReplicatedStore") -> None:
         self._registry = CollectorRegistry()
         self.in_flight = 0
         """Requests that are being handled."""
@@ -83,7 +84,7 @@ class Metrics:
 class _StoreCollector(Collector):
     """Reads the store's own counts whenever the page is written."""
 
-    def __init__(self, store: "Store") -> None:
+    def __init__(self, store: "Store | ReplicatedStore") -> None:
         self._store = store
 
     def describe(self) -> Iterable[Metric]:

@@ -5,14 +5,16 @@ import gc
 import ipaddress
 import resource
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from latecomer.errors import InputError, StoreError
+from latecomer.extras import require_packages
 from latecomer.service.http.app import App
-from latecomer.service.http.auth import open_authenticator
+from latecomer.service.http.auth import Authenticator, make_shared_authenticator, open_authenticator
 from latecomer.service.http.body_reader import BodyReader
 from latecomer.service.http.context import AppContext
 from latecomer.service.http.keys import KeyFile
@@ -21,8 +23,13 @@ from latecomer.service.http.logging_setup import Log
 from latecomer.service.http.metrics import Metrics
 from latecomer.service.http.router import Route
 from latecomer.service.http.settings import Settings
+from latecomer.service.http.store_access import LocalAccess, ReplicatedAccess, StoreAccess
+from latecomer.service.storage.postgres.address import hide_secrets, is_address
 from latecomer.service.storage.private_files import is_open_to_others
 from latecomer.service.store import Store
+
+if TYPE_CHECKING:
+    from latecomer.service.replicated_store import ReplicatedStore
 
 _CANCEL_SECONDS = 1.0
 """Seconds for the answers of requests that were cancelled."""
@@ -40,44 +47,32 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
 
     `extra` makes routes beyond those of the API, for benchmarks and tests.
     """
-    keys = KeyFile(settings.keys_file)
     is_local = is_loopback(settings.host)
     required = settings.require_keys or not is_local
-    if required and not keys.keys():
-        rule = "host must be a loopback address" if not is_local else "require_keys must be false"
-        given = settings.host if not is_local else settings.require_keys
-        raise InputError(
-            f"{rule} as long as there are no keys; got {given!r}: "
-            f"make one with `latecomer keys add --scope admin --keys {settings.keys_file}`"
-        )
-    with (
-        _few_collections(),
-        bind_listener(
-            settings.host, settings.port
-        ) as bound,  # before the store, so that a second server does not touch it
-        Store.open(
-            settings.store,
-            snapshot_every=settings.snapshot_every,
-            retention=settings.retention or None,
-            create=settings.create,
-        ) as store,
-    ):
+    if not is_address(settings.store):
+        _check_keys(settings, required=required, is_local=is_local)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(_few_collections())
+        # Before the store, so that a second server does not touch it.
+        bound = stack.enter_context(bind_listener(settings.host, settings.port))
+        store = await stack.enter_async_context(_open_store(settings))
         metrics, stop = Metrics(store), asyncio.Event()
         end = partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set)
         store.listen(on_commit=metrics.observe_commit, on_trouble=partial(_log_failure, log), on_death=end)
         _log_state(store, settings, log)
+        authenticator, access = _connect(store, settings, log, metrics, required=required)
         context = AppContext(
             store=store,
+            access=access,
             settings=settings,
-            authenticator=open_authenticator(
-                keys, store, log, required=required, forget=settings.require_keys is False
-            ),
+            authenticator=authenticator,
             body_reader=BodyReader(limit=settings.max_body, seconds=settings.body_timeout),
             metrics=metrics,
             log=log,
         )
-        for path in filter(is_open_to_others, (Path(settings.store), settings.keys_file)):
-            log.warning("a file can be read by others than its owner: chmod 600", path=str(path))
+        if not is_address(settings.store):
+            for path in filter(is_open_to_others, (Path(settings.store), settings.keys_file)):
+                log.warning("a file can be read by others than its owner: chmod 600", path=str(path))
         app = App(context, extra=extra(context))
         gc.freeze()  # what a server starts with, it keeps
         _raise_file_limit(settings.max_connections + _OTHER_FILES)
@@ -90,9 +85,9 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
             "serving",
             host=settings.host,
             port=listener.address[1],
-            store=settings.store,
+            store=hide_secrets(settings.store),
             retention=store.settings.retention,
-            keys=keys.keys() is not None,
+            keys=authenticator.has_keys(),
         )
         watching = asyncio.create_task(context.authenticator.watch())
         await stop.wait()
@@ -104,6 +99,53 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
     log.info("stopped")
     if fault:
         raise StoreError(f"the server ends, and should be started again: {fault}")
+
+
+def _check_keys(settings: Settings, *, required: bool, is_local: bool) -> None:
+    """Raise `InputError` where keys are required and there are none."""
+    if required and not KeyFile(settings.keys_file).keys():
+        rule = "host must be a loopback address" if not is_local else "require_keys must be false"
+        given = settings.host if not is_local else settings.require_keys
+        raise InputError(
+            f"{rule} as long as there are no keys; got {given!r}: "
+            f"make one with `latecomer keys add --scope admin --keys {settings.keys_file}`"
+        )
+
+
+@asynccontextmanager
+async def _open_store(settings: Settings) -> "AsyncIterator[Store | ReplicatedStore]":
+    """Open the store of the settings, a file or a database; close it at the end."""
+    every, retention = settings.snapshot_every, settings.retention or None
+    if is_address(settings.store):
+        require_packages("a store on PostgreSQL", "psycopg")
+        from latecomer.service.replicated_store import ReplicatedStore  # noqa: PLC0415 - it takes psycopg
+
+        if settings.create:
+            from latecomer.service.storage.postgres.schema import initialise  # noqa: PLC0415
+
+            await asyncio.to_thread(initialise, settings.store)
+        shared = await ReplicatedStore.open(settings.store, snapshot_every=every, retention=retention, wait=False)
+        try:
+            yield shared
+        finally:
+            await shared.close()
+    else:
+        with Store.open(settings.store, snapshot_every=every, retention=retention, create=settings.create) as store:
+            yield store
+
+
+def _connect(
+    store: "Store | ReplicatedStore", settings: Settings, log: Log, metrics: Metrics, *, required: bool
+) -> tuple[Authenticator, StoreAccess]:
+    """Return who may use the store, and how."""
+    if isinstance(store, Store):
+        forget = settings.require_keys is False
+        keys = KeyFile(settings.keys_file)
+        return open_authenticator(keys, store, log, required=required, forget=forget), LocalAccess(store, metrics)
+    from latecomer.service.http.key_table import SharedKeys  # noqa: PLC0415 - it takes psycopg
+
+    shared = SharedKeys(settings.store, store.settings)
+    return make_shared_authenticator(shared, log, required=required), ReplicatedAccess(store)
 
 
 @contextmanager
@@ -122,7 +164,7 @@ def _few_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _log_state(store: Store, settings: Settings, log: Log) -> None:
+def _log_state(store: "Store | ReplicatedStore", settings: Settings, log: Log) -> None:
     """Log what is wrong with the store at the start."""
     if failure := store.health.failure:
         _log_failure(log, failure)
@@ -130,7 +172,7 @@ def _log_state(store: Store, settings: Settings, log: Log) -> None:
         remedy = f"where the machine's clock is right: stop the server, latecomer log adjust-clock {settings.store}"
         log.warning("the store's time is not the machine's", ahead_seconds=round(ahead), remedy=remedy)
     for name, why in store.quarantined.items():
-        remedy = f"latecomer log verify {settings.store}"
+        remedy = f"latecomer log verify {hide_secrets(settings.store)}"
         log.error("bandit quarantined, the others are served", bandit=name, why=why, remedy=remedy)
 
 

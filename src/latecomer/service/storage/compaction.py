@@ -8,13 +8,12 @@ taken at. Damaged rows are left as they are, for readers to find.
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-import apsw
-
 from latecomer.errors import DamagedFileError
 from latecomer.service.storage.background import Steps
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.rows import Row, insert_row, key_of, make_row, read_rows, seq_of
 from latecomer.service.storage.snapshots import list_snapshots
+from latecomer.service.storage.sql import SQLConnection
 
 MAX_BYTES = 16_000
 """Bytes of events in a compacted row, at most: about a page."""
@@ -32,7 +31,7 @@ class RowExtent(NamedTuple):
     size: int
 
 
-def compact(connection: apsw.Connection, chain: Chain, *, until: int) -> Steps:
+def compact(connection: SQLConnection, chain: Chain, *, until: int) -> Steps:
     """Compact the small rows since the last compaction, up to number `until`, one compacted row a step.
 
     The last rows, where they do not fill a row yet, are left for the next time. `chain.compacted_up_to` advances.
@@ -52,9 +51,12 @@ def compact(connection: apsw.Connection, chain: Chain, *, until: int) -> Steps:
         raise DamagedFileError(chain.damage)
 
 
-def _plan(connection: apsw.Connection, chain: Chain, until: int, boundaries: Collection[int]) -> list[list[RowExtent]]:
+def _plan(connection: SQLConnection, chain: Chain, until: int, boundaries: Collection[int]) -> list[list[RowExtent]]:
     """Return the next groups of rows to compact; a last group that may still grow is left out."""
-    first, size = "CAST(ifnull(key - commits + 1, key) AS INTEGER)", "ifnull(length(payload), 0)"  # NULL where damaged
+    first, size = (
+        "CAST(coalesce(key - commits + 1, key) AS BIGINT)",
+        "coalesce(length(payload), 0)",
+    )  # NULL where damaged
     query = f"SELECT {first}, key, {size} FROM log WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"  # noqa: S608
     keys = (key_of(chain.number, chain.compacted_up_to), key_of(chain.number, until))
     found = connection.execute(query, (*keys, MAX_ROWS))
@@ -86,7 +88,7 @@ def group_rows(extents: Sequence[RowExtent], boundaries: Collection[int] = ()) -
         yield group
 
 
-def _replace_rows(connection: apsw.Connection, chain: Chain, first: int, last: int) -> None:
+def _replace_rows(connection: SQLConnection, chain: Chain, first: int, last: int) -> None:
     try:
         rows = list(read_rows(connection, chain.number, after=first - 1, parent=None, until=last))
     except DamagedFileError as error:

@@ -95,6 +95,7 @@ class Maintenance:
         """Schedule the removal of everything of a deleted bandit."""
 
         def begin(connection: apsw.Connection) -> Steps:
+            yield from remove_index(connection, number)
             yield from remove_chain(connection, number)
             self._writer.jobs.forget_failures(number)
 

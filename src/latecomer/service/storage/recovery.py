@@ -3,7 +3,8 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Protocol
 
 import apsw
 import msgspec
@@ -18,6 +19,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.registry import Quarantined, Registry
+from latecomer.service.bandit.request_id_index import RequestIndex
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.pending_commit import Heads
@@ -36,11 +38,19 @@ from latecomer.service.storage.rows import (
     seq_of,
 )
 from latecomer.service.storage.snapshots import list_snapshots, read_snapshot
+from latecomer.service.storage.sql import SQLConnection
 
 _DISK_FULL = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError)
 """Errors of SQLite on a full disk."""
 _BATCH_BYTES = 1 << 20
 """Bytes of events that are applied together."""
+
+
+class OpenIndex(Protocol):
+    """Opens the index of a chain's request ids; it is not whole where it lacks rounds up to `at_least`."""
+
+    def __call__(self, bandit: int, *, at_least: int) -> RequestIndex:
+        """Open it."""
 
 
 class Recovered(NamedTuple):
@@ -51,7 +61,7 @@ class Recovered(NamedTuple):
     head: tuple[int, bytes]
 
 
-def read_descriptors(connection: apsw.Connection, heads: Heads) -> tuple[dict[int, BanditDescriptor], int]:
+def read_descriptors(connection: SQLConnection, heads: Heads) -> tuple[dict[int, BanditDescriptor], int]:
     """Return the bandits that exist, by number, and the next free number, from the store's own chain.
 
     A bandit whose replay was broken off is left out.
@@ -60,14 +70,14 @@ def read_descriptors(connection: apsw.Connection, heads: Heads) -> tuple[dict[in
     free = 1
     for row in read_rows(connection, STORE_CHAIN, after=0, parent=GENESIS):
         try:
-            free = max(free, _apply_registry_row(alive, row) + 1)
+            free = max(free, apply_registry_row(alive, row) + 1)
         except (ValueError, KeyError, msgspec.MsgspecError) as error:
             raise make_row_error(STORE_CHAIN, row.seq, str(error)) from error
         heads[STORE_CHAIN] = (row.seq, row.link)
     return {number: descriptor for number, descriptor in alive.items() if not descriptor.is_unfinished}, free
 
 
-def _apply_registry_row(alive: dict[int, BanditDescriptor], row: Row) -> int:
+def apply_registry_row(alive: dict[int, BanditDescriptor], row: Row) -> int:
     """Apply creations and deletions to the bandits that exist; return the largest number that is created."""
     payload, largest = Payload(row.payload, 0), 0
     for number, kind in enumerate(payload.kinds.tolist()):
@@ -92,9 +102,10 @@ def recover_registry(
     bandits: dict[str, Bandit] = {}
     quarantined: dict[str, Quarantined] = {}
     chains: dict[int, Chain] = {}
+    open_index = make_index_opener(connection, limits)
     for number, descriptor in descriptors.items():
         try:
-            bandit, chain, heads[number] = recover_bandit(connection, descriptor, limits=limits)
+            bandit, chain, heads[number] = recover_bandit(connection, descriptor, open_index=open_index)
             rebuild_index(connection, bandit, chain, limits=limits)
         except (DamagedFileError, UnicodeDecodeError, TypeError) as error:  # the latter where a row has odd columns
             quarantined[descriptor.name] = Quarantined(descriptor, str(error))
@@ -104,33 +115,40 @@ def recover_registry(
 
 
 def recover_bandit(
-    connection: apsw.Connection,
+    connection: SQLConnection,
     descriptor: BanditDescriptor,
     *,
-    limits: Limits | None = None,
+    open_index: OpenIndex,
     from_snapshot: bool = True,
 ) -> Recovered:
-    """Recover one bandit; `DamagedFileError` names a row that is missing or damaged."""
-    limits = limits or Limits()
+    """Recover one bandit; `DamagedFileError` names a row that is missing or damaged.
+
+    `open_index` opens the index of its request ids.
+    """
     try:
-        return _recover(connection, descriptor, limits, from_snapshot, batch_bytes=_BATCH_BYTES)
+        return _recover(connection, descriptor, open_index, from_snapshot, batch_bytes=_BATCH_BYTES)
     except DamagedFileError:
-        return _recover(connection, descriptor, limits, from_snapshot, batch_bytes=1)  # to name the very row
+        return _recover(connection, descriptor, open_index, from_snapshot, batch_bytes=1)  # to name the very row
+
+
+def make_index_opener(connection: apsw.Connection, limits: Limits | None = None) -> OpenIndex:
+    """Return the function that opens the indices of a SQLite file."""
+    return partial(load_index, connection, limits=limits or Limits())
 
 
 def _recover(
-    connection: apsw.Connection,
+    connection: SQLConnection,
     descriptor: BanditDescriptor,
-    limits: Limits,
+    open_index: OpenIndex,
     from_snapshot: bool,
     *,
     batch_bytes: int,
 ) -> Recovered:
-    start = load_newest_snapshot(connection, descriptor, limits) if from_snapshot else None
-    bandit, chain, (seq, parent) = start or _start_empty(connection, descriptor, limits)
+    start = load_newest_snapshot(connection, descriptor, open_index) if from_snapshot else None
+    bandit, chain, (seq, parent) = start or _start_empty(descriptor, open_index)
     chain.small_rows = seq - chain.compacted_up_to
     for rows in batch_rows(read_rows(connection, descriptor.number, after=seq, parent=parent), batch_bytes):
-        _apply_rows(bandit, chain, rows)
+        apply_rows(bandit, chain, rows)
         seq, parent = rows[-1].seq, rows[-1].link
     if seq < max([1, *map(seq_of, list_snapshots(connection, descriptor.number))]):
         raise make_row_error(descriptor.number, seq + 1, "it is missing")
@@ -138,13 +156,13 @@ def _recover(
     return Recovered(bandit, chain, (seq, parent))
 
 
-def _start_empty(connection: apsw.Connection, descriptor: BanditDescriptor, limits: Limits) -> Recovered:
+def _start_empty(descriptor: BanditDescriptor, open_index: OpenIndex) -> Recovered:
     bandit = Bandit(descriptor, descriptor.make_policy())
-    chain = Chain(descriptor.number, load_index(connection, descriptor.number, at_least=0, limits=limits))
+    chain = Chain(descriptor.number, open_index(descriptor.number, at_least=0))
     return Recovered(bandit, chain, (0, GENESIS))
 
 
-def _apply_rows(bandit: Bandit, chain: Chain, rows: Sequence[Row]) -> None:
+def apply_rows(bandit: Bandit, chain: Chain, rows: Sequence[Row]) -> None:
     """Apply consecutive rows at once, which is as fast as one large row; an error names the last."""
     last = rows[-1]
     try:
@@ -190,7 +208,7 @@ def rebuild_index(connection: apsw.Connection, bandit: Bandit, chain: Chain, *, 
                 deque(steps, 0)
 
 
-def _find_pruned_rounds(connection: apsw.Connection, descriptor: BanditDescriptor) -> int:
+def _find_pruned_rounds(connection: SQLConnection, descriptor: BanditDescriptor) -> int:
     """Return the last round that has been pruned; 0 where there is none, or where the first row is damaged."""
     try:
         first = read_first_row(connection, descriptor.number)
@@ -202,17 +220,21 @@ def _find_pruned_rounds(connection: apsw.Connection, descriptor: BanditDescripto
     return int(decided[0]) - 1 if len(decided) else first.rounds
 
 
-def load_newest_snapshot(connection: apsw.Connection, descriptor: BanditDescriptor, limits: Limits) -> Recovered | None:
+def load_newest_snapshot(
+    connection: SQLConnection, descriptor: BanditDescriptor, open_index: OpenIndex
+) -> Recovered | None:
     """Return the bandit as of its newest whole snapshot, with the open rounds of the log; None where there is none."""
     for key in reversed(list_snapshots(connection, descriptor.number)):
         try:
-            return _load_snapshot(connection, descriptor, key, limits)
+            return _load_snapshot(connection, descriptor, key, open_index)
         except (DamagedFileError, InputError, apsw.CorruptError, UnicodeDecodeError):
             continue  # an older snapshot with more rows gives the same; damaged rows are found when they are read
     return None
 
 
-def _load_snapshot(connection: apsw.Connection, descriptor: BanditDescriptor, key: int, limits: Limits) -> Recovered:
+def _load_snapshot(
+    connection: SQLConnection, descriptor: BanditDescriptor, key: int, open_index: OpenIndex
+) -> Recovered:
     row_checksum, snapshot = read_snapshot(connection, key)
     policy = PolicySnapshot.from_bytes(
         snapshot.policy, name=f"the snapshot at row {seq_of(key)} of chain {descriptor.number}"
@@ -222,14 +244,14 @@ def _load_snapshot(connection: apsw.Connection, descriptor: BanditDescriptor, ke
     bandit.stamp = snapshot.stamp
     bandit.ids.add(snapshot.secrets)
     bandit.counters.restore(snapshot.counters)
-    index = load_index(connection, descriptor.number, at_least=snapshot.indexed_rounds, limits=limits)
+    index = open_index(descriptor.number, at_least=snapshot.indexed_rounds)
     chain = Chain(descriptor.number, index)
     chain.compacted_up_to = snapshot.compacted_up_to
     return Recovered(bandit, chain, (seq_of(key), row_checksum))
 
 
 def _read_open_rounds(
-    connection: apsw.Connection,
+    connection: SQLConnection,
     descriptor: BanditDescriptor,
     snapshot: PolicySnapshot,
     *,

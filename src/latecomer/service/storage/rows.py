@@ -9,13 +9,14 @@ store's own: it records which bandits were created and deleted.
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
 from msgspec import Struct
 
 from latecomer.errors import DamagedFileError
+from latecomer.service.storage.sql import SQLConnection
 
 _SHIFT = 40
 MAX_SEQ = (1 << _SHIFT) - 1
@@ -93,7 +94,7 @@ def make_row(
     return Row(bandit, seq, commits, count, rounds, stamp, parent, last_checksum, digest.digest(), payload)
 
 
-def insert_row(connection: apsw.Connection, row: Row) -> None:
+def insert_row(connection: SQLConnection, row: Row) -> None:
     """Write a row; where an earlier attempt, whose end was not seen, has written it already, leave it."""
     key = key_of(row.bandit, row.seq)
     numbers = (key, row.commits, row.count, row.rounds, row.stamp)
@@ -106,13 +107,18 @@ def insert_row(connection: apsw.Connection, row: Row) -> None:
 
 
 def read_rows(
-    connection: apsw.Connection, bandit: int, *, after: int, parent: bytes | None, until: int = MAX_SEQ
+    connection: SQLConnection, bandit: int, *, after: int, parent: bytes | None, until: int = MAX_SEQ
 ) -> Iterator[Row]:
     """Yield the rows after number `after`, each checked and none missing.
 
     `parent` is the checksum of row `after`; None where it is not known.
     """
-    for row in _select(connection, bandit, after + 1, until):
+    return check_chain(_select(connection, bandit, after + 1, until), bandit, after=after, parent=parent)
+
+
+def check_chain(rows: Iterable[Row], bandit: int, *, after: int, parent: bytes | None) -> Iterator[Row]:
+    """Yield rows that follow row `after`; `DamagedFileError` where one is missing or another."""
+    for row in rows:
         if row.first != after + 1:
             raise make_row_error(bandit, after + 1, "it is missing")
         if parent not in (None, row.parent):
@@ -121,24 +127,24 @@ def read_rows(
         after, parent = row.seq, row.link
 
 
-def read_remaining_rows(connection: apsw.Connection, bandit: int) -> Iterator[Row]:
+def read_remaining_rows(connection: SQLConnection, bandit: int) -> Iterator[Row]:
     """Yield the rows from the first that has not been pruned, each checked and none missing."""
     first = read_first_row(connection, bandit)
     if first is not None:
         yield from read_rows(connection, bandit, after=first.first - 1, parent=first.parent)
 
 
-def read_row(connection: apsw.Connection, bandit: int, seq: int) -> Row | None:
+def read_row(connection: SQLConnection, bandit: int, seq: int) -> Row | None:
     """Return the row that ends with commit `seq`."""
-    return next(_select(connection, bandit, seq, seq), None)
+    return next(_select(connection, bandit, seq, seq, limit=1), None)
 
 
-def read_first_row(connection: apsw.Connection, bandit: int) -> Row | None:
+def read_first_row(connection: SQLConnection, bandit: int) -> Row | None:
     """Return the first row that has not been pruned."""
-    return next(_select(connection, bandit, 0, MAX_SEQ), None)
+    return next(_select(connection, bandit, 0, MAX_SEQ, limit=1), None)
 
 
-def find_row_of_round(connection: apsw.Connection, bandit: int, round: int) -> Row | None:
+def find_row_of_round(connection: SQLConnection, bandit: int, round: int) -> Row | None:
     """Return the first row that ends with that round or a later one, by binary search: rounds only grow."""
     row = None
     with connection:  # one view of the file, since rows may be compacted or pruned meanwhile
@@ -153,11 +159,11 @@ def find_row_of_round(connection: apsw.Connection, bandit: int, round: int) -> R
             key, _, rounds = found[0]
             low, high = (low, middle) if rounds >= round else (key + 1, high)
         if low is not None:
-            row = next(_select(connection, bandit, seq_of(low), MAX_SEQ), None)
+            row = next(_select(connection, bandit, seq_of(low), MAX_SEQ, limit=1), None)
     return row
 
 
-def _find_key_range(connection: apsw.Connection, bandit: int) -> tuple[Any, Any]:
+def _find_key_range(connection: SQLConnection, bandit: int) -> tuple[Any, Any]:
     """Return the first and the last key of a chain, by two queries: SQLite answers both at once by a full scan."""
     keys = (key_of(bandit, 0), key_of(bandit, MAX_SEQ))
     ((low,),) = connection.execute("SELECT min(key) FROM log WHERE key BETWEEN ? AND ?", keys)
@@ -165,20 +171,27 @@ def _find_key_range(connection: apsw.Connection, bandit: int) -> tuple[Any, Any]
     return low, high
 
 
-def _select(connection: apsw.Connection, bandit: int, first: int, last: int) -> Iterator[Row]:
+def _select(connection: SQLConnection, bandit: int, first: int, last: int, *, limit: int = MAX_SEQ) -> Iterator[Row]:
     query = "SELECT * FROM log WHERE key BETWEEN ? AND ? ORDER BY key"
-    for values in connection.execute(query, (key_of(bandit, first), key_of(bandit, last))):
-        key, commits, count, rounds, stamp, parent, last_checksum, checksum, payload = values
-        numbers = {"commits": commits, "count": count, "rounds": rounds, "stamp": stamp}
-        if chain_of(key) != bandit:  # a key that SQLite met where it does not belong
-            raise make_row_error(bandit, seq_of(key), "its key is out of order")
-        try:
-            row = make_row(bandit, seq_of(key), **numbers, parent=parent, last_checksum=last_checksum, payload=payload)
-        except (TypeError, struct.error):
-            raise make_row_error(bandit, seq_of(key), "its columns have the wrong types") from None
-        if row.checksum != checksum or len(last_checksum) != (len(GENESIS) if commits > 1 else 0):
-            raise make_row_error(bandit, row.seq, "its checksum does not match")
-        yield row
+    if limit < MAX_SEQ:
+        query += f" LIMIT {limit}"
+    for columns in connection.execute(query, (key_of(bandit, first), key_of(bandit, last))):
+        yield parse_row(bandit, columns)
+
+
+def parse_row(bandit: int, columns: Sequence[Any]) -> Row:
+    """Make a row of a chain from its columns; `DamagedFileError` where they are not a row's, or do not match."""
+    key, commits, count, rounds, stamp, parent, last_checksum, checksum, payload = columns
+    numbers = {"commits": commits, "count": count, "rounds": rounds, "stamp": stamp}
+    if chain_of(key) != bandit:  # a key that SQLite met where it does not belong
+        raise make_row_error(bandit, seq_of(key), "its key is out of order")
+    try:
+        row = make_row(bandit, seq_of(key), **numbers, parent=parent, last_checksum=last_checksum, payload=payload)
+    except (TypeError, struct.error):
+        raise make_row_error(bandit, seq_of(key), "its columns have the wrong types") from None
+    if row.checksum != checksum or len(last_checksum) != (len(GENESIS) if commits > 1 else 0):
+        raise make_row_error(bandit, row.seq, "its checksum does not match")
+    return row
 
 
 def make_row_error(bandit: int, seq: int, damage: str) -> DamagedFileError:

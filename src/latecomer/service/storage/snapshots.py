@@ -8,7 +8,6 @@ exist. Each bandit keeps two, so that a damaged one costs time and nothing else.
 import hashlib
 import struct
 
-import apsw
 import msgspec
 from msgspec import Struct
 
@@ -19,6 +18,7 @@ from latecomer.service.bandit.request_id_index import RequestIndex
 from latecomer.service.storage.background import Steps
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.rows import MAX_SEQ, key_of, seq_of
+from latecomer.service.storage.sql import SQLConnection
 
 KEPT = 2
 _PART_SIZE = 1 << 20
@@ -76,7 +76,7 @@ def copy_for_snapshot(bandit: Bandit, chain: Chain) -> SnapshotCopy:
     )
 
 
-def write_snapshot(connection: apsw.Connection, copy: SnapshotCopy, *, seq: int, row_checksum: bytes) -> Steps:
+def write_snapshot(connection: SQLConnection, copy: SnapshotCopy, *, seq: int, row_checksum: bytes) -> Steps:
     """Write a snapshot taken after row `seq`, whose checksum is `row_checksum`, a part a step."""
     key, data = key_of(copy.number, seq), memoryview(copy.encode())
     others = [other for other in list_snapshots(connection, copy.number) if other != key]
@@ -86,17 +86,17 @@ def write_snapshot(connection: apsw.Connection, copy: SnapshotCopy, *, seq: int,
         connection.execute("INSERT INTO snapshot_part VALUES (?, ?, ?)", values)
         yield
     entry = (key, copy.policy.oldest, row_checksum, _compute_checksum(key, row_checksum, data))
-    connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", entry)
+    connection.execute("INSERT INTO snapshot VALUES (?, ?, ?, ?)", entry)
     yield
 
 
-def list_snapshots(connection: apsw.Connection, bandit: int) -> list[int]:
+def list_snapshots(connection: SQLConnection, bandit: int) -> list[int]:
     """Return the keys of a bandit's snapshots, oldest first."""
     query = "SELECT key FROM snapshot WHERE key BETWEEN ? AND ? ORDER BY key"
     return [int(key) for (key,) in connection.execute(query, (key_of(bandit, 0), key_of(bandit, MAX_SEQ)))]
 
 
-def discard_snapshots(connection: apsw.Connection, bandit: int, unwanted: list[int]) -> Steps:
+def discard_snapshots(connection: SQLConnection, bandit: int, unwanted: list[int]) -> Steps:
     """Remove snapshots by their keys, and parts that belong to none."""
     for key in unwanted:
         connection.execute("DELETE FROM snapshot WHERE key = ?", (key,))
@@ -108,7 +108,7 @@ def discard_snapshots(connection: apsw.Connection, bandit: int, unwanted: list[i
         yield
 
 
-def read_snapshot(connection: apsw.Connection, key: int) -> tuple[bytes, Snapshot]:
+def read_snapshot(connection: SQLConnection, key: int) -> tuple[bytes, Snapshot]:
     """Return a snapshot and the checksum of the row that it was taken at; `DamagedFileError` where it is not whole."""
     query = "SELECT row_checksum, checksum FROM snapshot WHERE key = ?"
     try:
@@ -122,7 +122,7 @@ def read_snapshot(connection: apsw.Connection, key: int) -> tuple[bytes, Snapsho
         raise DamagedFileError(f"the snapshot at row {seq_of(key)} is damaged: {error}") from error
 
 
-def read_newest_secrets(connection: apsw.Connection, bandit: int) -> list[tuple[int, bytes]]:
+def read_newest_secrets(connection: SQLConnection, bandit: int) -> list[tuple[int, bytes]]:
     """Return the secrets of decision ids as of the newest whole snapshot; later ones are in the rows after it."""
     for key in reversed(list_snapshots(connection, bandit)):
         try:

@@ -266,7 +266,7 @@ def _open_locked(
         chains[bandit.number].saved_at = clock.now()
         bandit.policy.state.code.warm_up()
     retention = parse_retention(read_setting(connections.writing, "retention", DEFAULT_RETENTION))
-    deleted = list_deleted_chains(connections.reading, alive)
+    deleted = list_deleted_chains(connections.reading, alive, ("log", "snapshot_part", "request_bucket"))
     connections.save_clock_or_fail(clock)
     reconnect: Callable[[], apsw.Connection] | None = None
     if connections.failure:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
-import apsw
 import numpy as np
 import polars as pl
 
@@ -16,8 +15,9 @@ from latecomer.service.bandit.decision_ids import DecisionIds, read_secrets
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.storage.recovery import read_descriptors
 from latecomer.service.storage.rows import make_row_error, read_remaining_rows
-from latecomer.service.storage.schema import connect, make_read_error
 from latecomer.service.storage.snapshots import read_newest_secrets
+from latecomer.service.storage.sql import SQLConnection
+from latecomer.service.tools.reader import open_reader
 from latecomer.validation import short_repr
 
 _EVENTS_PER_TABLE = 500_000
@@ -28,13 +28,8 @@ _TIME = pl.Datetime("us", "UTC")
 
 def check_bandit(path: str | PathLike[str], name: str) -> None:
     """Raise `UnknownBanditError` or `FileError` where there is no such bandit to export."""
-    connection = connect(path, write=False)
-    try:
+    with open_reader(path) as connection:
         _find(connection, name)
-    except apsw.Error as error:
-        raise make_read_error(path, error) from error
-    finally:
-        connection.close()
 
 
 def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -42,9 +37,7 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
 
     `DamagedFileError` at a damaged row, after the tables of the rows before it.
     """
-    connection = connect(path, write=False)
-    try:
-        connection.execute("BEGIN")
+    with open_reader(path) as connection:
         descriptor = _find(connection, name)
         ids = DecisionIds(descriptor.skipped)
         ids.add(read_newest_secrets(connection, descriptor.number))
@@ -62,13 +55,9 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
             yield from part.make_frames()  # of the rows before the damage
             raise
         yield from part.make_frames()
-    except apsw.Error as error:
-        raise make_read_error(path, error) from error
-    finally:
-        connection.close()
 
 
-def _find(connection: apsw.Connection, name: str) -> BanditDescriptor:
+def _find(connection: SQLConnection, name: str) -> BanditDescriptor:
     alive, _ = read_descriptors(connection, {})
     for descriptor in alive.values():
         if descriptor.name == name:

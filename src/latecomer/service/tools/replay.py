@@ -5,19 +5,24 @@ one's decision ids and requests, so that traffic can move to it while conversion
 """
 
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
 from latecomer.errors import DamagedFileError, FileError, InputError
+from latecomer.extras import require_packages
 from latecomer.service.bandit import events
 from latecomer.service.bandit.apply import apply_foreign_payload
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, BanditDescriptor
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit_spec import BanditSpec
-from latecomer.service.log_interface import Log, LogRow, Ticket
+from latecomer.service.log_interface import LogRow, Ticket
 from latecomer.service.messages import BanditStats
+from latecomer.service.storage.postgres.address import is_address
 from latecomer.service.storage.rows import make_row_error
 from latecomer.service.store import Store
 
@@ -25,13 +30,38 @@ _MAX_WAITING = 64
 """Rows that may wait to be written."""
 
 
-def replay(store: Store, source: str, target: str, *, partial: bool = False, **changes: Any) -> BanditStats:
+class ReplayStore(Protocol):
+    """A store as a replay uses it."""
+
+    def find_descriptor(self, name: str, *, partial: bool) -> BanditDescriptor:
+        """Return a bandit's descriptor; a quarantined one's only where a part of its log will do."""
+
+    def is_taken(self, name: str) -> bool:
+        """Tell whether a bandit has the name."""
+
+    def read_rows(self, number: int) -> Iterator[LogRow]:
+        """Yield a bandit's rows, from the first that has not been pruned."""
+
+    def read_secrets(self, number: int) -> list[tuple[int, bytes]]:
+        """Return the secrets of decision ids that pruned rows may have had, each with its first round."""
+
+    def create(self, name: str, spec: BanditSpec, *, skipped: int) -> None:
+        """Create the new bandit, under a name that no caller can use."""
+
+    def append(self, payload: bytes, *, count: int, stamp: int) -> None:
+        """Apply events of the old log to the new bandit, and log them as its own; `ValueError` where they are none."""
+
+    def finish(self) -> BanditStats:
+        """Give the new bandit its name, once it is durable; return its statistics."""
+
+
+def replay(store: ReplayStore, source: str, target: str, *, partial: bool = False, **changes: Any) -> BanditStats:
     """Replay a bandit's log into a new bandit; return the new one's statistics.
 
     Parameters
     ----------
     store
-        The store; nobody else changes it meanwhile.
+        The store, as `open_for_replay` opens it.
     source, target
         The bandit to read, and the one to create.
     partial
@@ -39,50 +69,89 @@ def replay(store: Store, source: str, target: str, *, partial: bool = False, **c
     changes
         `window`, `policy` or `parameters` of the new one, where they differ.
     """
-    store.describe(source) if partial else store.info(source)
-    descriptor = store.registry.find_descriptor(source)
-    if descriptor is None or target in {info.name for info in store.list_bandits()}:
+    descriptor = store.find_descriptor(source, partial=partial)
+    if store.is_taken(target):
         raise InputError(f"the new bandit needs a name of its own; {target!r} is taken")
-    lacking = _count_lacking_rounds(store.log, descriptor, partial)
+    lacking = _count_lacking_rounds(store, descriptor, partial)
     spec = msgspec.structs.replace(descriptor.spec, **_select_changes(descriptor.spec, changes))
     store.create(target, spec, skipped=descriptor.skipped + lacking)
-    tickets, secret = [], _find_secret(store.log, descriptor, lacking)
-    for row in _read_rows(store.log, descriptor, partial):
+    secret = _find_secret(store, descriptor, lacking)
+    for row in _read_rows(store, descriptor, partial):
         try:
             payload, removed = _translate(row.payload, descriptor.spec.dim, lacking)
-            tickets.append(_append(store, target, secret + payload, count=row.count - removed, stamp=row.stamp))
+            store.append(secret + payload, count=row.count - removed, stamp=row.stamp)
         except ValueError as error:
             raise make_row_error(row.bandit, row.seq, str(error)) from error
         secret = b""
-        if len(tickets) > _MAX_WAITING:
-            store.wait(tickets.pop(0))
-    for ticket in tickets:
-        store.wait(ticket)
-    _finish(store, target)
-    return store.stats(target)
+    return store.finish()
 
 
-def _append(store: Store, target: str, payload: bytes, *, count: int, stamp: int) -> Ticket:
-    """Apply a row of the old log to the new bandit, and log it as the new one's own."""
-    with store.log.lock:
-        store.check_open()
-        bandit = store.registry.get(UNFINISHED_PREFIX + target)
-        applied = apply_foreign_payload(bandit, payload, stamp)
-        return store.log.append_replayed(bandit, applied, count=count, stamp=stamp)
+@contextmanager
+def open_for_replay(path: str | PathLike[str]) -> Iterator[ReplayStore]:
+    """Open a store, a file or a database; nothing is pruned. `FileError` where it is not there."""
+    if is_address(path):
+        require_packages("a store on PostgreSQL", "psycopg")
+        from latecomer.service.tools.shared_replay import SharedReplay  # noqa: PLC0415 - it takes psycopg
+
+        with SharedReplay(fspath(path)) as shared:
+            yield shared
+        return
+    if not Path(path).is_file():
+        raise FileError(f"{fspath(path)} is not there")
+    with Store.open(path, prune=False) as store:
+        yield LocalReplay(store)
 
 
-def _finish(store: Store, target: str) -> None:
-    """Give the new bandit its name; without that, it is removed when the store is next opened."""
-    with store.log.lock:
-        renamed = store.registry.finish(target)
-        ticket = store.log.append_registry_event(renamed, stamp=store.clock.now())
-    store.wait(ticket)
+class LocalReplay:
+    """A replay in a store that this process owns; nobody else changes it meanwhile."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._log = store, store.log
+        self._target = ""
+        self._tickets: list[Ticket] = []
+        self.read_rows, self.read_secrets = store.log.read_rows, store.log.read_secrets
+
+    def find_descriptor(self, name: str, *, partial: bool) -> BanditDescriptor:
+        """Return a bandit's descriptor."""
+        (self._store.describe if partial else self._store.info)(name)
+        descriptor = self._store.registry.find_descriptor(name)
+        assert descriptor is not None  # noqa: S101 - it has just been described
+        return descriptor
+
+    def is_taken(self, name: str) -> bool:
+        """Tell whether a bandit has the name."""
+        return name in {info.name for info in self._store.list_bandits()}
+
+    def create(self, name: str, spec: BanditSpec, *, skipped: int) -> None:
+        """Create the new bandit."""
+        self._store.create(name, spec, skipped=skipped)
+        self._target = name
+
+    def append(self, payload: bytes, *, count: int, stamp: int) -> None:
+        """Apply a row of the old log to the new bandit, and log it as the new one's own."""
+        with self._log.lock:
+            self._store.check_open()
+            bandit = self._store.registry.get(UNFINISHED_PREFIX + self._target)
+            applied = apply_foreign_payload(bandit, payload, stamp)
+            self._tickets.append(self._log.append_replayed(bandit, applied, count=count, stamp=stamp))
+        if len(self._tickets) > _MAX_WAITING:
+            self._store.wait(self._tickets.pop(0))
+
+    def finish(self) -> BanditStats:
+        """Give the new bandit its name; without that, it is removed when the store is next opened."""
+        for ticket in self._tickets:
+            self._store.wait(ticket)
+        with self._log.lock:
+            renamed = self._store.registry.finish(self._target)
+            ticket = self._log.append_registry_event(renamed, stamp=self._store.clock.now())
+        self._store.wait(ticket)
+        return self._store.stats(self._target)
 
 
-def _read_rows(log: Log, descriptor: BanditDescriptor, partial: bool) -> Iterator[LogRow]:
+def _read_rows(store: ReplayStore, descriptor: BanditDescriptor, partial: bool) -> Iterator[LogRow]:
     """Yield the rows that are left; where a part will do, up to the first damaged one."""
     try:
-        yield from log.read_rows(descriptor.number)
+        yield from store.read_rows(descriptor.number)
     except DamagedFileError:
         if not partial:
             raise
@@ -96,10 +165,10 @@ def _select_changes(spec: BanditSpec, changes: dict[str, Any]) -> dict[str, Any]
     return given
 
 
-def _count_lacking_rounds(log: Log, descriptor: BanditDescriptor, partial: bool) -> int:
+def _count_lacking_rounds(store: ReplayStore, descriptor: BanditDescriptor, partial: bool) -> int:
     """Return the number of rounds before the first row that is left."""
     is_first = True
-    for row in log.read_rows(descriptor.number):
+    for row in store.read_rows(descriptor.number):
         if is_first and row.first == 1:
             return 0
         if is_first and not partial:
@@ -115,9 +184,9 @@ def _count_lacking_rounds(log: Log, descriptor: BanditDescriptor, partial: bool)
     raise FileError(f"the log of {descriptor.name!r} has no {missing} left to replay")
 
 
-def _find_secret(log: Log, descriptor: BanditDescriptor, lacking: int) -> bytes:
+def _find_secret(store: ReplayStore, descriptor: BanditDescriptor, lacking: int) -> bytes:
     """Return the id secret that was in force before the first round that is left, as an event."""
-    known = [secret for first, secret in log.read_secrets(descriptor.number) if first <= lacking]
+    known = [secret for first, secret in store.read_secrets(descriptor.number) if first <= lacking]
     return events.pack_secret(events.SECRET, 1, known[-1]) if known else b""
 
 

@@ -6,14 +6,19 @@ from os import PathLike, fspath
 import apsw
 
 from latecomer.errors import DamagedFileError
+from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import BanditDescriptor
+from latecomer.service.bandit.events import Payload
 from latecomer.service.storage.pending_commit import Heads
-from latecomer.service.storage.recovery import read_descriptors, recover_bandit
+from latecomer.service.storage.postgres.address import hide_secrets
+from latecomer.service.storage.postgres.no_index import open_no_index
+from latecomer.service.storage.recovery import make_index_opener, read_descriptors, recover_bandit
 from latecomer.service.storage.request_id_segments import check_index
 from latecomer.service.storage.rows import STORE_CHAIN, make_row_error, read_first_row, read_remaining_rows
-from latecomer.service.storage.schema import connect, make_read_error
 from latecomer.service.storage.settings_table import check_settings
+from latecomer.service.storage.sql import SQLConnection
+from latecomer.service.tools.reader import open_reader
 
 
 def verify(path: str | PathLike[str], *, name: str | PathLike[str] | None = None) -> Iterator[str]:
@@ -21,12 +26,8 @@ def verify(path: str | PathLike[str], *, name: str | PathLike[str] | None = None
 
     The store's owner may go on writing. `name` is shown in errors instead of the path, for a copy that has no name yet.
     """
-    connection = connect(path, write=False)
-    try:
-        connection.execute("BEGIN")  # one view of the file, whatever is written meanwhile
-        (answer,) = next(iter(connection.execute("PRAGMA integrity_check(1)")))
-        if answer != "ok":
-            raise DamagedFileError(f"{path} is damaged: {answer}; restore it from a copy")
+    with open_reader(path) as connection:
+        check_pages(connection, path)
         check_settings(connection)
         heads: Heads = {}
         alive, _ = read_descriptors(connection, heads)
@@ -39,11 +40,15 @@ def verify(path: str | PathLike[str], *, name: str | PathLike[str] | None = None
                 damages[descriptor.name] = str(error)
                 yield f"{descriptor.name}: damaged: {error}"
         if damages:
-            raise DamagedFileError(_make_advice(fspath(name or path), damages, len(alive)))
-    except apsw.Error as error:
-        raise make_read_error(path, error) from error
-    finally:
-        connection.close()
+            raise DamagedFileError(_make_advice(hide_secrets(fspath(name or path)), damages, len(alive)))
+
+
+def check_pages(connection: SQLConnection, path: str | PathLike[str]) -> None:
+    """Check the pages of a SQLite file; PostgreSQL checks its own."""
+    if isinstance(connection, apsw.Connection):
+        (answer,) = next(iter(connection.execute("PRAGMA integrity_check(1)")))
+        if answer != "ok":
+            raise DamagedFileError(f"{path} is damaged: {answer}; restore it from a copy")
 
 
 def _make_advice(store_path: str, damages: dict[str, str], bandits: int) -> str:
@@ -63,16 +68,37 @@ def _make_advice(store_path: str, damages: dict[str, str], bandits: int) -> str:
     return "\n".join(lines)
 
 
-def _verify_bandit(connection: apsw.Connection, descriptor: BanditDescriptor) -> str:
-    recovered, _, (last, _) = recover_bandit(connection, descriptor)
-    check_index(connection, descriptor.number)
+def _verify_bandit(connection: SQLConnection, descriptor: BanditDescriptor) -> str:
+    open_index = make_index_opener(connection) if isinstance(connection, apsw.Connection) else open_no_index
+    recovered, _, (last, link) = recover_bandit(connection, descriptor, open_index=open_index)
+    if isinstance(connection, apsw.Connection):
+        check_index(connection, descriptor.number)
+    else:
+        _check_tables(connection, descriptor, last, link)
     oldest = read_first_row(connection, descriptor.number)
     first = oldest.first if oldest else 1
-    if first == 1 and not _is_same(recover_bandit(connection, descriptor, from_snapshot=False).bandit, recovered):
+    if first == 1 and not _is_same(
+        recover_bandit(connection, descriptor, open_index=open_index, from_snapshot=False).bandit, recovered
+    ):
         raise make_row_error(descriptor.number, last, "a snapshot leads to another state than the log")
     count = sum(row.count for row in read_remaining_rows(connection, descriptor.number))
     since = "" if first == 1 else f", pruned up to row {first - 1}"
     return f"{descriptor.name}: rows {first} to {last}, {count} events, {recovered.rounds} rounds{since}"
+
+
+def _check_tables(connection: SQLConnection, descriptor: BanditDescriptor, last: int, link: bytes) -> None:
+    """Check what PostgreSQL has beside the rows: the head of the chain, and the rounds of requests."""
+    number = descriptor.number
+    heads = connection.execute("SELECT seq, checksum FROM head WHERE bandit = ?", (number,))
+    if [(seq, bytes(checksum)) for seq, checksum in heads] != [(last, link)]:
+        raise make_row_error(number, last, "the head of the chain is another")
+    found = connection.execute("SELECT digest, round FROM request WHERE bandit = ?", (number,))
+    rounds = {bytes(digest): round_ for digest, round_ in found}
+    for row in read_remaining_rows(connection, number):
+        decided = Payload(row.payload, descriptor.spec.dim).records(events.DECISION_WITH_REQUEST)
+        for digest, round_ in zip(decided["request"].tolist(), decided["round"].tolist(), strict=True):
+            if rounds.get(digest, -1) < round_:
+                raise make_row_error(number, row.seq, f"the request of round {round_} cannot be found")
 
 
 def _is_same(one: Bandit, other: Bandit) -> bool:

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from latecomer.errors import UnknownBanditError
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import Bandits
 from latecomer.service.http.context import AppContext
-from latecomer.service.http.daemon_threads import run_in_daemon_thread
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.query import query_param
 from latecomer.service.http.request import Request
@@ -18,12 +16,13 @@ from latecomer.service.http.response import Response, json_response
 from latecomer.service.http.router import Route
 
 if TYPE_CHECKING:
+    from latecomer.service.replicated_store import ReplicatedStore
     from latecomer.service.store import Store
 
 
 def routes(context: AppContext) -> list[Route]:
     """Bind the five handlers to their operations."""
-    store, limits, log = context.store, context.settings, context.log
+    store, access, limits, log = context.store, context.access, context.settings, context.log
     specs = msgspec.json.Decoder(BanditSpec)
     creating = asyncio.Lock()
 
@@ -33,12 +32,12 @@ def routes(context: AppContext) -> list[Route]:
         if spec.dim > limits.max_dim:
             raise invalid(f"dim must be at most {limits.max_dim} (the setting max_dim); got {spec.dim}", "dim")
         if name in _names(store):  # it need not wait for others that are being created
-            info, created = await run_in_daemon_thread(store.create, name, spec)
+            info, created = await access.create(name, spec)
         else:
             async with creating:  # so that two requests do not both take the last place
                 if name not in (existing := _names(store)) and len(existing) >= limits.max_bandits:
                     raise invalid(f"there may be at most {limits.max_bandits} bandits (the setting max_bandits)")
-                info, created = await run_in_daemon_thread(store.create, name, spec)  # it waits for the disk
+                info, created = await access.create(name, spec)
         if created:
             log.info("bandit created", bandit=name, dim=spec.dim, policy=spec.policy, key=_key_id(request))
         return json_response(info, 201 if created else 200)
@@ -49,21 +48,17 @@ def routes(context: AppContext) -> list[Route]:
         return json_response(Bandits([info for info in infos if key is None or key.allows("read", info.name)]))
 
     async def show(request: Request) -> Response:
-        return json_response(store.info(request.bandit))
+        return json_response(await access.find(request.bandit))
 
     async def show_stats(request: Request) -> Response:
-        return json_response(store.stats(request.bandit))
+        return json_response(await access.stats(request.bandit))
 
     async def delete(request: Request) -> Response:
         name = request.bandit
-        try:
-            info = store.describe(name)
-        except UnknownBanditError:
-            await store.wait_async(store.registry_ticket)  # a deletion of a moment ago may not be durable yet
-            raise
+        info = await access.describe(name)
         if query_param(request, "confirm") != name:
             raise invalid("confirm must repeat the bandit's name: all that it has learnt is deleted with it", "confirm")
-        await asyncio.to_thread(store.delete, name)
+        await access.delete(name)
         log.info("bandit deleted", bandit=name, key=_key_id(request))
         return json_response(info)
 
@@ -76,7 +71,7 @@ def routes(context: AppContext) -> list[Route]:
     ]
 
 
-def _names(store: "Store") -> set[str]:
+def _names(store: "Store | ReplicatedStore") -> set[str]:
     return {info.name for info in store.list_bandits()}
 
 

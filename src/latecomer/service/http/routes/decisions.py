@@ -11,10 +11,11 @@ from latecomer.service.http import operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction, Features
 from latecomer.service.http.body_reader import LARGE_BODY, NPY, decode_json
 from latecomer.service.http.context import AppContext
-from latecomer.service.http.decision_queue import DecisionQueue, ParsedDecision
+from latecomer.service.http.decision_queue import DecisionQueue
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.fast_json import FastJson
 from latecomer.service.http.npy import parse_npy
+from latecomer.service.http.pending_decision import ParsedDecision
 from latecomer.service.http.query import query_param
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
@@ -31,7 +32,7 @@ _decoder = msgspec.json.Decoder(DecisionRequest)
 
 def routes(context: AppContext) -> list[Route]:
     """Bind the handler to its operation."""
-    store, body_reader, limits = context.store, context.body_reader, context.settings
+    access, body_reader, limits = context.access, context.body_reader, context.settings
     fast_json = FastJson(max_actions=limits.max_actions, max_label=MAX_ID_LENGTH)
 
     def parse(body: bytes, info: "BanditInfo") -> ParsedDecision:
@@ -41,7 +42,7 @@ def routes(context: AppContext) -> list[Route]:
     queue = DecisionQueue(context, parse)
 
     async def decide(request: Request) -> Response:
-        info = store.info(request.bandit)  # an unknown bandit is refused before the body is read
+        info = await access.find(request.bandit)  # an unknown bandit is refused before the body is read
         body, kind = await body_reader.read(request)
         query_id = query_param(request, "request_id")
         source: bytes | ParsedDecision = body  # which the queue parses

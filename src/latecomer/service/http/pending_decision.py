@@ -1,0 +1,37 @@
+"""A decision that was asked for over HTTP: what the body says, and the future that waits for the commit."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from latecomer.service.messages import BanditInfo, DecisionAnswer
+
+
+class ParsedDecision(Struct, frozen=True):
+    """A request for a decision, whatever its format was: rows, ids where there are any, and the request's id."""
+
+    rows: npt.NDArray[np.float64]
+    ids: list[str] | None
+    request_id: str | None
+    digest: bytes | None = None
+    """The digest of the features, where there are any: features that are scaled alike become the same rows."""
+
+
+class PendingDecision:
+    """A decision that was asked for; `future` is resolved once it is durable.
+
+    It gets the answer, or None where `answer` was set before.
+    """
+
+    __slots__ = ("answer", "future", "info", "is_waiting", "source")
+
+    def __init__(self, info: "BanditInfo", source: bytes | ParsedDecision) -> None:
+        self.info, self.source = info, source
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.is_waiting = False
+        """True where it has been made, and waits for its commit."""
+        self.answer: DecisionAnswer

@@ -1,0 +1,160 @@
+"""How the server uses its store: one on this machine, or one on a database that other replicas share.
+
+Both have the same methods. A local store answers at once, with a ticket to wait for; a replicated one answers when the
+commit is done.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from latecomer.errors import UnknownBanditError
+from latecomer.service.http.daemon_threads import run_in_daemon_thread
+from latecomer.service.http.pending_decision import ParsedDecision, PendingDecision
+
+if TYPE_CHECKING:
+    from latecomer.service.bandit.verdict_list import VerdictList
+    from latecomer.service.bandit_spec import BanditSpec
+    from latecomer.service.http.metrics import Metrics
+    from latecomer.service.log_interface import Ticket
+    from latecomer.service.messages import BanditInfo, BanditStats
+    from latecomer.service.replicated_store import ReplicatedStore
+    from latecomer.service.store import Store
+
+Decisions = Sequence[tuple[PendingDecision, ParsedDecision]]
+ReportKind = Literal["convert", "revoke"]
+
+
+class StoreAccess(Protocol):
+    """The store's methods for routes; what they return is durable."""
+
+    async def find(self, name: str) -> "BanditInfo":
+        """Describe a bandit that is served."""
+
+    async def describe(self, name: str) -> "BanditInfo":
+        """Describe a bandit, a quarantined one too."""
+
+    def decide_all(self, decisions: Decisions) -> None:
+        """Make decisions; their futures are resolved once they are durable."""
+
+    async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
+        """Report conversions or revocations."""
+
+    async def stats(self, name: str) -> "BanditStats":
+        """Return what a bandit has counted and learned."""
+
+    async def create(self, name: str, spec: "BanditSpec") -> "tuple[BanditInfo, bool]":
+        """Create a bandit; return its description, and whether it is new."""
+
+    async def delete(self, name: str) -> None:
+        """Delete a bandit."""
+
+
+class LocalAccess:
+    """A store that this process owns."""
+
+    def __init__(self, store: "Store", metrics: "Metrics") -> None:
+        self._store, self._metrics = store, metrics
+
+    async def find(self, name: str) -> "BanditInfo":
+        """Describe a bandit that is served."""
+        return self._store.info(name)
+
+    async def describe(self, name: str) -> "BanditInfo":
+        """Describe a bandit; where there is none, a deletion of a moment ago is durable by then."""
+        try:
+            return self._store.describe(name)
+        except UnknownBanditError:
+            await self._store.wait_async(self._store.registry_ticket)
+            raise
+
+    def decide_all(self, decisions: Decisions) -> None:
+        """Make decisions in one group, and have their futures resolved by its commit."""
+        waiting: dict[Ticket, list[PendingDecision]] = {}
+        with self._store.group():
+            for pending, decision in decisions:
+                ticket = self._decide_one(pending, decision)
+                if ticket is not None:
+                    waiting.setdefault(ticket, []).append(pending)
+        for ticket, group in waiting.items():
+            for pending in group:
+                pending.is_waiting = True
+            self._resolve_when_durable(ticket, [pending.future for pending in group])
+
+    def _decide_one(self, pending: PendingDecision, decision: ParsedDecision) -> "Ticket | None":
+        try:
+            pending.answer, ticket = self._store.decide(
+                pending.info.name, decision.rows, decision.ids, request_id=decision.request_id, body=decision.digest
+            )
+        except Exception as error:  # noqa: BLE001 - every error is the answer to its own request
+            pending.future.set_exception(error)
+            return None
+        return ticket
+
+    async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
+        """Report conversions or revocations, and wait for their commit."""
+        apply = self._store.convert if kind == "convert" else self._store.revoke
+        verdicts, ticket = apply(name, reports)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._resolve_when_durable(ticket, [future])
+        try:
+            await future
+        finally:
+            self._metrics.waiting -= 1
+        return verdicts
+
+    def _resolve_when_durable(self, ticket: "Ticket", futures: "list[asyncio.Future[None]]") -> None:
+        """Have futures of requests resolved by a commit; the caller takes each off `metrics.waiting` after that.
+
+        Where every request in flight waits for a commit, the commit need not wait for more.
+        """
+        metrics = self._metrics
+        metrics.waiting += len(futures)
+        if metrics.waiting >= metrics.in_flight:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._store.resolve_when_done(ticket, futures)
+
+    def _flush(self) -> None:
+        """Commit now if, after one more turn of the loop, no request has come that could still join."""
+        if self._metrics.waiting >= self._metrics.in_flight:
+            self._store.flush_now()
+
+    async def stats(self, name: str) -> "BanditStats":
+        """Return what a bandit has counted and learned."""
+        return self._store.stats(name)
+
+    async def create(self, name: str, spec: "BanditSpec") -> "tuple[BanditInfo, bool]":
+        """Create a bandit in a thread: it waits for the disk."""
+        return await run_in_daemon_thread(self._store.create, name, spec)
+
+    async def delete(self, name: str) -> None:
+        """Delete a bandit in a thread."""
+        await asyncio.to_thread(self._store.delete, name)
+
+
+class ReplicatedAccess:
+    """A store on a database."""
+
+    def __init__(self, store: "ReplicatedStore") -> None:
+        self._store = store
+        self.find, self.describe = store.find, store.describe
+        self.stats, self.create, self.delete = store.stats, store.create, store.delete
+
+    def decide_all(self, decisions: Decisions) -> None:
+        """Hand decisions to their bandits' queues; the futures get the answers."""
+        for pending, decision in decisions:
+            try:
+                self._store.decide(
+                    pending.info.name,
+                    decision.rows,
+                    decision.ids,
+                    request_id=decision.request_id,
+                    body=decision.digest,
+                    future=pending.future,
+                )
+            except Exception as error:  # noqa: BLE001 - every error is the answer to its own request
+                pending.future.set_exception(error)
+
+    async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
+        """Report conversions or revocations."""
+        return await (self._store.convert if kind == "convert" else self._store.revoke)(name, reports)

@@ -1,0 +1,72 @@
+"""Calls on a bandit that wait for a commit: each is run on the whole state, and answered once it is durable."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.decision_call import DecisionCall
+from latecomer.service.bandit.idempotency import LoggedDecision
+from latecomer.service.bandit.verdict_list import VerdictList
+
+
+class Work(Protocol):
+    """What a call does to a bandit."""
+
+    request: bytes
+    """The digest of its request id; empty where it has none."""
+
+    def run(self, bandit: Bandit, now: int) -> tuple[Any, bytes, int]:
+        """Change the bandit; return the answer, the events for the log, and how many they are."""
+
+
+class Decide:
+    """A call for a decision."""
+
+    __slots__ = ("call", "request")
+
+    def __init__(self, call: DecisionCall) -> None:
+        self.call, self.request = call, call.request
+
+    def run(self, bandit: Bandit, now: int) -> tuple[Any, bytes, int]:
+        """Have the bandit decide."""
+        answer, data = self.call.decide(bandit, now=now, shift=0)
+        return answer, data, 1
+
+    def repeat(self, bandit: Bandit, known: LoggedDecision) -> Any:
+        """Return the answer that the log has."""
+        return self.call.repeat(bandit, known, shift=0)
+
+
+class Report:
+    """A report of conversions or revocations."""
+
+    __slots__ = ("_apply", "_reports", "request")
+
+    def __init__(self, apply: Callable[..., tuple[VerdictList, bytes]], reports: Sequence[Any]) -> None:
+        self._apply, self._reports, self.request = apply, reports, b""
+
+    def run(self, bandit: Bandit, now: int) -> tuple[Any, bytes, int]:
+        """Apply the reports in their order."""
+        verdicts, data = self._apply(bandit, self._reports, now=now)
+        return verdicts, data, len(verdicts)
+
+
+class PendingCall:
+    """A call in the queue of a chain, and the future that gets its answer or its error."""
+
+    __slots__ = ("answer", "future", "submitted", "work")
+
+    def __init__(self, work: Work, future: "asyncio.Future[Any]", submitted: float) -> None:
+        self.work, self.future, self.submitted = work, future, submitted
+        self.answer: Any = None
+
+    def resolve(self) -> None:
+        """Give the answer out: it is durable."""
+        if not self.future.done():
+            self.future.set_result(self.answer)
+
+    def fail(self, error: BaseException) -> None:
+        """Give an error out."""
+        if not self.future.done():
+            self.future.set_exception(error)

@@ -1,0 +1,137 @@
+"""Connections to PostgreSQL: how they are opened, and one that the storage's SQL runs on."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, Self
+
+import psycopg
+from psycopg import Connection
+
+from latecomer.errors import FileError
+from latecomer.service.storage.postgres.address import hide_secrets
+
+SCHEMA = "latecomer"
+"""The schema of the store's tables."""
+HOLD_SECONDS = 1.0
+"""How long a session may hold a lock without sending anything, before PostgreSQL ends it."""
+STATEMENT_SECONDS = 5.0
+"""How long a statement of a request may take, the wait for a lock included."""
+CONNECT_SECONDS = 3
+_PAGE = 512
+"""Rows of the log that are fetched at a time: a log may be larger than memory."""
+
+
+def connect_options() -> dict[str, Any]:
+    """Return libpq's options of every connection; those of the address win."""
+    return {
+        "autocommit": True,
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": f"latecomer {os.getpid()}",
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": int(STATEMENT_SECONDS * 1000),
+        "prepare_threshold": 0,
+    }
+
+
+def session_settings(*, hold: float | None, statement: float | None) -> str:
+    """Return the statement that sets a session up: its schema, and its limits in seconds, where it has any."""
+    return (
+        f"SET search_path = {SCHEMA}; SET client_min_messages = warning; "
+        f"SET idle_in_transaction_session_timeout = {_milliseconds(hold)}; "
+        f"SET lock_timeout = {_milliseconds(statement)}; SET statement_timeout = {_milliseconds(statement)}"
+    )
+
+
+def _milliseconds(seconds: float | None) -> int:
+    return 0 if seconds is None else int(seconds * 1000)
+
+
+def make_connect_error(address: str, error: Exception) -> FileError:
+    """Return the error that says that a database cannot be reached."""
+    reason = " ".join(str(error).split())
+    return FileError(
+        f"{hide_secrets(address)} cannot be reached: {reason}; check its host, port, user and password, and that "
+        "PostgreSQL runs"
+    )
+
+
+@cache
+def _translate(statement: str) -> str:
+    """Return a statement with PostgreSQL's parameters."""
+    return statement.replace("%", "%%").replace("?", "%s")
+
+
+class PostgresConnection:
+    """A blocking connection on which the storage's SQL runs as on SQLite: recovery, snapshots, tools.
+
+    Parameters
+    ----------
+    address
+        The database.
+    read_only
+        Whether every change is refused by PostgreSQL. A transaction then has one view of the database.
+    """
+
+    def __init__(self, address: str, *, read_only: bool = False) -> None:
+        try:
+            self.raw: Connection[Any] = psycopg.connect(address, **connect_options())
+            self.raw.execute(session_settings(hold=None, statement=None), prepare=False)
+        except psycopg.Error as error:
+            raise make_connect_error(address, error) from None
+        self._begin = f"BEGIN ISOLATION LEVEL {'REPEATABLE READ READ ONLY' if read_only else 'READ COMMITTED'}"
+        self._pages = self._depth = 0
+
+    def execute(self, statements: str, bindings: Any = (), /) -> Iterable[Any]:
+        """Run a statement; return its rows. Whole rows of the log are fetched a page at a time, in a transaction."""
+        statement = _translate(statements)
+        if statements.startswith("SELECT * ") and self._is_in_transaction:
+            return self._fetch_pages(statement, bindings)
+        cursor = self.raw.execute(statement, bindings, binary=True)
+        return cursor.fetchall() if cursor.description else []
+
+    @property
+    def _is_in_transaction(self) -> bool:
+        return self.raw.info.transaction_status is psycopg.pq.TransactionStatus.INTRANS
+
+    def _fetch_pages(self, statement: str, bindings: Any) -> Iterator[Any]:
+        self._pages += 1
+        with self.raw.cursor(name=f"page_{self._pages}", binary=True) as cursor:
+            cursor.itersize = _PAGE
+            cursor.execute(statement, bindings)
+            yield from cursor
+
+    def __enter__(self) -> Self:
+        """Begin a transaction, or a part of one."""
+        self.raw.execute(f"SAVEPOINT level_{self._depth}" if self._depth else self._begin)
+        self._depth += 1
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object, /) -> None:
+        """Commit, or roll back where an error leaves the block."""
+        self._depth -= 1
+        if self.raw.closed:
+            return
+        if self._depth:
+            self.raw.execute(f"{'RELEASE' if kind is None else 'ROLLBACK TO'} SAVEPOINT level_{self._depth}")
+        else:
+            self.raw.execute("COMMIT" if kind is None else "ROLLBACK")
+
+    def insert_many(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows with one wait; of two requests with the same id the later one is kept."""
+        columns = ", ".join(["%s"] * len(rows[0]))
+        statement = f"INSERT INTO {table} VALUES ({columns})"  # noqa: S608 - our own name
+        if table == "request":
+            statement += " ON CONFLICT (bandit, digest) DO UPDATE SET seq = excluded.seq, round = excluded.round"
+        self.raw.cursor().executemany(statement, rows)
+
+    def read_time(self) -> int:
+        """Return the database's time, in microseconds since 1970."""
+        ((now,),) = self.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
+        return int(now)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.raw.close()

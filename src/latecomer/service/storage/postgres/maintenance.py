@@ -1,0 +1,119 @@
+"""Loading a bandit, and snapshots with what follows them: compaction, retention. Blocking work, in threads."""
+
+import asyncio
+from collections import deque
+from contextlib import closing
+from functools import partial
+
+import psycopg
+
+from latecomer.errors import FileError
+from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.descriptor import BanditDescriptor
+from latecomer.service.storage.chain import Chain
+from latecomer.service.storage.compaction import compact
+from latecomer.service.storage.maintenance import DAY
+from latecomer.service.storage.postgres.connection import PostgresConnection
+from latecomer.service.storage.postgres.no_index import NoRequestIndex, open_no_index
+from latecomer.service.storage.postgres.replica import Replica
+from latecomer.service.storage.recovery import Recovered, apply_registry_row, recover_bandit
+from latecomer.service.storage.retention import list_deleted_chains, prune_rows, remove_chain
+from latecomer.service.storage.rows import GENESIS, STORE_CHAIN, read_first_row, read_rows
+from latecomer.service.storage.snapshots import SnapshotCopy, copy_for_snapshot, write_snapshot
+
+
+def load_bandit(address: str, descriptor: BanditDescriptor) -> Recovered | None:
+    """Read a bandit's state; None where it has been deleted."""
+    with closing(PostgresConnection(address, read_only=True)) as connection, connection:
+        query = "SELECT seq FROM head WHERE bandit = ?"
+        if not list(connection.execute(query, (descriptor.number,))):
+            return None
+        recovered = recover_bandit(connection, descriptor, open_index=open_no_index)
+    recovered.bandit.policy.state.code.warm_up()
+    return recovered
+
+
+class SnapshotWriter:
+    """Writes the snapshots of one bandit, one at a time.
+
+    Parameters
+    ----------
+    replica
+        The replica.
+    descriptor
+        The bandit.
+    """
+
+    def __init__(self, replica: Replica, descriptor: BanditDescriptor) -> None:
+        self._replica, self._descriptor = replica, descriptor
+        self._task: asyncio.Task[None] | None = None
+        self._begun_at = 0
+        """The store's time when the latest snapshot of this replica was begun, or its first commit."""
+
+    def is_due(self, unsaved: int, bandit: Bandit, now: int) -> bool:
+        """Tell whether a snapshot should be begun after so many events since the last.
+
+        Where very many rounds are open, after a quarter as many events; and once a day.
+        """
+        self._begun_at = self._begun_at or now
+        if unsaved < bandit.policy.pending // 4 or (self._task is not None and not self._task.done()):
+            return False
+        return unsaved >= self._replica.snapshot_every or now - self._begun_at > DAY
+
+    def begin(self, bandit: Bandit, chain: Chain, head: tuple[int, bytes], now: int) -> None:
+        """Copy the bandit as of its head, and write the copy in a thread; then compact and prune."""
+        self._begun_at = now
+        bandit.ids.forget(chain.pruned_rounds)
+        chain.requests = NoRequestIndex(bandit.rounds)
+        copy = copy_for_snapshot(bandit, chain)
+        save = partial(self._save, copy, bandit, chain, head, now, self._replica.retention)
+        self._task = asyncio.create_task(self._write(save))
+
+    async def wait(self) -> None:
+        """Wait for the snapshot that is being written."""
+        if self._task is not None:
+            await self._task
+
+    async def _write(self, save: "partial[None]") -> None:
+        try:
+            await asyncio.to_thread(save)
+            self._replica.snapshot_failure = None
+        except (psycopg.Error, OSError, FileError, ValueError, MemoryError) as error:
+            self._replica.snapshot_failure = f"{type(error).__name__}: {error}"
+
+    def _save(
+        self, copy: SnapshotCopy, bandit: Bandit, chain: Chain, head: tuple[int, bytes], now: int, retention: int | None
+    ) -> None:
+        with closing(PostgresConnection(self._replica.address)) as connection:
+            deque(write_snapshot(connection, copy, seq=head[0], row_checksum=head[1]), 0)
+            deque(compact(connection, chain, until=head[0]), 0)
+            if retention is not None:
+                deque(prune_rows(connection, bandit, chain, now=now, retention=retention), 0)
+                prune_requests(connection, bandit.number)
+
+
+def prune_requests(connection: PostgresConnection, number: int) -> None:
+    """Remove the requests whose rows are gone."""
+    first = read_first_row(connection, number)
+    if first is not None:
+        connection.execute("DELETE FROM request WHERE bandit = ? AND seq < ?", (number, first.first))
+
+
+def remove_deleted_chains(address: str) -> None:
+    """Remove the rows, snapshots and requests of bandits that have been deleted, or were never finished."""
+    with closing(PostgresConnection(address, read_only=True)) as reader, reader:
+        # One view: a bandit that is created meanwhile is in none of it.
+        deleted = list_deleted_chains(reader, _list_alive(reader), ("log", "snapshot_part"))
+    with closing(PostgresConnection(address)) as connection:
+        for number in deleted:
+            deque(remove_chain(connection, number), 0)
+            connection.execute("DELETE FROM request WHERE bandit = ?", (number,))
+
+
+def _list_alive(connection: PostgresConnection) -> set[int]:
+    """Return the numbers of the bandits that exist, with those that are being replayed since less than a day."""
+    alive: dict[int, BanditDescriptor] = {}
+    for row in read_rows(connection, STORE_CHAIN, after=0, parent=GENESIS):
+        apply_registry_row(alive, row)
+    yesterday = connection.read_time() - DAY
+    return {number for number, found in alive.items() if not found.is_unfinished or found.stamp > yesterday}

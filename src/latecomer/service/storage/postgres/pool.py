@@ -1,0 +1,78 @@
+"""A few connections to PostgreSQL for one event loop."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+
+from latecomer.service.storage.postgres.connection import (
+    HOLD_SECONDS,
+    STATEMENT_SECONDS,
+    connect_options,
+    session_settings,
+)
+
+USE_SECONDS = 6.0
+"""How long a connection may be used for one block, before it is cut: a network may swallow an answer for ever."""
+
+
+def _cut(connection: AsyncConnection[Any]) -> None:
+    """End a connection for good: whoever waits for its answer gets an error."""
+    if not connection.closed:
+        with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+            shared.shutdown(socket.SHUT_RDWR)
+
+
+class ConnectionPool:
+    """Connections that are opened when they are needed, and closed after an error.
+
+    Parameters
+    ----------
+    address
+        The database.
+    size
+        The number of connections, at most.
+    """
+
+    def __init__(self, address: str, size: int) -> None:
+        self._address = address
+        self._free = asyncio.Semaphore(size)
+        self._idle: list[AsyncConnection[Any]] = []
+
+    @asynccontextmanager
+    async def take(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Use a connection for one block; whatever leaves the block, no transaction stays open."""
+        async with self._free:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            watch = asyncio.get_running_loop().call_later(USE_SECONDS, _cut, connection)
+            try:
+                yield connection
+            except BaseException:
+                await connection.close()  # PostgreSQL rolls back; where a commit was sent, its end is not known
+                raise
+            finally:
+                watch.cancel()
+            if not connection.closed:
+                self._idle.append(connection)
+
+    async def _connect(self) -> AsyncConnection[Any]:
+        connection = await AsyncConnection.connect(self._address, **connect_options())
+        try:
+            limits = session_settings(hold=HOLD_SECONDS, statement=STATEMENT_SECONDS)
+            await connection.execute(limits, prepare=False)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def drop_idle(self) -> None:
+        """Close the connections that nobody uses: after one has failed, the others may have too."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            with suppress(psycopg.Error, OSError):
+                await connection.close()

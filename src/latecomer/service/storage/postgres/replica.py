@@ -1,0 +1,68 @@
+"""What the bandits of one replica share: connections, settings, totals, and whether the database answers."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from latecomer.service.log_interface import LogStatus
+from latecomer.service.storage.listeners import Listeners
+from latecomer.service.storage.postgres.address import hide_secrets
+from latecomer.service.storage.postgres.pool import ConnectionPool
+
+if TYPE_CHECKING:
+    from latecomer.service.storage.postgres.chain_worker import ChainWorker
+
+
+class Replica:
+    """The shared parts of a replica. Only its event loop uses them.
+
+    Parameters
+    ----------
+    address
+        The database.
+    snapshot_every
+        Events of a bandit, of all replicas together, after which a snapshot is due.
+    connections
+        The number of connections that requests use, at most.
+    """
+
+    def __init__(self, address: str, *, snapshot_every: int, connections: int) -> None:
+        self.address, self.snapshot_every = address, snapshot_every
+        self.pool = ConnectionPool(address, connections)
+        self.retention: int | None = None
+        self.failure: str | None = None
+        """The reason why the database does not answer; None where it does."""
+        self.failing_since = 0.0
+        self.snapshot_failure: str | None = None
+        self.listeners = Listeners()
+        self.on_deleted: Callable[[int], None] = lambda _: None
+        self.on_damage: Callable[[ChainWorker], None] = lambda _: None
+        self._commits, self._events, self._bytes, self._seconds = 0, 0, 0, 0.0
+
+    async def report_failure(self, error: Exception) -> None:
+        """Note that the database has not answered, and drop connections that may be broken too."""
+        reason = " ".join(str(error).split()) or type(error).__name__
+        failure = (
+            f"{hide_secrets(self.address)} does not answer: {reason}; nothing new is decided or credited until it does"
+        )
+        if self.failure is None:
+            self.failing_since = time.monotonic()
+            self.listeners.report_trouble(failure)
+        self.failure = failure
+        await self.pool.drop_idle()
+
+    def report_success(self) -> None:
+        """Note that the database has answered."""
+        if self.failure is not None:
+            self.failure = None
+            self.listeners.report_trouble(None)
+
+    def report_commit(self, events: int, size: int, seconds: float) -> None:
+        """Count a commit."""
+        self._commits, self._events, self._bytes = self._commits + 1, self._events + events, self._bytes + size
+        self._seconds += seconds
+        self.listeners.report_commit(events, size, seconds)
+
+    def get_status(self) -> LogStatus:
+        """Return the state and the totals since the start."""
+        return LogStatus(self.failure, self.snapshot_failure, self._commits, self._events, self._bytes, self._seconds)

@@ -52,6 +52,31 @@ def signals_that_arrive() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before[1])
 
 
+@pytest.fixture(scope="session")
+def _cluster() -> Iterator[Any]:
+    """Run a PostgreSQL for all tests of this process: under pytest-xdist each worker has its own."""
+    from postgres_server import cluster_folder, run_postgres  # noqa: PLC0415 - most runs of pytest need none
+
+    with cluster_folder() as folder, run_postgres(folder / "main") as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(_cluster: Any) -> Iterator[Any]:
+    """Return a running PostgreSQL; a test may end it, and the next one finds it running again."""
+    _cluster.ensure_running()
+    yield _cluster
+    _cluster.ensure_running()
+
+
+@pytest.fixture
+def database(cluster: Any) -> str:
+    """Return the address of a new database that has the schema of a store."""
+    from replicas import init_store  # noqa: PLC0415
+
+    return init_store(cluster.create_database())
+
+
 # Every Python snippet of README and docs is executed.
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser()],

@@ -1,0 +1,201 @@
+"""A mixed load on replicas: decisions, conversions and revocations, with duplicates, and retries on other replicas.
+
+Every request that is sent is recorded. A request that fails is sent again, to any replica, until it is acknowledged:
+so, at the end, nothing is in doubt.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+import numpy as np
+from history import CONVERSION, REVOCATION, ClientHistory, History
+
+import latecomer as lc
+from latecomer.errors import ServiceError, StoreError
+from latecomer.service.messages import Conversion, DecisionAnswer
+
+T = TypeVar("T")
+DIM, ARMS = 5, 4
+BANDIT = "offers"
+RETRY_LIMIT, RETRY_PAUSE, REQUEST_TIMEOUT = 90.0, 0.05, 15.0
+IDS = [f"arm {i}" for i in range(ARMS)]
+
+
+def action_set(seed: int) -> list[list[float]]:
+    """Return the actions of a request, of norm just below 1."""
+    rows = np.random.default_rng(seed).random((ARMS, DIM))
+    found: list[list[float]] = (rows / np.linalg.norm(rows, axis=1, keepdims=True) * (1 - 1e-9)).tolist()
+    return found
+
+
+SETS = [action_set(seed) for seed in range(64)]
+
+
+class LoadClient:
+    """One client: it sends to any of the addresses, and keeps a history."""
+
+    def __init__(self, number: int, clients: dict[str, lc.Client], history: ClientHistory, *, bandit: str) -> None:
+        self._number, self._clients, self._history, self._bandit = number, clients, history, bandit
+        self._chance = random.Random(number)  # noqa: S311 - not for secrets
+        self._requests = 0
+        self._answers: list[DecisionAnswer] = []
+        self.sent = 0
+
+    def decide(self) -> DecisionAnswer:
+        """Have one more decision, and sometimes ask for it again on any replica."""
+        self._requests += 1
+        request_id, actions = f"{self._number}-{self._requests}", self._chance.choice(SETS)
+        answer = self._insist(lambda replica: self._decide_at(replica, request_id, actions))
+        if self._chance.random() < 0.1:
+            again = self._insist(lambda replica: self._decide_at(replica, request_id, actions))
+            assert again == answer, f"{request_id} has two answers: {answer} and {again}"
+        self._answers.append(answer)
+        return answer
+
+    def _decide_at(self, replica: str, request_id: str, actions: Sequence[Sequence[float]]) -> DecisionAnswer:
+        sent_at = time.monotonic()
+        self.sent += 1
+        try:
+            answer = self._clients[replica].decide(self._bandit, actions, ids=IDS, request_id=request_id)
+        except (ServiceError, StoreError) as error:
+            self._history.decided(replica, request_id, sent_at, error=repr(error))
+            raise
+        self._history.decided(replica, request_id, sent_at, answer=answer)
+        return answer
+
+    def convert(self, count: int) -> None:
+        """Report conversions of this client's decisions, the same one more than once too, in one request."""
+        if not self._answers:
+            return
+        chosen = [answer.decision_id for answer in self._chance.choices(self._answers, k=count)]
+        value = self._chance.random()
+        self._insist(lambda replica: self._convert_at(replica, chosen, value))
+
+    def _convert_at(self, replica: str, chosen: list[str], value: float) -> None:
+        reports = [Conversion(decision_id, value) for decision_id in chosen]
+        self._report(
+            replica, CONVERSION, chosen, lambda: list(self._clients[replica].convert_many(self._bandit, reports))
+        )
+
+    def revoke(self) -> None:
+        """Take a conversion back, where there is one."""
+        if self._answers:
+            chosen = self._chance.choice(self._answers).decision_id
+            self._insist(lambda replica: self._revoke_at(replica, chosen))
+
+    def _revoke_at(self, replica: str, chosen: str) -> None:
+        self._report(replica, REVOCATION, [chosen], lambda: [self._clients[replica].revoke(self._bandit, chosen)])
+
+    def _report(self, replica: str, kind: str, chosen: list[str], send: Callable[[], list[lc.Verdict]]) -> None:
+        sent_at = time.monotonic()
+        self.sent += len(chosen)
+        try:
+            verdicts = [verdict.value for verdict in send()]
+        except (ServiceError, StoreError) as error:
+            self._history.reported(replica, kind, chosen, sent_at, error=repr(error))
+            raise
+        self._history.reported(replica, kind, chosen, sent_at, verdicts=verdicts)
+
+    def _insist(self, send: Callable[[str], T]) -> T:
+        """Send to replica after replica, until one acknowledges."""
+        end = time.monotonic() + RETRY_LIMIT
+        while True:
+            try:
+                return send(self._chance.choice(list(self._clients)))
+            except (ServiceError, StoreError):
+                if time.monotonic() > end:
+                    raise
+                time.sleep(RETRY_PAUSE * self._chance.uniform(0.5, 1.5))
+
+    def step(self, *, batch: int = 1) -> None:
+        """Do one thing: mostly a decision, then a few conversions, seldom a revocation."""
+        kind = self._chance.random()
+        if kind < 0.55:
+            self.decide()
+        elif kind < 0.95:
+            self.convert(self._chance.randint(1, batch))
+        else:
+            self.revoke()
+
+
+class Load:
+    """Clients that go on in threads of their own until they are stopped, or have sent enough."""
+
+    def __init__(self, addresses: dict[str, str], *, clients: int = 8, bandit: str = BANDIT, batch: int = 3) -> None:
+        self.history = History()
+        self._stack = ExitStack()
+        self._http = {
+            name: self._stack.enter_context(lc.Client(url, retries=0, timeout=REQUEST_TIMEOUT))
+            for name, url in addresses.items()
+        }
+        self.clients = [
+            LoadClient(number, self._http, self.history.add_client(), bandit=bandit) for number in range(clients)
+        ]
+        self._batch = batch
+        self._over = threading.Event()
+        self._raised: list[BaseException] = []
+        self._threads: list[threading.Thread] = []
+
+    def start(self, *, events: int | None = None) -> None:
+        """Begin; each client ends by itself when it has sent its share of the events."""
+        share = None if events is None else events // len(self.clients)
+        self._threads = [threading.Thread(target=self._run, args=(client, share)) for client in self.clients]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, client: LoadClient, share: int | None) -> None:
+        try:
+            while not self._over.is_set() and (share is None or client.sent < share):
+                client.step(batch=self._batch)
+        except BaseException as error:  # noqa: BLE001
+            self._raised.append(error)
+            self._over.set()
+
+    @property
+    def acknowledged(self) -> int:
+        """Decisions and reports that were acknowledged so far."""
+        return self.history.acknowledged
+
+    @property
+    def is_running(self) -> bool:
+        """Whether no client has failed."""
+        return not self._raised
+
+    def join(self, seconds: float) -> None:
+        """Wait until every client has sent its share; raise what one of them raised."""
+        end = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        late = [thread for thread in self._threads if thread.is_alive()]
+        self.stop()
+        assert not late, f"{len(late)} clients did not finish within {seconds} s"
+
+    def stop(self) -> None:
+        """Let every client finish what it does; raise what one of them raised."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join(RETRY_LIMIT + REQUEST_TIMEOUT)
+        self._stack.close()
+        if self._raised:
+            raise self._raised[0]
+
+
+@contextmanager
+def run_load(addresses: dict[str, str], *, clients: int = 8, bandit: str = BANDIT, batch: int = 3) -> Iterator[Load]:
+    """Run a load for the length of a block."""
+    load = Load(addresses, clients=clients, bandit=bandit, batch=batch)
+    load.start()
+    try:
+        yield load
+    finally:
+        load.stop()
+
+
+def create_bandit(url: str, *, bandit: str = BANDIT, window: int | str = 10**9) -> None:
+    """Create the bandit of the load."""
+    with lc.Client(url) as client:
+        client.create(bandit, dim=DIM, window=window, parameters={"seed": 7})

@@ -1,0 +1,276 @@
+"""Replicas for tests: `latecomer serve` on one database, each a process of its own, killed and started at will."""
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+from free_ports import free_port
+from typer.testing import CliRunner
+
+import latecomer as lc
+from latecomer.cli.main import app
+from latecomer.service.messages import BanditStats
+from latecomer.service.store import Store
+
+T = TypeVar("T")
+START_LIMIT, STOP_LIMIT, STEP = 60.0, 20.0, 0.02
+COMPARED = (
+    "rounds",
+    "pending",
+    "conversions",
+    "revocations",
+    "before_decision",
+    "theta_hat",
+    "width",
+    "pending_width",
+    "delay_counts",
+    "delay_sum",
+)
+"""Statistics that follow from the log alone, where the window is a number of rounds."""
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait until the condition holds, for so many seconds at most; return whether it does."""
+    end = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < end:
+        time.sleep(STEP)
+    return holds
+
+
+def run_cli(*arguments: object) -> str:
+    """Run a command of `latecomer` in this process; return what it prints. It must succeed."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, f"latecomer {' '.join(map(str, arguments))}: {result.output} {result.exception!r}"
+    return result.output
+
+
+class _Forks:
+    """The process that forks servers; one for each process of pytest."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("server_forks.py")
+        places = os.pathsep.join([str(script.parent), *filter(None, sys.path)])
+        self._process = subprocess.Popen(  # noqa: S603 - our own words
+            [sys.executable, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": places},
+        )
+        self._lock = threading.Lock()
+        assert self._process.stdout is not None
+        assert "ready" in json.loads(self._process.stdout.readline() or "{}"), "the process that forks did not start"
+
+    def order(self, order: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._lock:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        try:
+            self._process.wait(STOP_LIMIT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@cache
+def _forks() -> _Forks:
+    found = _Forks()
+    atexit.register(found.close)
+    return found
+
+
+class Replica:
+    """A running server. It keeps its port when it is started again."""
+
+    def __init__(
+        self,
+        store: str | Path,
+        folder: Path,
+        *arguments: str,
+        name: str = "a",
+        clock_ahead: float = 0.0,
+        **environment: str,
+    ) -> None:
+        self.store, self.name, self.port = str(store), name, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log_file = folder / f"{name}-{self.port}.log"
+        self._arguments, self._environment, self._clock_ahead = arguments, environment, clock_ahead
+        self.pid = 0
+        self.http = httpx.Client(base_url=self.url, timeout=60)
+
+    # ---- its life ----
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start the server; wait until it is ready, unless told otherwise."""
+        assert not self.pid, f"replica {self.name} runs already"
+        arguments = ["serve", "--store", self.store, "--port", str(self.port), *self._arguments]
+        order = {"start": arguments, "log": str(self.log_file), "environment": self._environment}
+        self.pid = _forks().order({**order, "clock_ahead": self._clock_ahead})["pid"]
+        if wait:
+            self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Wait until /readyz says yes."""
+        end = time.monotonic() + START_LIMIT
+        while not self.is_ready():
+            assert self._poll() is None, f"replica {self.name} has ended: {self.log}"
+            assert time.monotonic() < end, f"replica {self.name} is not ready: {self.log}"
+            time.sleep(STEP)
+
+    def is_ready(self) -> bool:
+        """Tell whether /readyz says yes."""
+        return self.status("/readyz") == 200
+
+    def status(self, path: str, *, timeout: float = 10.0) -> int | None:
+        """Return the status of a path; None where there is no answer."""
+        try:
+            return self.http.get(path, timeout=timeout).status_code
+        except httpx.TransportError:
+            return None
+
+    def stop(self) -> int:
+        """Send SIGTERM; return the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """Send SIGSTOP."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Send SIGCONT."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _end(self, number: signal.Signals) -> int:
+        if not self.pid:
+            return 0
+        os.kill(self.pid, number)  # its end has not been seen yet, so the id is still its own
+        code = self._await_end()
+        if code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            assert self._await_end() is not None
+            raise AssertionError(f"replica {self.name} did not stop: {self.log}")
+        return code
+
+    def _await_end(self) -> int | None:
+        end = time.monotonic() + STOP_LIMIT
+        while (code := self._poll()) is None and time.monotonic() < end:
+            time.sleep(STEP)
+        return code
+
+    def _poll(self) -> int | None:
+        """Return the exit code of a process that has ended, once; None while it runs."""
+        code: int | None = _forks().order({"poll": self.pid})["code"]
+        if code is not None:
+            self.pid = 0
+        return code
+
+    def close(self) -> None:
+        """End it, however it is."""
+        try:
+            if self.pid:
+                self.resume()
+                self.kill()
+        finally:
+            self.http.close()
+
+    # ---- its answers ----
+
+    @property
+    def log(self) -> str:
+        """The lines of its log."""
+        return self.log_file.read_text() if self.log_file.exists() else ""
+
+    def client(self, **arguments: Any) -> lc.Client:
+        """Return a client of this replica alone."""
+        return lc.Client(self.url, **arguments)
+
+    def stats(self, bandit: str) -> dict[str, Any]:
+        """Return the statistics that follow from the log."""
+        answer = self.http.get(f"/v1/bandits/{bandit}/stats")
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        return {name: found[name] for name in COMPARED}
+
+
+def init_store(url: str) -> str:
+    """Create the schema in an empty database; return its address."""
+    run_cli("store", "init", url)
+    return url
+
+
+@contextmanager
+def run_replicas(
+    store: str, folder: Path, count: int = 3, *arguments: str, **environment: str
+) -> Iterator[list[Replica]]:
+    """Run replicas on one database for the length of a block."""
+    with ExitStack() as stack:
+        replicas = [Replica(store, folder, *arguments, name=name, **environment) for name in "abcdef"[:count]]
+        for replica in replicas:
+            stack.callback(replica.close)
+        for replica in replicas:
+            replica.start(wait=False)
+        for replica in replicas:
+            replica.wait_until_ready()
+        yield replicas
+
+
+def agree(replicas: Sequence[Replica], bandit: str) -> dict[str, Any]:
+    """Wait until the replicas have the same statistics, to the last bit; return them."""
+    found: list[dict[str, Any]] = []
+
+    def same() -> bool:
+        found[:] = [replica.stats(bandit) for replica in replicas]
+        return all(stats == found[0] for stats in found)
+
+    assert wait_for(same, 10.0), f"the replicas disagree: {found}"
+    return found[0]
+
+
+def check_bits(store: str, bandit: str, expected: dict[str, Any], folder: Path) -> None:
+    """Check that a recovery, a replay and a copy of the log all end with these statistics, and that it is whole.
+
+    No replica runs meanwhile.
+    """
+    assert run_cli("log", "verify", store).splitlines()[-1] == "whole"
+    with lc.open(store, name=bandit) as opened:
+        assert _select(opened.stats()) == expected, "a process that opens the database has other statistics"
+    replayed, copy = f"{bandit}-replayed", folder / f"{bandit}-copy.db"
+    run_cli("log", "replay", store, "--bandit", bandit, "--into", replayed)
+    run_cli("store", "copy", store, copy)
+    assert run_cli("log", "verify", copy).splitlines()[-1] == "whole"
+    with Store.open(copy) as copied:
+        assert _select(copied.stats(bandit)) == expected, "a copy has other statistics"
+        assert _select(copied.stats(replayed)) == expected, "a replay has other statistics"
+        first, second = (copied.registry.bandits[name].policy for name in (bandit, replayed))
+        assert first.V.tobytes() == second.V.tobytes()
+        assert first.B.tobytes() == second.B.tobytes()
+        assert first.rng.state() == second.rng.state()
+
+
+def _select(stats: BanditStats) -> dict[str, Any]:
+    return {name: getattr(stats, name) for name in COMPARED}

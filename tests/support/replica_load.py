@@ -38,8 +38,11 @@ SETS = [action_set(seed) for seed in range(64)]
 class LoadClient:
     """One client: it sends to any of the addresses, and keeps a history."""
 
-    def __init__(self, number: int, clients: dict[str, lc.Client], history: ClientHistory, *, bandit: str) -> None:
+    def __init__(
+        self, number: int, clients: dict[str, lc.Client], history: ClientHistory, *, bandit: str, retries: int = 0
+    ) -> None:
         self._number, self._clients, self._history, self._bandit = number, clients, history, bandit
+        self._retries = retries
         self._chance = random.Random(number)  # noqa: S311 - not for secrets
         self._requests = 0
         self._answers: list[DecisionAnswer] = []
@@ -96,18 +99,18 @@ class LoadClient:
         try:
             verdicts = [verdict.value for verdict in send()]
         except (ServiceError, StoreError) as error:
-            self._history.reported(replica, kind, chosen, sent_at, error=repr(error))
+            self._history.reported(replica, kind, chosen, sent_at, error=repr(error), sends=self._retries + 1)
             raise
-        self._history.reported(replica, kind, chosen, sent_at, verdicts=verdicts)
+        self._history.reported(replica, kind, chosen, sent_at, verdicts=verdicts, sends=self._retries + 1)
 
     def _insist(self, send: Callable[[str], T]) -> T:
-        """Send to replica after replica, until one acknowledges."""
+        """Send to replica after replica, until one acknowledges; once, where the client retries by itself."""
         end = time.monotonic() + RETRY_LIMIT
         while True:
             try:
                 return send(self._chance.choice(list(self._clients)))
             except (ServiceError, StoreError):
-                if time.monotonic() > end:
+                if self._retries or time.monotonic() > end:
                     raise
                 time.sleep(RETRY_PAUSE * self._chance.uniform(0.5, 1.5))
 
@@ -123,22 +126,33 @@ class LoadClient:
 
 
 class Load:
-    """Clients that go on in threads of their own until they are stopped, or have sent enough."""
+    """Clients that go on in threads of their own until they are stopped, or have sent enough.
 
-    def __init__(self, addresses: dict[str, str], *, clients: int = 8, bandit: str = BANDIT, batch: int = 3) -> None:
+    With `retries` it is the client of the library that tries again, and an error that reaches its caller ends the load.
+    """
+
+    def __init__(
+        self, addresses: dict[str, str], *, clients: int = 8, bandit: str = BANDIT, batch: int = 3, retries: int = 0
+    ) -> None:
         self.history = History()
         self._stack = ExitStack()
         self._http = {
-            name: self._stack.enter_context(lc.Client(url, retries=0, timeout=REQUEST_TIMEOUT))
+            name: self._stack.enter_context(lc.Client(url, retries=retries, timeout=REQUEST_TIMEOUT))
             for name, url in addresses.items()
         }
-        self.clients = [
-            LoadClient(number, self._http, self.history.add_client(), bandit=bandit) for number in range(clients)
-        ]
+        self._bandit, self._retries = bandit, retries
+        self._added = 0
+        self.clients = [self.add_client(*addresses) for _ in range(clients)]
         self._batch = batch
         self._over = threading.Event()
         self._raised: list[BaseException] = []
         self._threads: list[threading.Thread] = []
+
+    def add_client(self, *names: str) -> LoadClient:
+        """Return one more client, of these replicas alone, for the test itself; its history counts too."""
+        self._added += 1
+        chosen = {name: self._http[name] for name in names}
+        return LoadClient(self._added, chosen, self.history.add_client(), bandit=self._bandit, retries=self._retries)
 
     def start(self, *, events: int | None = None) -> None:
         """Begin; each client ends by itself when it has sent its share of the events."""
@@ -185,9 +199,11 @@ class Load:
 
 
 @contextmanager
-def run_load(addresses: dict[str, str], *, clients: int = 8, bandit: str = BANDIT, batch: int = 3) -> Iterator[Load]:
+def run_load(
+    addresses: dict[str, str], *, clients: int = 8, bandit: str = BANDIT, batch: int = 3, retries: int = 0
+) -> Iterator[Load]:
     """Run a load for the length of a block."""
-    load = Load(addresses, clients=clients, bandit=bandit, batch=batch)
+    load = Load(addresses, clients=clients, bandit=bandit, batch=batch, retries=retries)
     load.start()
     try:
         yield load

@@ -1,0 +1,91 @@
+"""The database gone and back, and its failover to a standby: 503 meanwhile, and recovery by itself."""
+
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from history import check_history, read_log
+from postgres_server import PostgresServer, cluster_folder, run_postgres
+from replica_load import BANDIT, DIM, create_bandit, run_load
+from replicas import agree, check_bits, init_store, run_replicas, wait_for
+from servers import error_of
+from tcp_proxy import run_proxy
+
+PATIENCE, RECOVERY = 9.0, 5.0
+BODY = {"actions": [[0.1] * DIM]}
+
+
+def test_a_database_that_is_gone_is_a_503_until_it_is_back(
+    cluster: PostgresServer, database: str, tmp_path: Path
+) -> None:
+    with run_replicas(database, tmp_path, 2) as replicas:
+        create_bandit(replicas[0].url)
+        path = f"/v1/bandits/{BANDIT}/decisions"
+        first = replicas[0].http.post(path, json=BODY).json()
+        cluster.stop()
+        for replica in replicas:
+            decide = partial(replica.http.post, path, json={**BODY, "request_id": f"away-{replica.name}"})
+            begun = time.monotonic()
+            refused = decide()
+            assert time.monotonic() - begun < PATIENCE
+            assert (refused.status_code, error_of(refused)["code"]) == (503, "unavailable")
+            report = replica.http.post(f"/v1/bandits/{BANDIT}/conversions", json={"decision_id": first["decision_id"]})
+            assert (report.status_code, error_of(report)["code"]) == (503, "unavailable")
+            assert wait_for(lambda replica=replica: replica.status("/readyz") == 503, PATIENCE)
+            assert error_of(replica.http.get("/readyz"))["code"] == "unavailable"
+            assert replica.status("/healthz") == 200
+            assert "postgresql://" not in refused.text, "an error shows where the database is"
+        cluster.start()
+        returned = time.monotonic()
+        for replica in replicas:
+            assert wait_for(replica.is_ready, 2 * RECOVERY), replica.log
+        assert time.monotonic() - returned < RECOVERY
+        answers = [replica.http.post(path, json={**BODY, "request_id": f"away-{replica.name}"}) for replica in replicas]
+        assert [answer.status_code for answer in answers] == [201, 201]
+        assert {answer.json()["round"] for answer in answers} == {2, 3}, "a refused request was counted"
+        counts = agree(replicas, BANDIT)["conversions"]
+        assert (counts["accepted"], counts["duplicate"]) == (0, 0), "a refused report was counted"
+
+
+def fail_over(folder: Path) -> None:
+    """Promote the standby under load; a proxy is the address that moves with the database."""
+    with cluster_folder() as clusters, run_postgres(clusters / "first") as primary:
+        primary.create_database("shop")
+        standby = primary.make_standby(clusters / "second")
+        try:
+            primary.require_standby()
+            with run_proxy(primary.port) as proxy:
+                url = primary.url_of("shop", port=proxy.port)
+                init_store(url)
+                with run_replicas(url, folder) as replicas:
+                    create_bandit(replicas[0].url)
+                    with run_load({replica.name: replica.url for replica in replicas}) as load:
+                        probes = [load.add_client(replica.name) for replica in replicas]
+                        assert wait_for(lambda: load.acknowledged > 100 or not load.is_running, 30)
+                        proxy.cut()  # nobody is told anything by the old server any more
+                        primary.kill()
+                        standby.promote()
+                        proxy.retarget(("127.0.0.1", standby.port))
+                        proxy.restore()
+                        returned = time.monotonic()
+                        for probe in probes:
+                            probe.decide()
+                        assert time.monotonic() - returned < 2 * RECOVERY
+                    check_history(load.history, read_log(url, BANDIT))
+                    stats = agree(replicas, BANDIT)
+                    for replica in replicas:
+                        assert replica.stop() == 0, replica.log
+                check_bits(url, BANDIT, stats, folder)
+        finally:
+            standby.kill()
+
+
+def test_a_failover_to_a_standby_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    fail_over(tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("time_", range(10))
+def test_a_failover_to_a_standby_ten_times(tmp_path: Path, time_: int) -> None:
+    fail_over(tmp_path)

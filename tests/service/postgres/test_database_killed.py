@@ -1,0 +1,56 @@
+"""PostgreSQL shut down at once and killed under load: nothing acknowledged is lost, and service resumes within 5 s."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+from history import check_history, read_log
+from postgres_server import PostgresServer
+from replica_load import BANDIT, DIM, create_bandit, run_load
+from replicas import Replica, agree, check_bits, run_replicas, wait_for
+
+RECOVERY = 5.0
+"""Seconds from the return of the database to the first decision of every replica."""
+
+
+def decides(replica: Replica) -> bool:
+    body = {"actions": [[0.1] * DIM]}
+    return replica.http.post("/v1/bandits/probe/decisions", json=body).status_code == 201
+
+
+def end_database(cluster: PostgresServer, database: str, folder: Path, *, cycles: int) -> None:
+    chance = random.Random(cycles)  # noqa: S311
+    with run_replicas(database, folder) as replicas:
+        create_bandit(replicas[0].url)
+        create_bandit(replicas[0].url, bandit="probe")
+        with run_load({replica.name: replica.url for replica in replicas}) as load:
+            for cycle in range(cycles):
+                before = load.acknowledged
+                assert wait_for(lambda before=before: load.acknowledged > before + 10 or not load.is_running, 30), cycle
+                time.sleep(chance.uniform(0.0, 0.1))
+                (cluster.stop_immediately if cycle % 2 else cluster.kill)()
+                time.sleep(chance.uniform(0.0, 0.2))
+                cluster.start()
+                returned = time.monotonic()
+                for replica in replicas:
+                    assert wait_for(lambda replica=replica: decides(replica), 2 * RECOVERY), replica.log[-2000:]
+                assert time.monotonic() - returned < RECOVERY, f"the recovery took too long in cycle {cycle}"
+        check_history(load.history, read_log(database, BANDIT))
+        stats = agree(replicas, BANDIT)
+        for replica in replicas:
+            assert replica.stop() == 0, replica.log
+    check_bits(database, BANDIT, stats, folder)
+
+
+def test_a_killed_database_loses_nothing_acknowledged_10_cycles(
+    cluster: PostgresServer, database: str, tmp_path: Path
+) -> None:
+    end_database(cluster, database, tmp_path, cycles=10)
+
+
+@pytest.mark.soak
+def test_a_killed_database_loses_nothing_acknowledged_100_cycles(
+    cluster: PostgresServer, database: str, tmp_path: Path
+) -> None:
+    end_database(cluster, database, tmp_path, cycles=100)

@@ -1,0 +1,73 @@
+"""A replica frozen while it holds a bandit's lock: the others go on, and it acknowledges nothing that is not kept."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from history import check_history, read_log
+from postgres_server import PostgresServer
+from replica_load import BANDIT, create_bandit, run_load
+from replicas import Replica, agree, check_bits, run_replicas
+
+SEARCH_LIMIT, FROZEN, OTHERS_GO_ON = 60.0, 3.0, 2.0
+SESSIONS = """
+    SELECT application_name FROM pg_stat_activity
+    WHERE datname = '{database}' AND application_name LIKE 'latecomer %' AND backend_xid IS NOT NULL
+"""
+"""Sessions inside a transaction that has written, or locked a row."""
+
+
+def freeze_a_lock_holder(cluster: PostgresServer, database: str, replicas: list[Replica]) -> Replica:
+    """Stop replicas that hold a lock, until one is stopped in time: its transaction is open, and waits for it."""
+    by_pid = {replica.pid: replica for replica in replicas}
+    inside = SESSIONS.format(database=database.rpartition("/")[2])
+    waiting = f"{inside} AND state = 'idle in transaction'"
+    end = time.monotonic() + SEARCH_LIMIT
+    while time.monotonic() < end:
+        for (name,) in cluster.execute(inside):
+            pid = int(name.removeprefix("latecomer "))
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.03)  # what it had sent before is executed
+            if (name,) in cluster.execute(waiting):
+                return by_pid[pid]
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.005)
+    raise AssertionError("no replica was found that holds a lock")
+
+
+def freeze(cluster: PostgresServer, database: str, folder: Path, *, cycles: int) -> None:
+    with run_replicas(database, folder) as replicas:
+        create_bandit(replicas[0].url)
+        addresses = {replica.name: replica.url for replica in replicas}
+        with run_load(addresses) as load:
+            probes = {name: load.add_client(*(other for other in addresses if other != name)) for name in addresses}
+            own = {name: load.add_client(name) for name in addresses}
+            for _ in range(cycles):
+                frozen = freeze_a_lock_holder(cluster, database, replicas)
+                begun = time.monotonic()
+                try:
+                    probes[frozen.name].decide()
+                    waited = time.monotonic() - begun
+                    assert waited < OTHERS_GO_ON, f"the others waited {waited:.1f} s for a frozen replica"
+                    time.sleep(max(0.0, FROZEN - waited))
+                finally:
+                    frozen.resume()
+                own[frozen.name].decide()  # it serves again
+        check_history(load.history, read_log(database, BANDIT))
+        stats = agree(replicas, BANDIT)
+        for replica in replicas:
+            assert replica.stop() == 0, replica.log
+    check_bits(database, BANDIT, stats, folder)
+
+
+def test_a_replica_frozen_with_the_lock_stops_nobody_and_acknowledges_nothing_false(
+    cluster: PostgresServer, database: str, tmp_path: Path
+) -> None:
+    freeze(cluster, database, tmp_path, cycles=2)
+
+
+@pytest.mark.soak
+def test_a_replica_frozen_with_the_lock_30_cycles(cluster: PostgresServer, database: str, tmp_path: Path) -> None:
+    freeze(cluster, database, tmp_path, cycles=30)

@@ -1,0 +1,55 @@
+"""kill -9 of replicas under load: nothing acknowledged is lost, nothing counts twice, the others go on."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+from history import check_history, read_log
+from replica_load import BANDIT, create_bandit, run_load
+from replicas import agree, check_bits, run_replicas, wait_for
+
+
+def kill_replicas(database: str, folder: Path, *, cycles: int) -> None:
+    chance = random.Random(cycles)  # noqa: S311
+    with run_replicas(database, folder, LATECOMER_SNAPSHOT_EVERY="500") as replicas:
+        create_bandit(replicas[0].url)
+        with run_load({replica.name: replica.url for replica in replicas}) as load:
+            for cycle in range(cycles):
+                before = load.acknowledged
+                assert wait_for(lambda before=before: load.acknowledged > before + 5 or not load.is_running, 30), cycle
+                time.sleep(chance.uniform(0.0, 0.1))
+                killed = chance.choice(replicas)
+                killed.kill()
+                killed.start(wait=False)
+                if cycle % 3 == 2:  # otherwise the next one may be killed while this one starts
+                    killed.wait_until_ready()
+            for replica in replicas:
+                replica.wait_until_ready()
+        check_history(load.history, read_log(database, BANDIT))
+        stats = agree(replicas, BANDIT)
+        for replica in replicas:
+            assert replica.stop() == 0, replica.log
+    check_bits(database, BANDIT, stats, folder)
+
+
+def test_a_killed_replica_loses_nothing_acknowledged_30_cycles(database: str, tmp_path: Path) -> None:
+    kill_replicas(database, tmp_path, cycles=30)
+
+
+@pytest.mark.soak
+def test_a_killed_replica_loses_nothing_acknowledged_300_cycles(database: str, tmp_path: Path) -> None:
+    kill_replicas(database, tmp_path, cycles=300)
+
+
+def test_all_replicas_killed_at_once_lose_nothing_acknowledged(database: str, tmp_path: Path) -> None:
+    with run_replicas(database, tmp_path) as replicas:
+        create_bandit(replicas[0].url)
+        with run_load({replica.name: replica.url for replica in replicas}) as load:
+            assert wait_for(lambda: load.acknowledged > 100 or not load.is_running, 30)
+            for replica in replicas:
+                replica.kill()
+            for replica in replicas:
+                replica.start()
+        check_history(load.history, read_log(database, BANDIT))
+        agree(replicas, BANDIT)

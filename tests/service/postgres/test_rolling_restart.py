@@ -1,0 +1,44 @@
+"""A rolling restart behind a load balancer: with the retries of the client no error reaches a caller."""
+
+import time
+from pathlib import Path
+
+import pytest
+from history import check_history, read_log
+from replica_load import BANDIT, create_bandit, run_load
+from replicas import agree, check_bits, run_replicas
+from tcp_proxy import run_proxy
+
+RETRIES = 6
+"""The default of the client."""
+
+
+def restart_in_turn(database: str, folder: Path, *, rounds: int) -> None:
+    with run_replicas(database, folder) as replicas, run_proxy(*(replica.port for replica in replicas)) as balancer:
+        create_bandit(replicas[0].url)
+        url = f"http://127.0.0.1:{balancer.port}"
+        with run_load({"balancer": url}, retries=RETRIES) as load:
+            for _ in range(rounds):
+                for replica in replicas:
+                    time.sleep(0.2)
+                    assert replica.stop() == 0, replica.log
+                    replica.start()
+            assert load.is_running, "an error reached a caller"
+        assert load.acknowledged > 100
+        history = load.history
+        failed = [record for record in (*history.decisions, *history.reports) if record.error is not None]
+        assert failed == []
+        check_history(history, read_log(database, BANDIT))
+        stats = agree(replicas, BANDIT)
+        for replica in replicas:
+            assert replica.stop() == 0, replica.log
+    check_bits(database, BANDIT, stats, folder)
+
+
+def test_no_error_reaches_a_caller_during_a_rolling_restart(database: str, tmp_path: Path) -> None:
+    restart_in_turn(database, tmp_path, rounds=2)
+
+
+@pytest.mark.soak
+def test_no_error_reaches_a_caller_during_fifty_rolling_restarts(database: str, tmp_path: Path) -> None:
+    restart_in_turn(database, tmp_path, rounds=50)

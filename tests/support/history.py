@@ -87,6 +87,7 @@ class ClientHistory:
 
     decisions: list[DecisionRecord] = field(default_factory=list)
     reports: list[ReportRecord] = field(default_factory=list)
+    acknowledged: int = 0
 
     def decided(
         self,
@@ -98,6 +99,7 @@ class ClientHistory:
         error: str | None = None,
     ) -> None:
         """Record a request for a decision that has ended now."""
+        self.acknowledged += answer is not None
         self.decisions.append(
             DecisionRecord(
                 replica=replica,
@@ -122,6 +124,7 @@ class ClientHistory:
     ) -> None:
         """Record the reports of one request that has ended now."""
         ended_at = time.monotonic()
+        self.acknowledged += 0 if verdicts is None else len(verdicts)
         given: Sequence[str | None] = [None] * len(decision_ids) if verdicts is None else verdicts
         self.reports += [
             ReportRecord(
@@ -162,8 +165,7 @@ class History:
     @property
     def acknowledged(self) -> int:
         """How many decisions and reports were acknowledged so far."""
-        answers = sum(record.answer is not None for record in self.decisions)
-        return answers + sum(record.verdict is not None for record in self.reports)
+        return sum(client.acknowledged for client in self._clients)
 
 
 # ---- what the log has ----

@@ -124,7 +124,9 @@ class Replica:
     def start(self, *, wait: bool = True) -> None:
         """Start the server; wait until it is ready, unless told otherwise."""
         assert not self.pid, f"replica {self.name} runs already"
-        arguments = ["serve", "--store", self.store, "--port", str(self.port), *self._arguments]
+        arguments = ["serve", "--port", str(self.port), *self._arguments]
+        if "LATECOMER_STORE" not in self._environment:
+            arguments += ["--store", self.store]
         order = {"start": arguments, "log": str(self.log_file), "environment": self._environment}
         self.pid = _forks().order({**order, "clock_ahead": self._clock_ahead})["pid"]
         if wait:

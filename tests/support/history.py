@@ -8,9 +8,10 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from typer.testing import CliRunner
@@ -163,6 +164,12 @@ class History:
         return [record for client in self._clients for record in list(client.reports)]
 
     @property
+    def errors(self) -> list[str]:
+        """The errors that clients saw."""
+        records: list[DecisionRecord | ReportRecord] = [*self.decisions, *self.reports]
+        return [record.error for record in records if record.error is not None]
+
+    @property
     def acknowledged(self) -> int:
         """How many decisions and reports were acknowledged so far."""
         return sum(client.acknowledged for client in self._clients)
@@ -206,8 +213,8 @@ def read_log(store: str | Path, bandit: str) -> Log:
         assert result.exit_code == 0, f"log export: {result.output} {result.exception!r}"
         tables = {table: _read_table(Path(folder), table) for table in ("decisions", "reports")}
     return Log(
-        [LoggedDecision(**row) for row in _select(tables["decisions"], LoggedDecision)],
-        [LoggedReport(**row) for row in _select(tables["reports"], LoggedReport)],
+        [LoggedDecision(**row) for row in _rows(tables["decisions"], LoggedDecision)],
+        [LoggedReport(**row) for row in _rows(tables["reports"], LoggedReport)],
     )
 
 
@@ -216,8 +223,8 @@ def _read_table(folder: Path, table: str) -> pl.DataFrame | None:
     return pl.concat([pl.read_parquet(part) for part in parts]) if parts else None
 
 
-def _select(frame: pl.DataFrame | None, record: type) -> Iterable[dict[str, object]]:
-    return [] if frame is None else frame.select(record.__slots__).iter_rows(named=True)
+def _rows(frame: pl.DataFrame | None, record: Any) -> Iterable[dict[str, Any]]:
+    return [] if frame is None else frame.select([column.name for column in fields(record)]).iter_rows(named=True)
 
 
 # ---- the check ----

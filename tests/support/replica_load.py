@@ -179,6 +179,14 @@ class Load:
         """Whether no client has failed."""
         return not self._raised
 
+    def wait_for_more(self, count: int, seconds: float = 30.0) -> None:
+        """Wait until so many more decisions and reports are acknowledged."""
+        enough = self.acknowledged + count
+        end = time.monotonic() + seconds
+        while self.acknowledged < enough and self.is_running:
+            assert time.monotonic() < end, f"fewer than {count} requests were acknowledged within {seconds} s"
+            time.sleep(RETRY_PAUSE / 5)
+
     def join(self, seconds: float) -> None:
         """Wait until every client has sent its share; raise what one of them raised."""
         end = time.monotonic() + seconds

@@ -231,7 +231,9 @@ def run_replicas(
 ) -> Iterator[list[Replica]]:
     """Run replicas on one database for the length of a block."""
     with ExitStack() as stack:
-        replicas = [Replica(store, folder, *arguments, name=name, **environment) for name in "abcdef"[:count]]
+        replicas = [
+            Replica(store, folder, *arguments, name=name, clock_ahead=0.0, **environment) for name in "abcdef"[:count]
+        ]
         for replica in replicas:
             stack.callback(replica.close)
         for replica in replicas:

@@ -78,7 +78,7 @@ class TcpProxy:
         New connections are accepted, and get no answer. Bytes are kept: `restore` forwards them, as a network does that
         sends lost packets again.
         """
-        self._call(lambda: [self._open[way].clear() for way in ways or Way])
+        self._call(lambda: self._close_ways(ways or tuple(Way)))
 
     def delay(self, seconds: float) -> None:
         """Hold every piece back for that long."""
@@ -86,7 +86,7 @@ class TcpProxy:
 
     def half_close(self, way: Way) -> None:
         """End the stream of every connection in one direction; bytes still pass in the other."""
-        self._call(lambda: [connection.half_close(way) for connection in list(self._connections)])
+        self._call(lambda: self._half_close(way))
 
     def cut(self) -> None:
         """Reset every connection, and each new one, until `restore`."""
@@ -110,6 +110,14 @@ class TcpProxy:
         return self._call(lambda: len(self._connections))
 
     # ---- in the event loop's thread ----
+
+    def _close_ways(self, ways: Sequence[Way]) -> None:
+        for way in ways:
+            self._open[way].clear()
+
+    def _half_close(self, way: Way) -> None:
+        for connection in list(self._connections):
+            connection.half_close(way)
 
     def _cut(self) -> None:
         self._refuses = True

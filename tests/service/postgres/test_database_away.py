@@ -8,12 +8,16 @@ import pytest
 from history import check_history, read_log
 from postgres_server import PostgresServer, cluster_folder, run_postgres
 from replica_load import BANDIT, DIM, create_bandit, run_load
-from replicas import agree, check_bits, init_store, run_replicas, wait_for
+from replicas import Replica, agree, check_bits, init_store, run_replicas, wait_for
 from servers import error_of
 from tcp_proxy import run_proxy
 
 PATIENCE, RECOVERY = 9.0, 5.0
 BODY = {"actions": [[0.1] * DIM]}
+
+
+def is_unready(replica: Replica) -> bool:
+    return replica.status("/readyz") == 503
 
 
 def test_a_database_that_is_gone_is_a_503_until_it_is_back(
@@ -32,7 +36,7 @@ def test_a_database_that_is_gone_is_a_503_until_it_is_back(
             assert (refused.status_code, error_of(refused)["code"]) == (503, "unavailable")
             report = replica.http.post(f"/v1/bandits/{BANDIT}/conversions", json={"decision_id": first["decision_id"]})
             assert (report.status_code, error_of(report)["code"]) == (503, "unavailable")
-            assert wait_for(lambda replica=replica: replica.status("/readyz") == 503, PATIENCE)
+            assert wait_for(partial(is_unready, replica), PATIENCE)
             assert error_of(replica.http.get("/readyz"))["code"] == "unavailable"
             assert replica.status("/healthz") == 200
         cluster.start()
@@ -61,7 +65,7 @@ def fail_over(folder: Path) -> None:
                     create_bandit(replicas[0].url)
                     with run_load({replica.name: replica.url for replica in replicas}) as load:
                         probes = [load.add_client(replica.name) for replica in replicas]
-                        assert wait_for(lambda: load.acknowledged > 100 or not load.is_running, 30)
+                        load.wait_for_more(100)
                         proxy.cut()  # nobody is told anything by the old server any more
                         primary.kill()
                         standby.promote()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from history import check_history, read_log
 from replica_load import BANDIT, create_bandit, run_load
-from replicas import agree, check_bits, run_replicas, wait_for
+from replicas import agree, check_bits, run_replicas
 
 
 def kill_replicas(database: str, folder: Path, *, cycles: int) -> None:
@@ -16,8 +16,7 @@ def kill_replicas(database: str, folder: Path, *, cycles: int) -> None:
         create_bandit(replicas[0].url)
         with run_load({replica.name: replica.url for replica in replicas}) as load:
             for cycle in range(cycles):
-                before = load.acknowledged
-                assert wait_for(lambda before=before: load.acknowledged > before + 5 or not load.is_running, 30), cycle
+                load.wait_for_more(5)
                 time.sleep(chance.uniform(0.0, 0.1))
                 killed = chance.choice(replicas)
                 killed.kill()
@@ -46,7 +45,7 @@ def test_all_replicas_killed_at_once_lose_nothing_acknowledged(database: str, tm
     with run_replicas(database, tmp_path) as replicas:
         create_bandit(replicas[0].url)
         with run_load({replica.name: replica.url for replica in replicas}) as load:
-            assert wait_for(lambda: load.acknowledged > 100 or not load.is_running, 30)
+            load.wait_for_more(100)
             for replica in replicas:
                 replica.kill()
             for replica in replicas:

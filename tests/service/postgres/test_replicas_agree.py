@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,12 @@ def bandit(replicas: list[Replica], request: pytest.FixtureRequest) -> str:
     """Return the name of a new bandit that every replica knows."""
     name = request.node.name[:64]
     assert replicas[0].http.put(f"/v1/bandits/{name}", json=SPEC).status_code == 201
-    assert wait_for(lambda: all(replica.status(f"/v1/bandits/{name}") == 200 for replica in replicas), 5)
+    assert wait_for(partial(all_answer, replicas, f"/v1/bandits/{name}", 200), 5)
     return str(name)
+
+
+def all_answer(replicas: list[Replica], path: str, status: int) -> bool:
+    return all(replica.status(path) == status for replica in replicas)
 
 
 def decide(replica: Replica, bandit: str, request_id: str | None = None, *, rows: int = 0) -> httpx.Response:
@@ -109,7 +114,7 @@ def test_a_conversion_counts_once_whichever_replica_hears_of_it(replicas: list[R
 def test_a_window_of_rounds_closes_on_every_replica(replicas: list[Replica]) -> None:
     spec = {"dim": DIM, "window": 2}
     assert replicas[0].http.put("/v1/bandits/short", json=spec).status_code == 201
-    assert wait_for(lambda: all(replica.status("/v1/bandits/short") == 200 for replica in replicas), 5)
+    assert wait_for(partial(all_answer, replicas, "/v1/bandits/short", 200), 5)
     ids = [decide(replicas[number % 3], "short").json()["decision_id"] for number in range(6)]
     assert convert(replicas[1], "short", ids[0]) == "late"
     assert convert(replicas[2], "short", ids[-1]) == "accepted"
@@ -120,7 +125,7 @@ def test_a_created_bandit_is_known_to_all_within_a_second(replicas: list[Replica
         path = f"/v1/bandits/new-{number}"
         assert creator.http.put(path, json=SPEC).status_code == 201
         begun = time.monotonic()
-        assert wait_for(lambda path=path: all(other.status(path) == 200 for other in replicas), KNOWN_TO_ALL)
+        assert wait_for(partial(all_answer, replicas, path, 200), KNOWN_TO_ALL)
         assert time.monotonic() - begun < KNOWN_TO_ALL + 0.5
         for other in replicas:
             assert other.http.put(path, json=SPEC).status_code == 200  # the same exists
@@ -147,11 +152,11 @@ def test_one_bandit_created_on_all_replicas_at_once_is_one(replicas: list[Replic
 def test_a_deleted_bandit_is_gone_from_all_within_a_second(replicas: list[Replica], bandit: str) -> None:
     old = decide(replicas[1], bandit).json()["decision_id"]
     assert replicas[0].http.delete(f"/v1/bandits/{bandit}", params={"confirm": bandit}).status_code == 200
-    assert wait_for(lambda: all(other.status(f"/v1/bandits/{bandit}") == 404 for other in replicas), KNOWN_TO_ALL)
+    assert wait_for(partial(all_answer, replicas, f"/v1/bandits/{bandit}", 404), KNOWN_TO_ALL)
     for replica in replicas:
         assert decide(replica, bandit).status_code == 404
     assert replicas[2].http.put(f"/v1/bandits/{bandit}", json=SPEC).status_code == 201  # another one of its name
-    assert wait_for(lambda: all(other.status(f"/v1/bandits/{bandit}") == 200 for other in replicas), KNOWN_TO_ALL)
+    assert wait_for(partial(all_answer, replicas, f"/v1/bandits/{bandit}", 200), KNOWN_TO_ALL)
     assert [decide(replica, bandit).json()["round"] for replica in replicas] == [1, 2, 3]
     assert [convert(replica, bandit, old) for replica in replicas] == ["unknown"] * 3
 

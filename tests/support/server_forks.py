@@ -19,7 +19,7 @@ from typing import Any
 
 from latecomer.__main__ import main as run_latecomer
 
-LOADED = ("latecomer.cli.main", "latecomer.cli.serve", "latecomer.service.http.server", "psycopg", "psycopg_pool")
+LOADED = ("latecomer.cli.main", "latecomer.service.http.server", "latecomer.service.replicated_store")
 """Modules that are loaded before the fork."""
 
 

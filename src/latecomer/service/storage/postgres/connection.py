@@ -32,14 +32,14 @@ def connect_options() -> dict[str, Any]:
         "keepalives_interval": 2,
         "keepalives_count": 3,
         "tcp_user_timeout": int(STATEMENT_SECONDS * 1000),
-        "prepare_threshold": 0,
+        "prepare_threshold": None,
     }
 
 
 def session_settings(*, hold: float | None, statement: float | None) -> str:
     """Return the statement that sets a session up: its schema, and its limits in seconds, where it has any."""
     return (
-        f"SET search_path = {SCHEMA}; SET client_min_messages = warning; "
+        f"SET search_path = {SCHEMA}; SET client_min_messages = warning; SET standard_conforming_strings = on; "
         f"SET idle_in_transaction_session_timeout = {_milliseconds(hold)}; "
         f"SET lock_timeout = {_milliseconds(statement)}; SET statement_timeout = {_milliseconds(statement)}"
     )

@@ -9,12 +9,19 @@ from psycopg import AsyncConnection
 from latecomer.service.bandit import events
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.storage.postgres.pool import ConnectionPool
-from latecomer.service.storage.postgres.statements import TAIL, Locked, insert_row, lock_chain, move_head, read_tail
+from latecomer.service.storage.postgres.statements import (
+    TAIL,
+    Locked,
+    begin_head,
+    end_head,
+    insert_row,
+    lock_chain,
+    move_head,
+    read_tail,
+    run,
+)
 from latecomer.service.storage.recovery import apply_registry_row
 from latecomer.service.storage.rows import GENESIS, STORE_CHAIN, Row, check_chain, make_row, make_row_error
-
-_NEW_HEAD = "INSERT INTO head VALUES (%s, %s, %s, %s, 0)"
-_NO_HEAD = "DELETE FROM head WHERE bandit = %s"
 
 
 class RegistryChain:
@@ -72,25 +79,19 @@ class RegistryChain:
     async def commit_creation(self, connection: AsyncConnection[Any], descriptor: BanditDescriptor) -> Row:
         """Record a creation, begin the bandit's chain, and commit; return its first row."""
         begun = make_begun_row(descriptor)
-        async with connection.pipeline():
-            await self._append(connection, descriptor.pack_created(), descriptor.stamp)
-            await insert_row(connection, begun)
-            await connection.execute(_NEW_HEAD, (descriptor.number, begun.seq, begun.link, begun.stamp))
-            await connection.execute("COMMIT")
+        created = self._append(descriptor.pack_created(), descriptor.stamp)
+        await run(connection, [*created, insert_row(begun), begin_head(begun), "COMMIT"])
         return begun
 
     async def commit_deletion(self, connection: AsyncConnection[Any], number: int, stamp: int) -> None:
         """Record a deletion, end the bandit's chain, and commit. It waits for the replica that holds the chain."""
         deleted = bytes([events.DELETED]) + number.to_bytes(4, "little")
-        async with connection.pipeline():
-            await connection.execute(_NO_HEAD, (number,))
-            await self._append(connection, deleted, stamp)
-            await connection.execute("COMMIT")
+        await run(connection, [end_head(number), *self._append(deleted, stamp), "COMMIT"])
 
-    async def _append(self, connection: AsyncConnection[Any], payload: bytes, stamp: int) -> None:
+    def _append(self, payload: bytes, stamp: int) -> list[str]:
+        """Return the statements that append an event."""
         row = make_row(STORE_CHAIN, self._seq + 1, count=1, rounds=0, stamp=stamp, parent=self._link, payload=payload)
-        await insert_row(connection, row)
-        await move_head(connection, row, unsaved=0)
+        return [insert_row(row), move_head(row, unsaved=0)]
 
 
 def make_begun_row(descriptor: BanditDescriptor) -> Row:

@@ -2,8 +2,13 @@
 
 The first locks the chain's head, and reads what this replica has not seen: the lock comes first, and each statement
 sees what was committed before it. The second appends a row, moves the head and commits. The time is PostgreSQL's.
+
+Each round trip is one message of several statements, with numbers and hexadecimal digits for values. Between two
+messages PostgreSQL counts the time that a session holds its lock and says nothing, and ends it after `HOLD_SECONDS`;
+between the messages of a pipeline it does not.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
@@ -14,17 +19,7 @@ TAIL = 256
 """Rows that are read under a lock, at most."""
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-_LOCK = "SELECT seq, checksum, stamp, unsaved FROM head WHERE bandit = %s FOR UPDATE"
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_TAIL = "SELECT * FROM log WHERE key > %s AND key <= %s ORDER BY key LIMIT %s"
-_KNOWN = "SELECT digest, seq, round FROM request WHERE bandit = %s AND digest = ANY(%s)"
-_ROW_OF = "SELECT * FROM log WHERE key >= %s AND key <= %s ORDER BY key LIMIT 1"
-_INSERT = "INSERT INTO log VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)"
-_REQUESTS = (
-    "INSERT INTO request SELECT %s, * FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) "
-    "ON CONFLICT (bandit, digest) DO UPDATE SET seq = excluded.seq, round = excluded.round"
-)
-_MOVE = "UPDATE head SET seq = %s, checksum = %s, stamp = %s, unsaved = %s WHERE bandit = %s"
 
 
 class Head(NamedTuple):
@@ -48,57 +43,90 @@ class Locked(NamedTuple):
 
 
 async def lock_chain(
-    connection: AsyncConnection[Any], bandit: int, *, after: int, requests: list[bytes] | None = None
+    connection: AsyncConnection[Any], bandit: int, *, after: int, requests: Iterable[bytes] = ()
 ) -> Locked:
     """Begin a transaction that holds the chain's lock."""
-    async with connection.pipeline():
-        await connection.execute(_BEGIN)
-        head = await connection.execute(_LOCK, (bandit,), binary=True)
-        now = await connection.execute(_NOW, binary=True)
-        tail = await connection.execute(_TAIL, (key_of(bandit, after), key_of(bandit, MAX_SEQ), TAIL), binary=True)
-        known = await connection.execute(_KNOWN, (bandit, requests), binary=True) if requests else None
-    found = await head.fetchone()
-    moment = await now.fetchone()
-    assert moment is not None  # noqa: S101 - one row, always
-    rows = [parse_row(bandit, columns) for columns in await tail.fetchall()]
-    answered = {} if known is None else {digest: (seq, round_) for digest, seq, round_ in await known.fetchall()}
-    return Locked(Head(*found) if found else None, moment[0], rows, answered)
+    statements = [
+        _BEGIN,
+        f"SELECT seq, checksum, stamp, unsaved FROM head WHERE bandit = {bandit:d} FOR UPDATE",  # noqa: S608
+        _NOW,
+        _select_tail(bandit, after),
+    ]
+    if digests := ", ".join(map(_bytea, requests)):
+        statements.append(f"SELECT digest, seq, round FROM request WHERE bandit = {bandit:d} AND digest IN ({digests})")  # noqa: S608
+    _, head, ((now,),), tail, *known = await run(connection, statements)
+    rows = [parse_row(bandit, columns) for columns in tail]
+    answered = {digest: (seq, round_) for digest, seq, round_ in known[0]} if known else {}
+    return Locked(Head(*head[0]) if head else None, now, rows, answered)
+
+
+async def run(connection: AsyncConnection[Any], statements: Iterable[str]) -> list[list[Any]]:
+    """Run statements as one message; return the rows of each."""
+    cursor = await connection.execute("; ".join(statements).encode())
+    results = [await cursor.fetchall() if cursor.description else []]
+    while cursor.nextset():
+        results.append(await cursor.fetchall() if cursor.description else [])
+    return results
+
+
+def _bytea(value: bytes) -> str:
+    return f"'\\x{value.hex()}'"
+
+
+def _select_tail(bandit: int, after: int, limit: int = TAIL) -> str:
+    first, last = key_of(bandit, after), key_of(bandit, MAX_SEQ)
+    return f"SELECT * FROM log WHERE key > {first:d} AND key <= {last:d} ORDER BY key LIMIT {limit:d}"  # noqa: S608
 
 
 async def read_tail(connection: AsyncConnection[Any], bandit: int, *, after: int) -> list[Row]:
     """Return the rows after a commit, without a lock; `TAIL` at most."""
-    keys = (key_of(bandit, after), key_of(bandit, MAX_SEQ), TAIL)
-    tail = await connection.execute(_TAIL, keys, binary=True)
-    return [parse_row(bandit, columns) for columns in await tail.fetchall()]
+    (tail,) = await run(connection, [_select_tail(bandit, after)])
+    return [parse_row(bandit, columns) for columns in tail]
 
 
 async def read_row_of(connection: AsyncConnection[Any], bandit: int, seq: int) -> Row | None:
     """Return the row that has a commit; it may have been compacted since."""
-    found = await connection.execute(_ROW_OF, (key_of(bandit, seq), key_of(bandit, MAX_SEQ)), binary=True)
-    columns = await found.fetchone()
-    row = None if columns is None else parse_row(bandit, columns)
+    (found,) = await run(connection, [_select_tail(bandit, seq - 1, limit=1)])
+    row = parse_row(bandit, found[0]) if found else None
     return row if row is not None and row.first <= seq else None
 
 
-async def insert_row(connection: AsyncConnection[Any], row: Row) -> None:
-    """Insert a row."""
+def insert_row(row: Row) -> str:
+    """Return the statement that inserts a row."""
     numbers = (key_of(row.bandit, row.seq), row.commits, row.count, row.rounds, row.stamp)
-    await connection.execute(_INSERT, (*numbers, row.parent, row.last_checksum, row.checksum, row.payload))
+    texts = (row.parent, row.last_checksum, row.checksum, row.payload)
+    return f"INSERT INTO log VALUES ({', '.join([*map(str, numbers), *map(_bytea, texts)])})"  # noqa: S608
 
 
-async def move_head(connection: AsyncConnection[Any], row: Row, *, unsaved: int) -> None:
-    """Move a chain's head to a row."""
-    await connection.execute(_MOVE, (row.seq, row.link, row.stamp, unsaved, row.bandit))
+def move_head(row: Row, *, unsaved: int) -> str:
+    """Return the statement that moves a chain's head to a row."""
+    return (
+        f"UPDATE head SET seq = {row.seq:d}, checksum = {_bytea(row.link)}, stamp = {row.stamp:d}, "  # noqa: S608
+        f"unsaved = {unsaved:d} WHERE bandit = {row.bandit:d}"
+    )
+
+
+def begin_head(row: Row) -> str:
+    """Return the statement that makes the head of a new chain."""
+    return f"INSERT INTO head VALUES ({row.bandit:d}, {row.seq:d}, {_bytea(row.link)}, {row.stamp:d}, 0)"  # noqa: S608
+
+
+def end_head(bandit: int) -> str:
+    """Return the statement that removes the head of a chain: nothing can be appended to it any more."""
+    return f"DELETE FROM head WHERE bandit = {bandit:d}"  # noqa: S608
+
+
+def _insert_requests(row: Row, requests: Iterable[tuple[bytes, int]]) -> str:
+    values = ", ".join(f"({row.bandit:d}, {_bytea(digest)}, {row.seq:d}, {round_:d})" for digest, round_ in requests)
+    return (
+        f"INSERT INTO request VALUES {values} "  # noqa: S608
+        "ON CONFLICT (bandit, digest) DO UPDATE SET seq = excluded.seq, round = excluded.round"
+    )
 
 
 async def commit_row(
     connection: AsyncConnection[Any], row: Row, requests: list[tuple[bytes, int]], *, unsaved: int
 ) -> None:
     """Append a row to a locked chain, with the rounds of its requests, and commit."""
-    async with connection.pipeline():
-        await insert_row(connection, row)
-        if requests:
-            digests, rounds = [digest for digest, _ in requests], [round_ for _, round_ in requests]
-            await connection.execute(_REQUESTS, (row.bandit, digests, [row.seq] * len(rounds), rounds))
-        await move_head(connection, row, unsaved=unsaved)
-        await connection.execute("COMMIT")
+    noted = [_insert_requests(row, requests)] if requests else []
+    await run(connection, [insert_row(row), *noted, move_head(row, unsaved=unsaved), "COMMIT"])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -37,6 +38,15 @@ def freeze_a_lock_holder(cluster: PostgresServer, database: str, replicas: list[
     raise AssertionError("no replica was found that holds a lock")
 
 
+def describe_sessions(cluster: PostgresServer) -> str:
+    """Return what every session does, and whom it waits for."""
+    rows = cluster.execute(
+        "SELECT pid, application_name, state, pg_blocking_pids(pid), now() - xact_start, left(query, 100) "
+        "FROM pg_stat_activity WHERE application_name LIKE 'latecomer %' AND xact_start IS NOT NULL"
+    )
+    return "\n".join(map(str, rows))
+
+
 def freeze(cluster: PostgresServer, database: str, folder: Path, *, cycles: int) -> None:
     with run_replicas(database, folder) as replicas:
         create_bandit(replicas[0].url)
@@ -48,9 +58,11 @@ def freeze(cluster: PostgresServer, database: str, folder: Path, *, cycles: int)
                 frozen = freeze_a_lock_holder(cluster, database, replicas)
                 begun = time.monotonic()
                 try:
-                    probes[frozen.name].decide()
+                    probe = threading.Thread(target=probes[frozen.name].decide)
+                    probe.start()
+                    probe.join(OTHERS_GO_ON)
                     waited = time.monotonic() - begun
-                    assert waited < OTHERS_GO_ON, f"the others waited {waited:.1f} s for a frozen replica"
+                    assert not probe.is_alive(), f"{frozen.pid} is frozen, others wait: {describe_sessions(cluster)}"
                     time.sleep(max(0.0, FROZEN - waited))
                 finally:
                     frozen.resume()

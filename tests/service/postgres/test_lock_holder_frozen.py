@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from history import check_history, read_log
 from postgres_server import PostgresServer
-from replica_load import BANDIT, create_bandit, run_load
+from replica_load import BANDIT, RETRY_LIMIT, create_bandit, run_load
 from replicas import Replica, agree, check_bits, run_replicas
 
 SEARCH_LIMIT, FROZEN, OTHERS_GO_ON = 60.0, 3.0, 2.0
@@ -57,15 +57,16 @@ def freeze(cluster: PostgresServer, database: str, folder: Path, *, cycles: int)
             for _ in range(cycles):
                 frozen = freeze_a_lock_holder(cluster, database, replicas)
                 begun = time.monotonic()
+                probe = threading.Thread(target=probes[frozen.name].decide)
+                probe.start()
                 try:
-                    probe = threading.Thread(target=probes[frozen.name].decide)
-                    probe.start()
                     probe.join(OTHERS_GO_ON)
                     waited = time.monotonic() - begun
                     assert not probe.is_alive(), f"{frozen.pid} is frozen, others wait: {describe_sessions(cluster)}"
                     time.sleep(max(0.0, FROZEN - waited))
                 finally:
                     frozen.resume()
+                    probe.join(RETRY_LIMIT)
                 own[frozen.name].decide()  # it serves again
         check_history(load.history, read_log(database, BANDIT))
         stats = agree(replicas, BANDIT)

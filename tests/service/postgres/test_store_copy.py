@@ -24,7 +24,7 @@ SPECS = {
 IDS = ["x", "y", "ζ"]
 
 
-def play(path: Path, turns: int = 150) -> None:
+def play(path: Path, turns: int = 80) -> None:
     """Play decisions with and without request ids, conversions, duplicates, late and unknown ones, and revocations."""
     generator = np.random.default_rng(5)
     with Store.open(path, snapshot_every=100) as store:

@@ -15,6 +15,7 @@ from latecomer.service.http.logging_setup import start_log
 from latecomer.service.http.metrics import Metrics
 from latecomer.service.http.request import Request
 from latecomer.service.http.settings import read_settings
+from latecomer.service.http.store_access import LocalAccess
 from latecomer.service.store import Store
 
 
@@ -33,12 +34,14 @@ def _logging_as_before() -> Iterator[None]:
 def app_context(store_path: Path) -> Iterator[AppContext]:
     """Open a store, and make what its routes share; the process's own log is set up as before afterwards."""
     with Store.open(store_path) as store, _logging_as_before():
+        metrics = Metrics(store)
         yield AppContext(
             store=store,
+            access=LocalAccess(store, metrics),
             settings=read_settings(environment={}, given={"store": str(store_path)}),
             authenticator=Authenticator(KeyFile(store_path.with_name("keys")), always=False),
             body_reader=BodyReader(limit=1000, seconds=1.0),
-            metrics=Metrics(store),
+            metrics=metrics,
             log=start_log("critical"),
         )
 

@@ -7,8 +7,6 @@ from latecomer.service.storage.background import Steps
 from latecomer.service.storage.clock import Clocks, StoreClock
 from latecomer.service.storage.sql import SQLConnection
 
-_WRITE = "INSERT INTO setting VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-
 
 def read_setting(connection: SQLConnection, name: str, default: str) -> str:
     """Return a setting; `DamagedFileError` where its checksum does not match."""
@@ -33,7 +31,9 @@ def write_settings(connection: SQLConnection, **settings: str) -> Steps:
     """Write settings in one transaction."""
     with connection:
         for name, value in settings.items():
-            connection.execute(_WRITE, (name, checked_value(name, value)))
+            # Not an upsert: SQLite would write nothing where the value stays, and not notice a full disk.
+            connection.execute("DELETE FROM setting WHERE name = ?", (name,))
+            connection.execute("INSERT INTO setting VALUES (?, ?)", (name, checked_value(name, value)))
     yield
 
 

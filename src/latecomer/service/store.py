@@ -138,7 +138,9 @@ class Store:
             self.check_open()
             now = self.clock.now()
             try:
-                answer, data = call.decide(bandit, now=now, shift=self.clock.shift)
+                answer, data = bandit.decide(
+                    call.actions, call.ids, now=now, shift=self.clock.shift, digests=call.digests
+                )
                 return answer, self.log.append(bandit, data, count=1, stamp=now, request=call.request)
             except BaseException as error:
                 self._check_unlogged_change(bandit, error)

@@ -21,9 +21,10 @@ class DecisionCall(Struct, frozen=True):
     request: bytes = b""
     body: bytes = b""
 
-    def decide(self, bandit: Bandit, *, now: int, shift: int) -> tuple[DecisionAnswer, bytes]:
-        """Have the bandit decide; return the answer and the events for the log."""
-        return bandit.decide(self.actions, self.ids, now=now, shift=shift, digests=self.request + self.body)
+    @property
+    def digests(self) -> bytes:
+        """The digests as the decision's event has them; empty where there is no request id."""
+        return self.request + self.body
 
     def repeat(self, bandit: Bandit, known: LoggedDecision, *, shift: int) -> DecisionAnswer:
         """Return the answer that the log has; `ConflictError` where that was to another body."""

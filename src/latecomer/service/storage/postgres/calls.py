@@ -30,7 +30,8 @@ class Decide:
 
     def run(self, bandit: Bandit, now: int) -> tuple[Any, bytes, int]:
         """Have the bandit decide."""
-        answer, data = self.call.decide(bandit, now=now, shift=0)
+        call = self.call
+        answer, data = bandit.decide(call.actions, call.ids, now=now, digests=call.digests)
         return answer, data, 1
 
     def repeat(self, bandit: Bandit, known: LoggedDecision) -> Any:

@@ -1,4 +1,4 @@
-"""One bandit on one replica: its state as of some row, and the queue of calls that wait to be run on the whole state.
+"""One bandit on one replica: its state as of some row, and the calls that wait to be run on the whole state.
 
 A commit locks the chain's head, applies the rows of other replicas, runs the calls that have gathered, appends their
 events as one row and commits; then the calls are answered. A row whose commit failed, or whose end was not seen, stays
@@ -7,22 +7,23 @@ was faster; in that case the state is read anew, and the calls that still wait a
 """
 
 import asyncio
+import logging
 import time
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 import psycopg
-from msgspec import Struct
 from psycopg import AsyncConnection
 
-from latecomer.errors import DamagedFileError, FileError, LatecomerError, StoreError
+from latecomer.errors import DamagedFileError, FileError, StoreError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import BanditDescriptor
-from latecomer.service.bandit.idempotency import LoggedDecision, find_logged_decision
+from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.registry import make_unknown_error
 from latecomer.service.storage.chain import Chain
-from latecomer.service.storage.postgres.calls import Decide, PendingCall
+from latecomer.service.storage.postgres.batch import BatchRow, run_calls
+from latecomer.service.storage.postgres.call_queue import PATIENCE, CallQueue
+from latecomer.service.storage.postgres.calls import PendingCall
 from latecomer.service.storage.postgres.maintenance import SnapshotWriter, load_bandit
 from latecomer.service.storage.postgres.replica import Replica
 from latecomer.service.storage.postgres.statements import (
@@ -31,29 +32,16 @@ from latecomer.service.storage.postgres.statements import (
     Locked,
     commit_row,
     lock_chain,
-    read_row_of,
+    read_known,
     read_tail,
 )
 from latecomer.service.storage.recovery import apply_rows
-from latecomer.service.storage.rows import Row, check_chain, make_row, make_row_error
+from latecomer.service.storage.rows import Row, check_chain, make_row_error
 
-PATIENCE = 5.0
-"""Seconds that a call waits for its commit."""
-_RUN_SECONDS = 0.2
-"""How long calls are run under one lock, about: well below the time after which PostgreSQL ends the session."""
-_MAX_CALLS = 1024
-"""Calls in a commit, at most."""
 _PAUSES = (0.05, 0.1, 0.2, 0.5)
 """Seconds between attempts, after the first failures."""
 DATABASE_ERRORS = (psycopg.Error, OSError, TimeoutError)
-
-
-class UnloggedRow(Struct):
-    """A row that was made and is not known to be in the log, and the calls that it answers."""
-
-    row: Row
-    calls: list[PendingCall]
-    requests: list[tuple[bytes, int]]
+_log = logging.getLogger(__name__)
 
 
 class BanditDeletedError(Exception):
@@ -74,7 +62,7 @@ class ChainWorker:
     """
 
     def __init__(
-        self, replica: Replica, descriptor: BanditDescriptor, loaded: tuple[Bandit, Chain, Head] | None = None
+        self, replica: Replica, descriptor: BanditDescriptor, loaded: tuple[Bandit, Chain, Row] | None = None
     ) -> None:
         self._replica, self.descriptor = replica, descriptor
         self.number, self.name = descriptor.number, descriptor.name
@@ -83,20 +71,18 @@ class ChainWorker:
         self._head: tuple[int, bytes]
         """The last row that is in the log for certain; `_unlogged` comes after it."""
         if loaded is not None:
-            self.bandit, self._chain, head = loaded
-            self._head = head.seq, head.checksum
-        self._queue: deque[PendingCall] = deque()
-        self._running: list[PendingCall] = []
-        self._refreshes: list[asyncio.Future[None]] = []
-        self._unlogged: UnloggedRow | None = None
-        self._wake = asyncio.Event()
+            self.bandit, self._chain, row = loaded
+            self._head = row.seq, row.link
+        self.calls = CallQueue()
+        self._unlogged: BatchRow | None = None
         self.damage = ""
         """The damage of its rows: it is quarantined."""
         self._is_behind = loaded is None
         self._snapshots = SnapshotWriter(replica, descriptor)
         self._failures, self._is_stopping = 0, False
-        self._task = asyncio.create_task(self._run(), name=f"chain {self.number}")
+        self._wake = asyncio.Event()
         self._wake.set()
+        self._task = asyncio.create_task(self._run(), name=f"chain {self.number}")
 
     @property
     def is_loaded(self) -> bool:
@@ -108,21 +94,18 @@ class ChainWorker:
         """The last commit that this replica has applied."""
         return self._head[0] if self.bandit is not None else 0
 
-    # ---- calls ----
-
     def submit(self, call: PendingCall) -> None:
         """Run a call with the next commit."""
-        self._queue.append(call)
+        self.calls.add(call)
         self._wake.set()
 
     async def refresh(self) -> Bandit:
         """Apply everything that was committed before this call; return the bandit."""
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._refreshes.append(waiting)
+        self.calls.refreshes.append(waiting)
         self._wake.set()
         try:
-            async with asyncio.timeout(PATIENCE):
-                await waiting
+            await asyncio.wait_for(waiting, PATIENCE)
         except TimeoutError:
             raise StoreError(self._replica.failure or f"the database did not answer within {PATIENCE} s") from None
         assert self.bandit is not None  # noqa: S101 - the refresh has loaded it
@@ -133,37 +116,19 @@ class ChainWorker:
         self._is_behind = True
         self._wake.set()
 
-    def expire(self, now: float, reason: str) -> None:
-        """Give up calls that have waited too long: whether they will be in the log is not known."""
-        for call in [*self._queue, *self._running, *(self._unlogged.calls if self._unlogged else ())]:
-            if now - call.submitted > PATIENCE:
-                call.fail(StoreError(reason))
-        while self._queue and self._queue[0].future.done():
-            self._queue.popleft()
-
     async def stop(self) -> None:
         """Run the calls that wait, if the database answers, and end the task."""
         self._is_stopping = True
         self._wake.set()
         await self._task
         await self._snapshots.wait()
-        self._fail_all(StoreError("the store is closed: open it again"))
+        self.calls.fail_all(StoreError("the store is closed: open it again"))
 
     def discard(self) -> None:
         """End the task of a bandit that has been deleted."""
         self._is_stopping = True
-        self._fail_all(make_unknown_error(self.name))
+        self.calls.fail_all(make_unknown_error(self.name))
         self._wake.set()
-
-    def _fail_all(self, error: LatecomerError) -> None:
-        for call in [*self._running, *self._queue, *(self._unlogged.calls if self._unlogged else ())]:
-            call.fail(error)
-        self._queue.clear()
-        self._running = []
-        for waiting in self._refreshes:
-            if not waiting.done():
-                waiting.set_exception(error)
-        self._refreshes = []
 
     # ---- the task ----
 
@@ -173,51 +138,61 @@ class ChainWorker:
             self._wake.clear()
             try:
                 await self._work()
+                self._failures = 0
             except BanditDeletedError:
-                self._fail_all(make_unknown_error(self.name))
+                self.calls.fail_all(make_unknown_error(self.name))
                 self._replica.on_deleted(self.number)
                 return
             except DamagedFileError as error:
                 self.damage, self.bandit = str(error), None
-                self._replica.on_damage(self)
-                self._fail_all(StoreError(str(error)))
+                self.calls.fail_all(StoreError(str(error)))
                 return
-            except (*DATABASE_ERRORS, FileError) as error:
-                self._failures += 1
-                await self._replica.report_failure(error)
-                if self._is_stopping:
-                    return
-                await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES)) - 1])
-                self._wake.set()
-            else:
-                self._failures = 0
-                if self._is_stopping:
-                    return
+            except Exception as error:  # noqa: BLE001 - whatever it was, the task must go on
+                await self._recover(error)
+            if self._is_stopping:
+                return
+
+    async def _recover(self, error: Exception) -> None:
+        """Go on after a failure: a database that does not answer, or a state that is lost."""
+        self._failures += 1
+        if isinstance(error, (*DATABASE_ERRORS, FileError)):
+            await self._replica.report_failure(error)
+        else:
+            _log.error("a batch of calls failed, and the state is read anew", exc_info=error)
+            self.bandit = None
+        if not self._is_stopping:
+            await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES)) - 1])
+        self._wake.set()
 
     async def _work(self) -> None:
         """Do everything that is to be done: load, follow, run calls."""
         while True:
             if self.bandit is None:
                 await self._load()
-            if (self._refreshes or self._is_behind) and self._unlogged is None:
+            if (self.calls.refreshes or self._is_behind) and self._unlogged is None:
                 await self._follow()
-            if not self._queue and self._unlogged is None:
+            if not self.calls and self._unlogged is None:
                 return
             async with self._replica.pool.take() as connection:
                 await self._commit(connection)
 
     async def _load(self) -> None:
         """Read the state from the newest snapshot and the rows after it, in a thread."""
-        self._unlogged = None
+        self._forget_unlogged()
         loaded = await asyncio.to_thread(load_bandit, self._replica.address, self.descriptor)
         if loaded is None:
             raise BanditDeletedError
         self._chain, self._head = loaded.chain, loaded.head
         self.bandit = loaded.bandit
 
+    def _forget_unlogged(self) -> None:
+        """Give up a row whose place another has taken; its calls are run again."""
+        self._unlogged = None
+        self.calls.put_back_unlogged()
+
     async def _follow(self) -> None:
         """Apply the rows of other replicas, without a lock."""
-        waiting, self._refreshes, self._is_behind = self._refreshes, [], False
+        waiting, self.calls.refreshes, self._is_behind = self.calls.refreshes, [], False
         try:
             while True:
                 async with self._replica.pool.take() as connection:
@@ -227,7 +202,7 @@ class ChainWorker:
                 elif len(tail) < TAIL:
                     break
         except BaseException:
-            self._refreshes += waiting
+            self.calls.refreshes += waiting
             raise
         self._replica.report_success()
         for future in waiting:
@@ -255,75 +230,40 @@ class ChainWorker:
     # ---- a commit ----
 
     async def _commit(self, connection: AsyncConnection[Any]) -> None:
-        calls = self._running = self._take_calls()
+        calls = self.calls.take() if self._unlogged is None else []
         requests = [call.work.request for call in calls if call.work.request]
         try:
             locked = await lock_chain(connection, self.number, after=self._head[0], requests=requests)
             if locked.head is None:
                 raise BanditDeletedError
-            if await self._settle_unlogged(connection, locked, locked.head):
-                return
-            if not self._catch_up(locked, locked.head):
+            if self._unlogged is not None:
+                await self._settle(connection, self._unlogged, locked, locked.head)
+            elif self._catch_up(locked, locked.head):
+                known = await read_known(connection, self.number, self.descriptor.spec.dim, locked.known)
+                await self._run_and_append(connection, calls, known, locked, locked.head)
+            else:
                 await connection.execute("ROLLBACK")
                 self._is_behind = True
-                return
-            known = await self._find_known(connection, locked)
-            began = time.perf_counter()
-            row = self._run_calls(calls, known, max(locked.now, locked.head.stamp))
-            if row is None:
-                await connection.execute("ROLLBACK")
-            else:
-                await self._append(connection, row, locked.head.unsaved, began)
-            self._answer_running()
         finally:
-            kept = set() if self._unlogged is None else set(map(id, self._unlogged.calls))
-            self._put_back([call for call in self._running if id(call) not in kept])
-            self._running = []
+            self.calls.end_commit()
 
-    def _put_back(self, calls: Sequence[PendingCall]) -> None:
-        """Put calls that are not answered yet at the head of the queue, to be run again."""
-        for call in reversed(calls):
-            if not call.future.done():
-                call.answer = None
-                self._queue.appendleft(call)
-
-    def _take_calls(self) -> list[PendingCall]:
-        """Take the calls that somebody still waits for."""
-        calls: list[PendingCall] = []
-        if self._unlogged is None:
-            while self._queue and len(calls) < _MAX_CALLS:
-                call = self._queue.popleft()
-                if not call.future.done():
-                    calls.append(call)
-        return calls
-
-    def _answer_running(self) -> None:
-        """Answer the calls that have been run; those that were put off stay."""
-        for call in self._running:
-            if call.answer is not None:
-                call.resolve()
-        self._replica.report_success()
-
-    async def _settle_unlogged(self, connection: AsyncConnection[Any], locked: Locked, head: Head) -> bool:
-        """Find out what has become of a row that may be in the log; True where this commit is done with that."""
-        unlogged = self._unlogged
-        if unlogged is None:
-            return False
+    async def _settle(self, connection: AsyncConnection[Any], unlogged: BatchRow, locked: Locked, head: Head) -> None:
+        """Find out what has become of a row that may be in the log."""
         row = unlogged.row
         if not locked.tail and head.seq == self._head[0]:  # nobody was faster: it still follows
             await commit_row(connection, row, unlogged.requests, unsaved=head.unsaved + row.count)
-        elif locked.tail and locked.tail[0].checksum == row.checksum:  # it was committed
+        else:
             await connection.execute("ROLLBACK")
-        else:  # another replica's row is in its place
-            await connection.execute("ROLLBACK")
-            self._put_back(unlogged.calls)
-            self._unlogged, self.bandit = None, None
-            return True
+            if not locked.tail or locked.tail[0].checksum != row.checksum:  # another's row is in its place
+                self.bandit = None
+                self._forget_unlogged()
+                return
+        self._finish(row)
+        self.calls.answer_unlogged()
+
+    def _finish(self, row: Row) -> None:
         self._head, self._unlogged = (row.seq, row.link), None
-        for call in unlogged.calls:
-            call.resolve()
         self._replica.report_success()
-        return True
 
     def _catch_up(self, locked: Locked, head: Head) -> bool:
         """Apply what other replicas have committed; False where that is too much to be done under the lock."""
@@ -333,78 +273,31 @@ class ChainWorker:
             raise make_row_error(self.number, head.seq, "the head of the chain is not its last row")
         return True
 
-    async def _find_known(self, connection: AsyncConnection[Any], locked: Locked) -> dict[bytes, LoggedDecision]:
-        """Return the decisions that answered requests before, by the requests' digests."""
-        known: dict[bytes, LoggedDecision] = {}
-        bandit = self.bandit
-        assert bandit is not None  # noqa: S101
-        for digest, (seq, round_) in locked.known.items():
-            row = await read_row_of(connection, self.number, seq)
-            if row is not None:
-                found = find_logged_decision(row.payload, bandit.dim, round_)
-                if found is None or found.request != digest:
-                    raise make_row_error(self.number, row.seq, f"it lacks the request of round {round_}")
-                known[digest] = found
-        return known
-
-    def _run_calls(self, calls: Sequence[PendingCall], known: dict[bytes, LoggedDecision], now: int) -> Row | None:
-        """Run calls on the bandit; return the row of their events, None where there are none."""
-        bandit = self.bandit
-        assert bandit is not None  # noqa: S101
-        parts: list[bytes] = []
-        total, end = 0, time.perf_counter() + _RUN_SECONDS
-        first: dict[bytes, PendingCall] = {}
-        requests: list[tuple[bytes, int]] = []
-        for call in calls:
-            if time.perf_counter() > end:
-                break  # the others are put off
-            digest = call.work.request
-            try:
-                if digest and isinstance(call.work, Decide) and (digest in known or digest in first):
-                    if digest in known:
-                        call.answer = call.work.repeat(bandit, known[digest])
-                    else:
-                        call.work.call.check_same_body(_body_of(first[digest]))
-                        call.answer = first[digest].answer
-                    continue
-                answer, data, count = call.work.run(bandit, now)
-            except LatecomerError as error:
-                bandit.has_unlogged_change = False  # it comes before any change
-                call.fail(error)
-                continue
-            except BaseException as error:
-                self.bandit = None  # it may be half changed: it is read anew
-                call.fail(error)
-                raise FileError(f"a call on bandit {self.name!r} failed: {error!r}") from error
-            bandit.has_unlogged_change = False
-            call.answer = answer
-            parts.append(data)
-            total += count
-            if digest:
-                first[digest] = call
-                requests.append((digest, bandit.rounds))
-        data = b"".join(parts)
-        if not data:
-            return None
-        seq, parent = self._head
-        row = make_row(self.number, seq + 1, count=total, rounds=bandit.rounds, stamp=now, parent=parent, payload=data)
-        answered = [call for call in calls if call.answer is not None]
-        self._unlogged = UnloggedRow(row, answered, requests)
-        return row
-
-    async def _append(self, connection: AsyncConnection[Any], row: Row, unsaved: int, began: float) -> None:
-        """Append the row that was just made, and begin a snapshot where one is due."""
-        unlogged, bandit = self._unlogged, self.bandit
-        assert unlogged is not None and bandit is not None  # noqa: S101, PT018
-        unsaved += row.count
+    async def _run_and_append(
+        self,
+        connection: AsyncConnection[Any],
+        calls: Sequence[PendingCall],
+        known: dict[bytes, LoggedDecision],
+        locked: Locked,
+        head: Head,
+    ) -> None:
+        """Run the calls, append the row of their events, and answer them; begin a snapshot where one is due."""
+        began, bandit = time.perf_counter(), self.bandit
+        assert bandit is not None  # noqa: S101 - it has caught up
+        self.bandit = None  # until its calls have been run: where one fails half-way, the state is read anew
+        made = run_calls(bandit, calls, known, head=self._head, now=max(locked.now, head.stamp))
+        self.bandit, bandit.has_unlogged_change = bandit, False
+        if made is None:
+            await connection.execute("ROLLBACK")
+            self.calls.answer_running()
+            return
+        row, unsaved = made.row, head.unsaved + made.row.count
+        self._unlogged, self.calls.unlogged = made, [call for call in calls if call.answer is not None]
         is_due = self._snapshots.is_due(unsaved, bandit, row.stamp)
-        await commit_row(connection, row, unlogged.requests, unsaved=0 if is_due else unsaved)
-        self._head, self._unlogged = (row.seq, row.link), None
+        await commit_row(connection, row, made.requests, unsaved=0 if is_due else unsaved)
+        self.calls.unlogged = []
+        self._finish(row)
         self._replica.report_commit(row.count, len(row.payload), time.perf_counter() - began)
+        self.calls.answer_running()
         if is_due:
             self._snapshots.begin(bandit, self._chain, self._head, row.stamp)
-
-
-def _body_of(call: PendingCall) -> bytes:
-    work = call.work
-    return work.call.body if isinstance(work, Decide) else b""

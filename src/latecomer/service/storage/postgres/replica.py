@@ -2,15 +2,11 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from latecomer.service.log_interface import LogStatus
 from latecomer.service.storage.listeners import Listeners
 from latecomer.service.storage.postgres.address import hide_secrets
 from latecomer.service.storage.postgres.pool import ConnectionPool
-
-if TYPE_CHECKING:
-    from latecomer.service.storage.postgres.chain_worker import ChainWorker
 
 
 class Replica:
@@ -36,7 +32,6 @@ class Replica:
         self.snapshot_failure: str | None = None
         self.listeners = Listeners()
         self.on_deleted: Callable[[int], None] = lambda _: None
-        self.on_damage: Callable[[ChainWorker], None] = lambda _: None
         self._commits, self._events, self._bytes, self._seconds = 0, 0, 0, 0.0
 
     async def report_failure(self, error: Exception) -> None:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
-from latecomer.service.storage.rows import MAX_SEQ, Row, key_of, parse_row
+from latecomer.service.bandit.idempotency import LoggedDecision, find_logged_decision
+from latecomer.service.storage.rows import MAX_SEQ, Row, key_of, make_row_error, parse_row
 
 TAIL = 256
 """Rows that are read under a lock, at most."""
@@ -89,6 +90,21 @@ async def read_row_of(connection: AsyncConnection[Any], bandit: int, seq: int) -
     (found,) = await run(connection, [_select_tail(bandit, seq - 1, limit=1)])
     row = parse_row(bandit, found[0]) if found else None
     return row if row is not None and row.first <= seq else None
+
+
+async def read_known(
+    connection: AsyncConnection[Any], bandit: int, dim: int, known: dict[bytes, tuple[int, int]]
+) -> dict[bytes, LoggedDecision]:
+    """Return the decisions that answered requests before, by the requests' digests; pruned ones are left out."""
+    decisions: dict[bytes, LoggedDecision] = {}
+    for digest, (seq, round_) in known.items():
+        row = await read_row_of(connection, bandit, seq)
+        if row is not None:
+            found = find_logged_decision(row.payload, dim, round_)
+            if found is None or found.request != digest:
+                raise make_row_error(bandit, row.seq, f"it lacks the request of round {round_}")
+            decisions[digest] = found
+    return decisions
 
 
 def insert_row(row: Row) -> str:

@@ -56,3 +56,9 @@ def make_request(method: str, target: str) -> Request:
     """Make a request without headers and body."""
     connection = cast(Connection, _FakeConnection())
     return Request(connection, method=method, version="1.1", target=target.encode(), headers=[], keep_alive=True)
+
+
+def local_store(context: AppContext) -> Store:
+    """Return the context's store, a file."""
+    assert isinstance(context.store, Store)
+    return context.store

@@ -7,8 +7,9 @@ from latecomer.service.storage.sqlite_log import SQLiteLog
 from latecomer.service.store import Store
 
 
-def sqlite_log(store: Store) -> SQLiteLog:
+def sqlite_log(store: object) -> SQLiteLog:
     """Return a store's log as what it is."""
+    assert isinstance(store, Store)
     assert isinstance(store.log, SQLiteLog)
     return store.log
 

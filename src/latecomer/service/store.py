@@ -56,6 +56,7 @@ class Store:
         self.wait, self.wait_async, self.resolve_when_done = log.wait, log.wait_async, log.resolve_when_done
         self.flush_now, self.group = log.flush_now, log.group
         self.settings = StoreSettings(log, clock, self.check_open)
+        self.set_retention = self.settings.set_retention
         self.registry_ticket: Ticket = DoneTicket()
         """The ticket of the latest creation or deletion of a bandit."""
 
@@ -138,9 +139,8 @@ class Store:
             self.check_open()
             now = self.clock.now()
             try:
-                answer, data = bandit.decide(
-                    call.actions, call.ids, now=now, shift=self.clock.shift, digests=call.digests
-                )
+                shift, digests = self.clock.shift, call.digests
+                answer, data = bandit.decide(call.actions, call.ids, now=now, shift=shift, digests=digests)
                 return answer, self.log.append(bandit, data, count=1, stamp=now, request=call.request)
             except BaseException as error:
                 self._check_unlogged_change(bandit, error)
@@ -250,10 +250,6 @@ class Store:
     def read_bandit(self, name: str) -> Bandit:
         """Return a bandit, which must not be changed."""
         return self.registry.get(name)
-
-    def set_retention(self, retention: str) -> None:
-        """Change the time that decisions stay in the log ("7d", "forever")."""
-        self.settings.set_retention(retention)
 
     def count_all(self) -> list[BanditCounts]:
         """Return the counts of every bandit."""

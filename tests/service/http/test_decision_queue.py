@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from apps import app_context
+from apps import app_context, local_store
+from store_internals import sqlite_log
 
 from latecomer.errors import ConflictError, InputError, StoreError, UnknownBanditError
 from latecomer.service.bandit_spec import BanditSpec
@@ -27,7 +28,7 @@ def parse(body: bytes, _: object) -> ParsedDecision:
 
 def decide_all(context: AppContext, *sources: bytes | ParsedDecision) -> list[Any]:
     """Ask for decisions in one turn of a loop; each is counted as a request in flight."""
-    queue, info = DecisionQueue(context, parse), context.store.info("shop")
+    queue, info = DecisionQueue(context, parse), local_store(context).info("shop")
 
     async def one(source: bytes | ParsedDecision) -> DecisionAnswer:
         context.metrics.in_flight += 1
@@ -46,20 +47,20 @@ def decide_all(context: AppContext, *sources: bytes | ParsedDecision) -> list[An
 
 def test_an_error_is_the_answer_to_its_own_request_alone(path: Path) -> None:
     with app_context(path) as context:
-        context.store.create("shop", SPEC)
+        local_store(context).create("shop", SPEC)
         too_long = ParsedDecision(2 * np.eye(2), None, None)
         other = ParsedDecision(np.eye(2)[:1], None, "a")
         found = decide_all(context, b"", b"bad", too_long, b"a", b"a", other, b"")
         assert [getattr(answer, "round", None) for answer in found] == [1, None, None, 2, 2, None, 3]
         assert [type(found[place]) for place in (1, 2, 5)] == [HTTPError, InputError, ConflictError]
         assert found[3] == found[4]
-        assert context.store.health.commits == 2  # the creation, and one for all decisions
+        assert local_store(context).health.commits == 2  # the creation, and one for all decisions
 
 
 def test_a_request_that_was_cancelled_before_its_turn_is_not_decided(path: Path) -> None:
     with app_context(path) as context:
-        context.store.create("shop", SPEC)
-        queue, info = DecisionQueue(context, parse), context.store.info("shop")
+        local_store(context).create("shop", SPEC)
+        queue, info = DecisionQueue(context, parse), local_store(context).info("shop")
 
         async def main() -> None:
             tasks = [asyncio.create_task(queue.decide(info, b"")) for _ in range(2)]
@@ -69,18 +70,18 @@ def test_a_request_that_was_cancelled_before_its_turn_is_not_decided(path: Path)
             assert tasks[0].cancelled()
 
         asyncio.run(main())
-        assert context.store.stats("shop").rounds == 1
+        assert local_store(context).stats("shop").rounds == 1
 
 
 def test_a_bandit_that_was_deleted_meanwhile_is_unknown(path: Path) -> None:
     with app_context(path) as context:
-        context.store.create("shop", SPEC)
-        queue, info = DecisionQueue(context, parse), context.store.info("shop")
+        local_store(context).create("shop", SPEC)
+        queue, info = DecisionQueue(context, parse), local_store(context).info("shop")
 
         async def main() -> None:
             asked = asyncio.create_task(queue.decide(info, b""))
             await asyncio.sleep(0)
-            context.store.delete("shop")
+            local_store(context).delete("shop")
             with pytest.raises(UnknownBanditError):
                 await asked
 
@@ -89,8 +90,8 @@ def test_a_bandit_that_was_deleted_meanwhile_is_unknown(path: Path) -> None:
 
 def test_a_commit_that_fails_is_the_answer_to_every_request_in_it(path: Path) -> None:
     with app_context(path) as context:
-        context.store.create("shop", SPEC)
-        writer = context.store.log.writer  # type: ignore[attr-defined]
+        local_store(context).create("shop", SPEC)
+        writer: Any = sqlite_log(local_store(context)).writer
         good, writer._retry = writer._write, 0.01
 
         def fail(_: object) -> None:

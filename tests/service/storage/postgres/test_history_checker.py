@@ -6,19 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from history import (
-    ACCEPTED,
-    CONVERSION,
-    REVOCATION,
-    History,
-    Log,
-    LoggedDecision,
-    LoggedReport,
-    Rule,
-    check_history,
-    find_violations,
-    read_log,
-)
+from history import ACCEPTED, CONVERSION, REVOCATION, History, Log, LoggedDecision, LoggedReport, read_log
+from history_checker import Rule, check_history, find_violations
 
 import latecomer as lc
 from latecomer.service.messages import DecisionAnswer

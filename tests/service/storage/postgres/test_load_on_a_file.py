@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from history import Rule, check_history, find_violations, read_log
+from history import read_log
+from history_checker import Rule, check_history, find_violations
 from replica_load import BANDIT, Load, create_bandit, run_load
 from replicas import agree, run_replicas
 

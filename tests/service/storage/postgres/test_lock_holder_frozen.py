@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from history import check_history, read_log
+from history import read_log
+from history_checker import check_history
 from postgres_server import PostgresServer
 from replica_load import BANDIT, RETRY_LIMIT, create_bandit, run_load
 from replicas import Replica, agree, check_bits, run_replicas

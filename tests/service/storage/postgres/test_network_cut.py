@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from history import check_history, read_log
+from history import read_log
+from history_checker import check_history
 from postgres_server import PostgresServer
 from replica_load import BANDIT, DIM, create_bandit, run_load
 from replicas import Replica, agree, run_replicas, wait_for

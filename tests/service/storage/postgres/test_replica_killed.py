@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from history import check_history, read_log
+from history import read_log
+from history_checker import check_history
 from replica_load import BANDIT, create_bandit, run_load
 from replicas import agree, check_bits, run_replicas
 

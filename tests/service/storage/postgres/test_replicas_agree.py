@@ -9,7 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-from history import CONVERSION, History, check_history, read_log
+from history import CONVERSION, History, read_log
+from history_checker import check_history
 from replica_load import DIM, IDS, SETS
 from replicas import Replica, agree, init_store, run_replicas, wait_for
 from servers import error_of

@@ -4,7 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from history import check_history, read_log
+from history import read_log
+from history_checker import check_history
 from postgres_server import PostgresServer
 from replica_load import BANDIT, Load, create_bandit
 from replicas import agree, check_bits, run_replicas

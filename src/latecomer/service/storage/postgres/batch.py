@@ -22,6 +22,10 @@ class BatchRow(Struct, frozen=True):
     requests: list[tuple[bytes, int]]
 
 
+class BanditDeletedError(Exception):
+    """The bandit has been deleted."""
+
+
 class StateLostError(Exception):
     """A call has failed half-way: the bandit's state must be read anew."""
 

@@ -21,7 +21,7 @@ from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.registry import make_unknown_error
 from latecomer.service.storage.chain import Chain
-from latecomer.service.storage.postgres.batch import BatchRow, run_calls
+from latecomer.service.storage.postgres.batch import BanditDeletedError, BatchRow, run_calls
 from latecomer.service.storage.postgres.call_queue import PATIENCE, CallQueue
 from latecomer.service.storage.postgres.calls import PendingCall
 from latecomer.service.storage.postgres.maintenance import SnapshotWriter, load_bandit
@@ -42,10 +42,6 @@ _PAUSES = (0.05, 0.1, 0.2, 0.5)
 """Seconds between attempts, after the first failures."""
 DATABASE_ERRORS = (psycopg.Error, OSError, TimeoutError)
 _log = logging.getLogger(__name__)
-
-
-class BanditDeletedError(Exception):
-    """The bandit has been deleted."""
 
 
 class ChainWorker:

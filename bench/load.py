@@ -29,11 +29,15 @@ def request(path: str, body: bytes) -> bytes:
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def run(port: int, requests: list[bytes], *, connections: int, seconds: float, once: bool = False) -> Load:
-    """Keep every connection busy for so long, or (`once`) until each request was sent once; bodies are kept."""
+def run(port: int | list[int], requests: list[bytes], *, connections: int, seconds: float, once: bool = False) -> Load:
+    """Keep every connection busy for so long, or (`once`) until each request was sent once; bodies are kept.
+
+    With several ports, connections are shared out among them.
+    """
+    ports = [port] if isinstance(port, int) else port
     waiting: Iterator[bytes] = iter(requests) if once else cycle(requests)
     poll = select.epoll()
-    lines = {line.number: line for line in (_Line(port) for _ in range(connections))}
+    lines = {line.number: line for line in (_Line(ports[i % len(ports)]) for i in range(connections))}
     latencies: list[float] = []
     bodies: list[bytes] = []
     try:

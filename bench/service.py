@@ -78,7 +78,7 @@ def _server(store_path: Path) -> Iterator[_EchoServer]:
 def _over_http(server: _EchoServer, generator: ProcessPoolExecutor, dim: int) -> Iterator[Row]:
     for name, policy in BANDITS.items():
         server.http.put(f"/v1/bandits/{name}", json={"dim": dim, "window": "7d", **policy}).raise_for_status()
-    bodies = [json.dumps({"actions": rows.tolist()}).encode() for rows in _sets(dim, 50)]
+    bodies = [json.dumps({"actions": rows.tolist()}).encode() for rows in make_action_sets(dim, 50)]
     event = "/v1/bandits/b"
     paths = {"echo": f"{event}/echo", "decisions": f"{event}/decisions", "by default": "/v1/bandits/d/decisions"}
     loads: dict[str, list[Load]] = {side: [] for side in paths}
@@ -95,7 +95,7 @@ def _over_http(server: _EchoServer, generator: ProcessPoolExecutor, dim: int) ->
         yield _conversions(server, generator, [json.loads(body)["decision_id"] for body in merged(loads["decisions"])])
 
 
-def _sets(dim: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def make_action_sets(dim: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     sets = np.random.default_rng(0).random((count, ARMS, dim))
     return np.asarray(sets / np.linalg.norm(sets, axis=2, keepdims=True) * (1 - 1e-9))
 
@@ -167,7 +167,7 @@ def _conversions(server: _EchoServer, generator: ProcessPoolExecutor, ids: list[
 def _restarts() -> Row:
     """Measure the time to the first decision after a clean stop or a kill, with many decisions pending."""
     seconds = {}
-    for kind, decide in (("committed together", _decide), ("each a commit of its own", _decide_one_by_one)):
+    for kind, decide in (("committed together", decide_together), ("each a commit of its own", _decide_one_by_one)):
         with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
             path = Path(folder) / "a.db"
             with Store.open(path) as store:
@@ -200,7 +200,7 @@ def _restarts() -> Row:
 def _restart(path: Path) -> float:
     start = time.perf_counter()
     with Store.open(path) as store:
-        _decide(store, 1)
+        decide_together(store, 1)
         return time.perf_counter() - start
 
 
@@ -216,7 +216,7 @@ def _decide_until_killed(path: Path, decide: Callable[[Store, int], None], count
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _decide(store: Store, count: int) -> None:
+def decide_together(store: Store, count: int) -> None:
     for commit in _commits(store, count):
         latest = commit
     store.wait(latest)
@@ -229,7 +229,7 @@ def _decide_one_by_one(store: Store, count: int) -> None:
 
 
 def _commits(store: Store, count: int) -> Iterator[Ticket]:
-    actions, ids = _sets(5, 1)[0], [f"offer {i}" for i in range(ARMS)]
+    actions, ids = make_action_sets(5, 1)[0], [f"offer {i}" for i in range(ARMS)]
     for i in range(count):
         answer, commit = store.decide("b", actions, ids)
         yield commit

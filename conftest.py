@@ -19,6 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test workers with two 
 # Machine code is kept beside the source, and made where a test plays thousands of rounds; the rest is plain Python.
 os.environ["LATECOMER_CACHE_DIR"] = str(ROOT / ".code_cache")
 os.environ.setdefault("LATECOMER_COMPILE", "bulk")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # some hundred child processes would each parse the package again
 
 
 def _enter_a_folder_of_its_own(namespace: dict[str, Any]) -> None:
@@ -32,9 +33,21 @@ def _leave_it(namespace: dict[str, Any]) -> None:
     namespace["_folder"].cleanup()
 
 
+FIRST = (
+    "tests/tiers/test_tiers_agree",
+    "tests/cli/test_command_reproduce",
+    "tests/tiers/",
+    "tests/simulation/",
+    "tests/cli/",
+    "tests/service/",
+)
+"""The order of the tests. The first file compiles the kernels of every policy, the second meanwhile those of the
+paper's worlds. What comes last uses the former most, and its files are short, so that no worker waits for the other."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest: at the end, no worker waits for the other."""
-    items.sort(key=lambda item: "tests/tiers/" not in item.nodeid)
+    """Run what `FIRST` names first; the rest in the order of their paths."""
+    items.sort(key=lambda item: next((i for i, path in enumerate(FIRST) if path in item.nodeid), len(FIRST)))
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -19,6 +21,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def distributions(requirements: list[str]) -> set[str]:
     return {re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in requirements}
+
+
+@cache
+def installed_packages() -> Mapping[str, list[str]]:
+    """Return the distributions of each package, read once: there are some hundred."""
+    return packages_distributions()
 
 
 def imported_packages() -> set[str]:
@@ -43,7 +51,7 @@ def test_every_imported_package_is_a_base_dependency_or_in_the_table_of_extras()
 @pytest.mark.parametrize(("package", "extra"), EXTRAS.items())
 def test_extra_of_the_table_installs_the_package(package: str, extra: str) -> None:
     installed = distributions(PROJECT["optional-dependencies"][extra])
-    assert installed & {name.replace("_", "-") for name in packages_distributions()[package]}
+    assert installed & {name.replace("_", "-") for name in installed_packages()[package]}
 
 
 def test_all_extras_are_in_all() -> None:

@@ -40,12 +40,12 @@ def run(*arguments: object) -> Result:
 
 def test_arena_writes_the_files_of_one_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    chosen = ["--world", "20 fixed random arms", "--policy", "Greedy", "--policy", UNIFORM]
+    chosen = ["--world", "20 fixed random arms", "--policy", "MaturedLinTS", "--policy", UNIFORM]
     ended = run("--runs", 2, *chosen, "--out", tmp_path / "out")
     assert ended.exit_code == 0, ended.output
     assert ended.stderr == "1 of 1 worlds: 20 fixed random arms\n"
     table = pl.read_csv(tmp_path / "out" / "arena.csv")
-    assert table["policy"].to_list() == ["Greedy", UNIFORM, UNDELAYED]
+    assert table["policy"].to_list() == ["MaturedLinTS", UNIFORM, UNDELAYED]
     assert table["runs"].to_list() == [2, 2, 2]
     assert table["to_uniform"].to_list()[1] == 1.0
     assert table["to_best_published"].is_nan().all()  # none was played
@@ -56,7 +56,7 @@ def test_arena_writes_the_files_of_one_world(tmp_path: Path, monkeypatch: pytest
 
 def test_the_same_seed_writes_the_same_bytes_in_every_world(worlds: list[str], tmp_path: Path) -> None:
     for out in ("one", "two"):
-        ended = run("--runs", 3, "--policy", "Greedy", "--policy", "MaturedLinTS", "--out", out, "--jobs", 2)
+        ended = run("--runs", 2, "--policy", "Greedy", "--policy", "MaturedLinTS", "--out", out, "--jobs", 2)
         assert ended.exit_code == 0, ended.output
         assert ended.stderr == "1 of 2 worlds: first\n2 of 2 worlds: second\n"
         assert ended.stdout.endswith(f"wrote {out}/arena.csv, {out}/arena.png\n")

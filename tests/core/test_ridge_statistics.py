@@ -40,7 +40,7 @@ def test_a_tiny_ridge_is_refactorised(dim: int, ridge: float) -> None:
     """With λ near rounding the first updates cancel nearly every digit: the check must not wait for its turn."""
     policy = lc.OTFLinTS(dim, 50, ridge=ridge, seed=0)
     rng = np.random.default_rng(1)
-    for _ in range(300):
+    for _ in range(300 if dim < 64 else 170):
         actions = rng.standard_normal((3, dim))
         policy.decide(actions / np.linalg.norm(actions, axis=1, keepdims=True))
         if policy.rounds > 2 * dim:
@@ -80,7 +80,7 @@ def test_inverse_holds_with_one_arm_for_ever_and_hardly_any_ridge(policy: lc.Mat
     """
     arm, rng, conversions = np.array([0.6, 0.8]), np.random.default_rng(0), 0
     for _ in range(rounds // 1000):
-        decisions = policy.decide_many(np.tile(arm, (1000, 1, 1)))
+        decisions = [policy.decide(arm[None]) for _ in range(1000)]
         assert np.isfinite([decision.score for decision in decisions]).all()
         for decision in decisions[-50:]:
             if rng.random() < 0.3:

@@ -9,12 +9,12 @@ import latecomer as lc
 from latecomer.core.ring import resize
 from latecomer.core.state import ROUNDS_PER_BLOCK
 
-ACTIONS = np.eye(5)
+ACTIONS = np.eye(2)
 
 
 @pytest.mark.parametrize("window", [0, 1, 62, 63, 64, 65, 127, 128, 500])
 def test_a_full_window_takes_little_more_than_it_holds(window: int) -> None:
-    policy = lc.OTFLinUCB(5, window)
+    policy = lc.OTFLinUCB(2, window)
     for _ in range(3 * window + 200):
         policy.decide(ACTIONS)
     assert policy.pending == window + 1  # those that may still convert before the next decision
@@ -23,9 +23,9 @@ def test_a_full_window_takes_little_more_than_it_holds(window: int) -> None:
 
 def test_the_size_of_the_ring_changes_no_bit() -> None:
     rng = np.random.default_rng(0)
-    tight, roomy = lc.OTFLinUCB(5, 150), lc.OTFLinUCB(5, 150)
+    tight, roomy = lc.OTFLinUCB(2, 150), lc.OTFLinUCB(2, 150)
     for t in range(1, 700):
-        actions = rng.standard_normal((4, 5)) / 8
+        actions = rng.standard_normal((4, 2)) / 8
         if t % 50 == 0:
             state = roomy.state
             state.ring = resize(state.record, state.ring, len(state.ring) + 1)
@@ -38,7 +38,7 @@ def test_the_size_of_the_ring_changes_no_bit() -> None:
 
 
 def test_after_a_burst_the_state_is_given_back() -> None:
-    policy = lc.OTFLinUCB(5, timedelta(seconds=1))
+    policy = lc.OTFLinUCB(2, timedelta(seconds=1))
     policy.decide_many([ACTIONS] * 1900, at=0.0)
     assert len(policy.state.ring) * ROUNDS_PER_BLOCK >= 1900
     for i in range(500):
@@ -50,9 +50,9 @@ def test_after_a_burst_the_state_is_given_back() -> None:
 @pytest.mark.parametrize("count", [*range(510, 514), *range(573, 578), *range(637, 642), 703, 704, 1279, 1280])
 def test_a_ring_that_is_too_large_is_cut_once(count: int) -> None:
     """Block boundaries: what asks for another size, and what gives it, must measure alike."""
-    in_rounds = lc.OTFLinUCB(5, 5, width="buffered")
+    in_rounds = lc.OTFLinUCB(2, 5, width="buffered")
     in_rounds.decide_many(np.stack([ACTIONS] * count))
-    in_time = lc.OTFLinUCB(5, timedelta(days=1), width="buffered")
+    in_time = lc.OTFLinUCB(2, timedelta(days=1), width="buffered")
     in_time.decide_many(np.stack([ACTIONS] * count), at=0.0)
     for i in range(70):
         in_rounds.decide(ACTIONS)

@@ -15,27 +15,30 @@ from latecomer.core.state import UNSTAMPED
 from latecomer.policies.base.bulk import record, summarise
 from latecomer.policies.recommended import PARAMETERS
 
+DIM = 40
+"""That of tests/tiers/test_tiers_agree.py, so that the machine code is on disk."""
+
 
 @pytest.mark.parametrize("window", [20, *(pytest.param(window, marks=pytest.mark.soak) for window in (0, 300))])
 def test_recommended_chooses_as_its_definition(window: int) -> None:
-    oracle = RecommendedOracle(50, window, **PARAMETERS)
-    policy, twin = lc.recommended(50, window, seed=3), np.random.default_rng(3)
+    oracle = RecommendedOracle(DIM, window, **PARAMETERS)
+    policy, twin = lc.recommended(DIM, window, seed=3), np.random.default_rng(3)
     verdicts = compare_with_oracle(policy, oracle, rounds=260, seed=3, normals=twin, check_every=4)
     assert verdicts[lc.Verdict.ACCEPTED] > 10
 
 
 @pytest.mark.parametrize("ridge", [0.01, pytest.param(3.0, marks=pytest.mark.soak)])
 def test_matured_ucb_chooses_as_its_definition(ridge: float) -> None:
-    oracle = ExtendedOracle(50, 40, kind="matured UCB", ridge=ridge)
-    compare_with_oracle(lc.MaturedLinUCB(50, 40, ridge=ridge), oracle, rounds=200, seed=4, check_every=4)
+    oracle = ExtendedOracle(DIM, 40, kind="matured UCB", ridge=ridge)
+    compare_with_oracle(lc.MaturedLinUCB(DIM, 40, ridge=ridge), oracle, rounds=200, seed=4, check_every=4)
 
 
 @pytest.mark.parametrize(
-    ("dim", "window"), [(50, 600), *(pytest.param(*one, marks=pytest.mark.soak)
-    for one in ((50, 10), (200, 10), (200, 600)))]
+    ("dim", "window"), [(DIM, 600), *(pytest.param(*one, marks=pytest.mark.soak)
+    for one in ((50, 600), (50, 10), (200, 10), (200, 600)))]
 )  # fmt: skip
 def test_a_thousand_rounds_later(dim: int, window: int) -> None:
-    """θ̂ and scores are still those of the definition, in 50 dimensions with a grown ridge; new factors were few."""
+    """θ̂ and scores are still those of the definition, up to 50 dimensions with a grown ridge; new factors were few."""
     rounds = 1000
     policy, normals = lc.recommended(dim, window, seed=5), np.random.default_rng(5)
     oracle = RecommendedOracle(dim, window, **PARAMETERS)
@@ -74,8 +77,8 @@ def _decide(policy: Any, sets: Any) -> list[tuple[int, float]]:
 
 
 def test_saved_and_replayed_policies_continue_bit_for_bit(tmp_path: Path) -> None:
-    sets = np.abs(unit_actions(np.random.default_rng(6), 400 * 4, 50)).reshape(400, 4, 50)
-    live, saved, replayed = (lc.recommended(50, 30, seed=6) for _ in range(3))
+    sets = np.abs(unit_actions(np.random.default_rng(6), 400 * 4, DIM)).reshape(400, 4, DIM)
+    live, saved, replayed = (lc.recommended(DIM, 30, seed=6) for _ in range(3))
     _decide(saved, sets[:200])
     saved.save(tmp_path / "policy")
     restored = lc.load(tmp_path / "policy")

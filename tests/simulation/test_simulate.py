@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -75,16 +76,19 @@ DIFFERENT = ("OTFLinUCB-exact", "OTFLinTS-heuristic", "MaturedLinTS", "ReleasedT
 """One of each kind of loop: a width that counts, a draw, a delay curve, an algorithm of a module of its own."""
 
 
+def different(window: int) -> dict[str, Any]:
+    return {name: template for name, template in templates(window).items() if name in DIFFERENT}
+
+
 @CASES
 def test_a_simulated_run_is_the_run_step_by_step(world: lc.World, window: int) -> None:
     """Every policy, in rounds too few to compile for."""
-    assert_simulated_as_played(templates(window), world, horizon=120, runs=2)
+    assert_simulated_as_played(templates(window), world, horizon=60, runs=2)
 
 
 @CASES
 def test_a_run_of_machine_code_is_the_run_step_by_step(world: lc.World, window: int) -> None:
-    policies = {name: template for name, template in templates(window).items() if name in DIFFERENT}
-    assert_simulated_as_played(policies, world, horizon=1300, runs=2)  # more than a block of rounds
+    assert_simulated_as_played(different(window), world, horizon=1300, runs=2)  # more than a block of rounds
 
 
 @pytest.mark.soak
@@ -93,12 +97,14 @@ def test_every_run_of_machine_code_is_the_run_step_by_step(world: lc.World, wind
     assert_simulated_as_played(templates(window), world, horizon=1300, runs=2)
 
 
-def test_threads_and_templates_change_nothing() -> None:
-    policies = templates(20)
+@pytest.mark.parametrize(("make_policies", "horizon"), [(templates, 40), (different, 1300)])
+def test_threads_and_templates_change_nothing(make_policies: Callable[[int], dict[str, Any]], horizon: int) -> None:
+    """Every policy as plain Python, and some as machine code, which threads run at the same time."""
+    policies = make_policies(20)
     policies["OTFLinUCB-exact"].decide(np.eye(2))  # a template that has lived
     before = policies["OTFLinUCB-exact"].state.record.tobytes()
-    one = lc.simulate(WORLD, policies, horizon=100, runs=7, seed=2, jobs=1, progress=False)
-    four = lc.simulate(WORLD, policies, horizon=100, runs=7, seed=2, jobs=4, progress=False)
+    one = lc.simulate(WORLD, policies, horizon=horizon, runs=7, seed=2, jobs=1, progress=False)
+    four = lc.simulate(WORLD, policies, horizon=horizon, runs=7, seed=2, jobs=4, progress=False)
     for name in policies:
         np.testing.assert_array_equal(one.regret(name), four.regret(name))
     assert policies["OTFLinUCB-exact"].state.record.tobytes() == before
@@ -106,8 +112,8 @@ def test_threads_and_templates_change_nothing() -> None:
 
 def test_others_do_not_touch_a_policys_numbers() -> None:
     policies = templates(20)
-    together = lc.simulate(WORLD, policies, horizon=200, runs=3, seed=2, progress=False)
-    alone = lc.simulate(WORLD, {"LinTS": policies["LinTS"]}, horizon=200, runs=3, seed=2, progress=False)
+    together = lc.simulate(WORLD, policies, horizon=60, runs=3, seed=2, progress=False)
+    alone = lc.simulate(WORLD, {"LinTS": policies["LinTS"]}, horizon=60, runs=3, seed=2, progress=False)
     np.testing.assert_array_equal(together.regret("LinTS"), alone.regret("LinTS"))
 
 
@@ -121,7 +127,7 @@ def test_a_longer_horizon_has_the_same_beginning() -> None:
 def test_every_policy_meets_the_same_world() -> None:
     """Two policies that choose alike have the same regret to the last bit, run by run."""
     policies = {"a": lc.Greedy(2, 20), "b": lc.LinUCB(2, 20, exploration=0.0)}
-    result = lc.simulate(WORLD, policies, horizon=400, runs=5, seed=1, progress=False)
+    result = lc.simulate(WORLD, policies, horizon=300, runs=5, seed=1, progress=False)
     np.testing.assert_array_equal(result.regret("a"), result.regret("b"))
 
 

@@ -33,7 +33,7 @@ class Server:
     def __init__(self, store: Path, *arguments: str, port: int = 0, at: str = "127.0.0.1", **environment: str) -> None:
         self.store, self._at = store, at
         command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", str(port), *arguments]
-        kept = {"LATECOMER_CACHE_DIR"}  # machine code of the tests, and none of the user's
+        kept = {"LATECOMER_CACHE_DIR", "LATECOMER_COMPILE"}  # those of the tests: no child process that compiles
         clean = {name: value for name, value in os.environ.items() if name in kept or not name.startswith("LATECOMER_")}
         self.process = subprocess.Popen(  # noqa: S603
             command, stderr=subprocess.PIPE, text=True, env={**clean, **environment}, cwd=store.parent

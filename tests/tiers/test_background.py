@@ -44,10 +44,15 @@ def files_of(folder: Path) -> set[Path]:
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the machine code of the policy."""
+    """Return a folder with the machine code of the policy, which two processes have made there at the same time."""
     cache = tmp_path_factory.mktemp("warm") / "code"
-    done = python("policy.decide(np.eye(2)); print('numba' in sys.modules, decide_until_compiled())", cache)
-    assert done.stdout.split() == ["False", "True"], "the first decision waits for no compiler"
+    code = "policy.decide(np.eye(2)); print('numba' in sys.modules, decide_until_compiled())"
+    both = [
+        subprocess.Popen([sys.executable, "-c", DECIDE + code], env=settings(cache), stdout=subprocess.PIPE, text=True)  # noqa: S603
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=120)[0].split() for process in both]
+    assert said == [["False", "True"]] * 2, "the first decision waits for no compiler"
     assert files_of(cache)
     return cache
 
@@ -67,7 +72,7 @@ def test_machine_code_takes_over_between_two_decisions(warm: Path) -> None:
     assert rest == plain.stdout
 
 
-def test_what_is_on_disk_is_not_compiled_again(warm: Path) -> None:
+def test_what_two_processes_have_made_in_one_folder_is_not_compiled_again(warm: Path) -> None:
     before = files_of(warm)
     assert python("print(decide_until_compiled())", warm).stdout.strip() == "True"
     assert files_of(warm) == before
@@ -114,17 +119,6 @@ print([os.waitpid(child, 0)[1] for child in children])
     assert python(code, warm).stdout.strip() == "[0, 0, 0, 0]"
 
 
-def test_two_processes_share_a_cold_folder(tmp_path: Path) -> None:
-    cache = tmp_path / "cold"
-    command = [sys.executable, "-c", DECIDE + "print(decide_until_compiled())"]
-    both = [
-        subprocess.Popen(command, env=settings(cache), stdout=subprocess.PIPE, text=True)  # noqa: S603
-        for _ in range(2)
-    ]
-    assert [process.communicate(timeout=120)[0].strip() for process in both] == ["True", "True"]
-    assert python("print(decide_until_compiled())", cache).stdout.strip() == "True"
-
-
 def test_a_read_only_folder_is_read(warm: Path, tmp_path: Path) -> None:
     """Root may write anywhere: for it, the first half shows only that nothing is written; a file stops everyone."""
     before = files_of(warm)
@@ -142,11 +136,23 @@ def test_a_read_only_folder_is_read(warm: Path, tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_compiled_again(warm: Path, tmp_path: Path) -> None:
+    """The index of one kernel and the code of another, those that take least time to compile."""
     damaged = tmp_path / "damaged"
     shutil.copytree(warm, damaged)
-    for path in files_of(damaged):
+    (index,) = damaged.rglob("is_admissible*.nbi")
+    (code,) = damaged.rglob("apply_conversion*.nbc")
+    for path in (index, code):
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    assert python("print(decide_until_compiled())", damaged).stdout.strip() == "True"
+    cut_short = {path: path.read_bytes() for path in (index, code)}
+    script = """
+from latecomer.policies.base.policy_code import is_admissible
+decide_until_compiled()
+while isinstance(policy.state.code.convert, TieredKernel) or not is_admissible.is_compiled:
+    time.sleep(0.01)
+print(is_admissible(np.eye(2), 2), policy.convert(policy.rounds).value)
+"""
+    assert python(script, damaged).stdout.split() == ["True", "accepted"]
+    assert all(path.read_bytes() != before for path, before in cut_short.items()), "it is kept again"
 
 
 def test_never_says_so_once_and_decides(tmp_path: Path) -> None:
@@ -170,7 +176,7 @@ print(lc.simulate(world, {"uniform": policy}, horizon=100, runs=2).regret("unifo
     assert done.stderr.count("Numba is not installed") == 1
 
 
-def test_what_could_not_be_made_is_tried_again(tmp_path: Path) -> None:
+def test_what_could_not_be_made_is_tried_again(warm: Path) -> None:
     code = """
 from latecomer.tiers import background, tiered_kernel
 tiered_kernel.RETRY_SECONDS = 0.2
@@ -183,7 +189,7 @@ def fail_once(worker, kernels):
 background._Worker._make = fail_once
 print(decide_until_compiled(), len(failures))
 """
-    done = python(code, tmp_path / "cold")
+    done = python(code, warm)
     assert done.stdout.split() == ["True", "1"]
     assert done.stderr.count("machine code could not be made, decisions go on as plain Python: OSError('no room')") == 1
 

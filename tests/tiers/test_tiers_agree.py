@@ -20,7 +20,13 @@ from latecomer.policies.base.policy_code import PolicyCode
 from latecomer.tiers.tiered_kernel import TieredKernel
 
 WINDOW = 12
+DIM = 2
+"""That of most other tests, which then find the machine code on disk."""
+
 CASES = [*policy_cases.EVERY_POLICY, "recommended"]
+WHOLE = "OTFLinTS-heuristic"
+"""The policy of which every kernel is compiled; in the soak it is each."""
+
 LONGER = [("OTFLinUCB-exact", 20), ("OTFLinTS-heuristic", 130), ("recommended", 40)]
 """Beyond the dimensions of plain loops: BLAS, its triangles, and a factor that follows G."""
 
@@ -30,7 +36,7 @@ def make(name: str, dim: int) -> Any:
 
 
 ALWAYS = {decide_one_holding_gil, apply_conversion_holding_gil, is_admissible_holding_gil}
-"""The kernels of a decision and of a conversion; all others are compiled for one policy, and in the soak for each."""
+"""The kernels of a decision and of a conversion; all others are compiled for `WHOLE`, and in the soak for each."""
 
 
 @cache
@@ -107,16 +113,16 @@ EVENTS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 10**6), st.in
 @settings(max_examples=5, deadline=None)
 @given(events=EVENTS)
 def test_tiers_agree_on_any_events(name: str, events: list[tuple[str, int, int]]) -> None:
-    plain, compiled = twins(name, 3)
-    play(plain, compiled, events, 3)
+    plain, compiled = twins(name, DIM)
+    play(plain, compiled, events, DIM)
     assert_same(plain, compiled)
     for reading in ("theta_hat", "width", "pending_width"):
         np.testing.assert_array_equal(getattr(plain, reading), getattr(compiled, reading))
 
 
-@pytest.mark.parametrize(("name", "dim"), [*((name, 3) for name in CASES), *LONGER])
+@pytest.mark.parametrize(("name", "dim"), [*((name, DIM) for name in CASES), *LONGER])
 def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, dim: int, tmp_path: Path) -> None:
-    compare(name, dim, tmp_path, whole=name == "OTFLinTS-heuristic" and dim == 3)
+    compare(name, dim, tmp_path, whole=(name, dim) == (WHOLE, DIM))
 
 
 @pytest.mark.soak

@@ -92,7 +92,7 @@ def test_request_index_drops_segments_of_pruned_rounds(connection: apsw.Connecti
 
 def test_request_index_survives_a_flush_or_merge_cut_short(connection: apsw.Connection, tmp_path: Path) -> None:
     truth = {digest(round_): round_ for round_ in range(1, 4001)}
-    for steps in range(0, 30, 3):
+    for steps in range(0, 30, 6):
         for _ in remove_index(connection, BANDIT):
             pass
         index = RequestIndex(buffer_size=50)
@@ -171,21 +171,21 @@ def full_store(path: Path, count: int) -> dict[int, str]:
 
 def test_repeated_requests_are_answered_after_close_and_kill(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    given = full_store(path, 3000)
+    given = full_store(path, 1200)
     killed = tmp_path / "killed.db"
     with Store.open(path, clock=FakeClocks(), limits=SMALL, snapshot_every=400) as store:
-        assert ask(store, range(3000)) == given
-        for first in range(3000, 4000, 20):
+        assert ask(store, range(1200)) == given
+        for first in range(1200, 1600, 20):
             given |= ask(store, range(first, first + 20))
-        assert ask(store, range(4000)) == given
+        assert ask(store, range(1600)) == given
         assert chain_of(store, "shop").requests.buffered < 200
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", f"{killed}{suffix}")  # as kill -9 would leave it
     for left in (path, killed):
         assert list(verify(left))
         with Store.open(left, clock=FakeClocks(), limits=SMALL) as store:
-            assert ask(store, range(4000)) == given
-            assert store.stats("shop").rounds == 4000
+            assert ask(store, range(1600)) == given
+            assert store.stats("shop").rounds == 1600
             with pytest.raises(ConflictError, match="another body"):
                 store.decide("shop", ACTIONS[:1], request_id="request 5")
             store.delete("shop")

@@ -21,7 +21,9 @@ from latecomer.service.store import Store
 
 T = TypeVar("T")
 CLIENTS = 8
-DIM, ARMS = 5, 10
+DIM, ARMS = 2, 10
+COMPILE = "auto"
+"""As users run it: machine code takes over in the background, under load."""
 
 
 def action_sets(seed: int, count: int) -> np.ndarray:
@@ -82,7 +84,7 @@ class Ledger:
 def flood(folder: Path, decisions: int) -> None:
     ledger, rng = Ledger(), random.Random(0)  # noqa: S311
     sets = action_sets(0, decisions)
-    with run_server(folder / "a.db") as server:
+    with run_server(folder / "a.db", LATECOMER_COMPILE=COMPILE) as server:
         with server.client(timeout=60) as client:
             client.create("b", dim=DIM, window=10**9, parameters={"ridge": 1.0})
 
@@ -148,7 +150,7 @@ def insisted(call: Callable[[], T]) -> T:
 def killed(folder: Path, cycles: int) -> None:
     """Clients go on through every kill, with the same request ids: all that they ask is acknowledged in the end."""
     ledger, store_path, over = Ledger(), folder / "a.db", threading.Event()
-    server = Server(store_path)
+    server = Server(store_path, LATECOMER_COMPILE=COMPILE)
     try:
         port, url = server.port, server.url
         server.http.put("/v1/bandits/b", json={"dim": DIM, "window": 10**9, "parameters": {"ridge": 1.0}})
@@ -179,7 +181,7 @@ def killed(folder: Path, cycles: int) -> None:
                     assert wait_until(partial(has_decided, enough))
                     time.sleep(moments.random() * 0.3)
                     server.kill()
-                    server = Server(store_path, port=port)
+                    server = Server(store_path, port=port, LATECOMER_COMPILE=COMPILE)
             finally:
                 over.set()
 

@@ -9,7 +9,8 @@ import pytest
 from servers import Server, run_server
 
 HALF = 200
-LIMIT = 15.0
+TIMEOUT = 3.0
+LIMIT = TIMEOUT + 5.0
 HEAD = b"POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 HALF_A_HEAD = HEAD + b"Content-Le"
 HALF_A_BODY = HEAD + b'Content-Length: 1000\r\n\r\n{"actions": [[0.'
@@ -18,7 +19,8 @@ NO_CHUNK = HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with run_server(tmp_path_factory.mktemp("half") / "a.db") as server:
+    store, seconds = tmp_path_factory.mktemp("half") / "a.db", str(TIMEOUT)
+    with run_server(store, LATECOMER_HEADER_TIMEOUT=seconds, LATECOMER_BODY_TIMEOUT=seconds) as server:
         assert server.http.put("/v1/bandits/b", json={"dim": 2, "window": 100}).status_code == 201
         yield server
 

@@ -92,7 +92,7 @@ def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
     store_path = tmp_path / "a.db"
     answered: list[str] = []
     cut: list[str] = []
-    with run_server(store_path) as server:
+    with run_server(store_path, LATECOMER_COMPILE="auto", LATECOMER_DRAIN_TIMEOUT="2") as server:
         server.http.put("/v1/bandits/b", json={"dim": 2, "window": 10_000})
         stop = threading.Event()
 
@@ -121,7 +121,7 @@ def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         slow.close()
-    assert took < 10
+    assert took < 6
     assert server.logged("stopped")
     assert len(set(answered)) == len(answered) >= 50
     with run_server(store_path) as server:

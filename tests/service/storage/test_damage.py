@@ -28,7 +28,7 @@ from latecomer.service.tools.verify import verify
 
 MEGABYTE = 1 << 20
 State = tuple[int, bytes, bytes, str]
-SPECS = {"shop": BanditSpec(dim=2, window="7d"), "news": BanditSpec(dim=5, window=300, policy="OTFLinUCB")}
+SPECS = {"shop": BanditSpec(dim=2, window="7d"), "news": BanditSpec(dim=2, window=300, policy="OTFLinUCB")}
 
 
 def fill(store: Store, turns: int) -> None:
@@ -206,12 +206,12 @@ def check_quarantined(path: Path, message: str) -> None:
     with Store.open(path, clock=FakeClocks()) as store:
         assert message in store.quarantined["shop"]
         assert list(store.registry.bandits) == ["news"]
-        store.wait(store.decide("news", np.eye(5))[1])
+        store.wait(store.decide("news", np.eye(2))[1])
     with pytest.raises(DamagedFileError) as caught:
         lc.open(path, name="shop", clock=FakeClocks())
     assert message in str(caught.value)
     with lc.open(path, name="news", clock=FakeClocks()) as bandit:
-        bandit.decide(np.eye(5))
+        bandit.decide(np.eye(2))
 
 
 def test_missing_changed_or_moved_row_is_named(originals: Originals, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import fork_server
 import httpx
 
 import latecomer as lc
@@ -32,12 +32,15 @@ class Server:
 
     def __init__(self, store: Path, *arguments: str, port: int = 0, at: str = "127.0.0.1", **environment: str) -> None:
         self.store, self._at = store, at
-        command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", str(port), *arguments]
+        command = ["serve", "--store", str(store), "--port", str(port), *arguments]
         kept = {"LATECOMER_CACHE_DIR", "LATECOMER_COMPILE"}  # those of the tests: no child process that compiles
         clean = {name: value for name, value in os.environ.items() if name in kept or not name.startswith("LATECOMER_")}
-        self.process = subprocess.Popen(  # noqa: S603
-            command, stderr=subprocess.PIPE, text=True, env={**clean, **environment}, cwd=store.parent
+        log, theirs = os.pipe()
+        self.process = fork_server.start(
+            command, stderr=theirs, environment={**clean, **environment}, folder=store.parent
         )
+        os.close(theirs)
+        self._log = os.fdopen(log)
         self.lines: list[str] = []
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -45,15 +48,14 @@ class Server:
             self.port = self._port()
         except BaseException:
             self.process.kill()
-            self.process.wait()
+            self.process.wait(STOP_LIMIT)
             self._reader.join()
             raise
         self.url = f"http://{at}:{self.port}"
         self.http = httpx.Client(base_url=self.url, timeout=60)
 
     def _read(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr as stream:
+        with self._log as stream:
             for line in stream:
                 self.lines.append(line)
 
@@ -109,7 +111,7 @@ class Server:
             code = self.process.wait(STOP_LIMIT)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
+            self.process.wait(STOP_LIMIT)
             raise AssertionError(f"the server did not stop: {self.output}") from None
         finally:
             self.http.close()

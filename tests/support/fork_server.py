@@ -1,0 +1,144 @@
+"""A process that has loaded everything and forks `latecomer serve`: a server of a test starts in a few milliseconds.
+
+`start` asks for one; run as a script, this is the process that forks. A server's arguments, environment, folder, limit
+of open files and standard error are its own, as if it had been started alone.
+"""
+
+import atexit
+import importlib
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+LOADED = ("latecomer.cli.main", "latecomer.service.http.logging_setup", "latecomer.service.http.server", "uvloop")
+"""The modules that `latecomer serve` imports before it listens."""
+
+LONGEST_ORDER = 1 << 17
+
+
+class ForkedProcess:
+    """A forked server, with the methods of `subprocess.Popen` that tests use."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self.returncode = pid, None
+
+    def poll(self) -> int | None:
+        """Return the exit code of a process that has ended."""
+        if self.returncode is None:
+            self.returncode = _forks().ask({"poll": self.pid})["code"]
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        """Wait for the end; return the exit code."""
+        end = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired(["latecomer", "serve"], timeout)
+            time.sleep(0.005)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to a process that has not ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def start(arguments: list[str], *, stderr: int, environment: dict[str, str], folder: Path) -> ForkedProcess:
+    """Fork a process that runs `latecomer` with these arguments; `stderr` is a descriptor."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    order = {"arguments": arguments, "environment": environment, "folder": str(folder), "open files": limit}
+    return ForkedProcess(_forks().ask(order, stderr)["pid"])
+
+
+class _Forks:
+    """The process that forks, as its parent sees it. It ends, and its servers with it, when this one does."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, __file__, str(theirs.fileno())]
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])  # noqa: S603
+        theirs.close()
+        atexit.register(self._end)
+
+    def ask(self, order: dict[str, Any], *descriptors: int) -> dict[str, Any]:
+        """Send an order, and descriptors with it; return the answer."""
+        with self._lock:
+            socket.send_fds(self._channel, [json.dumps(order).encode()], descriptors)
+            answer: dict[str, Any] = json.loads(self._channel.recv(LONGEST_ORDER))
+        return answer
+
+    def _end(self) -> None:
+        self._channel.close()
+        self._process.wait(30)
+
+
+@cache
+def _forks() -> _Forks:
+    return _Forks()
+
+
+def main() -> None:
+    """Fork and poll as ordered, until the channel is closed; in a forked process, be the server."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    for module in LOADED:
+        importlib.import_module(module)
+    running: set[int] = set()
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(channel, LONGEST_ORDER, 1)
+        if not message:
+            break
+        order = json.loads(message)
+        if "poll" in order:
+            found, status = os.waitpid(order["poll"], os.WNOHANG)
+            running.discard(found)
+            answer = {"code": os.waitstatus_to_exitcode(status) if found else None}
+        else:
+            pid = os.fork()
+            if pid == 0:
+                channel.close()
+                _serve(order, descriptors[0])
+                return
+            running.add(pid)
+            os.close(descriptors[0])
+            answer = {"pid": pid}
+        channel.sendall(json.dumps(answer).encode())
+    for pid in running:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _serve(order: dict[str, Any], stderr: int) -> None:
+    from latecomer.__main__ import main as run_latecomer
+
+    os.dup2(stderr, 2)
+    os.close(stderr)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever this process has inherited
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_NOFILE, tuple(order["open files"]))
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    os.chdir(order["folder"])
+    sys.argv = ["latecomer", *order["arguments"]]
+    run_latecomer()
+
+
+if __name__ == "__main__":
+    main()

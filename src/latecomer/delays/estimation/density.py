@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import gaussian_kde
 
 from latecomer.delays.distribution import Floats
 from latecomer.errors import InputError
@@ -50,6 +49,8 @@ def log10_density(seconds: npt.ArrayLike, grid: npt.ArrayLike) -> Floats:
     place = np.minimum(((logs - logs.min()) * (bins / np.ptp(logs))).astype(np.int64), bins - 1)
     counts, sums = np.bincount(place, minlength=bins), np.bincount(place, weights=logs, minlength=bins)
     held = counts > 0
+    from scipy.stats import gaussian_kde  # noqa: PLC0415 - it takes half a second
+
     kernel = gaussian_kde(sums[held] / counts[held], bw_method=1.0, weights=counts[held])
     # SciPy would take Scott's rule over the bins; this is the bandwidth of the delays themselves
     kernel.set_bandwidth(bandwidth / math.sqrt(kernel.covariance[0, 0]))

@@ -26,7 +26,7 @@ def test_the_exact_width_is_below_the_buffered_and_below_the_root(window: int, r
 @pytest.mark.parametrize("ridge", [0.5, 1.0, 3.0])
 def test_the_elliptical_potential(ridge: float) -> None:
     """Σ min(1, ‖A_t‖²) <= 2 ln det(V)/λ^d <= 2d ln(1 + T/(dλ))."""
-    dim, rounds = 5, 1000
+    dim, rounds = 2, 1000
     policy = lc.OTFLinUCB(dim, 10, ridge=ridge)
     rng = np.random.default_rng(2)
     potential = 0.0

@@ -29,9 +29,9 @@ def test_no_delay_and_no_window_is_lin_ucb_with_twice_the_radius() -> None:
 
 
 def test_a_window_longer_than_the_past_censors_nothing() -> None:
-    policy = lc.OTFLinUCB(5, 1000)
+    policy = lc.OTFLinUCB(2, 1000)
     rng = np.random.default_rng(1)
-    decisions = [policy.decide(unit_actions(rng, 3, 5)) for _ in range(1000)]
+    decisions = [policy.decide(unit_actions(rng, 3, 2)) for _ in range(1000)]
     assert {policy.convert(decision) for decision in decisions} == {lc.Verdict.ACCEPTED}
     np.testing.assert_allclose(policy.B, np.sum([decision.action for decision in decisions], axis=0), rtol=1e-12)
 

@@ -146,7 +146,7 @@ def test_curve_is_unbiased_and_its_band_covers(law: DelayLaw, window: int, round
     for run in range(200):
         start, end = seen_by(law, window=window, rounds=rounds, rate=rate, seed=run)
         curve = counted(start, end, window=window, rounds=rounds)
-        low, high = curve.credible_band(0.9, draws=500, seed=run)
+        low, high = curve.credible_band(0.9, draws=200, seed=run)
         errors.append(curve.cdf - truth)
         inside.append((low <= truth) & (truth <= high))
     assert abs(np.mean(errors)) < 0.005
@@ -168,7 +168,7 @@ def test_band_covers_with_few_conversions_and_a_long_window(
     inside, seen = [], []
     for run in range(200):
         start, end = seen_by(law, window=window, rounds=rounds, rate=rate, seed=run)
-        low, high = counted(start, end, window=window, rounds=rounds).credible_band(0.9, draws=500, seed=run)
+        low, high = counted(start, end, window=window, rounds=rounds).credible_band(0.9, draws=200, seed=run)
         inside.append((low <= truth) & (truth <= high))
         seen.append(len(start))
     some_to_come = (truth > 0.0) & ((1.0 - truth) * np.mean(seen) >= 5.0)

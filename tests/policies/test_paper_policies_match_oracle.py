@@ -58,7 +58,7 @@ SOME = [
 @pytest.mark.parametrize(("dim", "span", "ridge"), SOME)
 @KINDS
 def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind) -> None:
-    check_choices_and_numbers(dim, span, ridge, kind)
+    check_choices_and_numbers(dim, span, ridge, kind, check_every=3)
 
 
 @pytest.mark.soak
@@ -67,12 +67,12 @@ def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind)
 @KINDS
 @pytest.mark.parametrize("dim", [1, 2, 5, 16, 64, 200])
 def test_same_choices_and_numbers_in_every_combination(dim: int, span: int, ridge: float, kind: Kind) -> None:
-    check_choices_and_numbers(dim, span, ridge, kind)
+    check_choices_and_numbers(dim, span, ridge, kind, check_every=1)
 
 
-def check_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind) -> None:
-    rounds = {64: 120, 200: 40}.get(dim, 150)
-    verdicts = play_both(dim, span, kind, ridge=ridge, rounds=rounds, seed=span + int(10 * ridge))
+def check_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind, *, check_every: int) -> None:
+    rounds, seed = {64: 120, 200: 40}.get(dim, 150), span + int(10 * ridge)
+    verdicts = play_both(dim, span, kind, ridge=ridge, rounds=rounds, seed=seed, check_every=check_every)
     assert verdicts[lc.Verdict.ACCEPTED] > 0
     assert verdicts[lc.Verdict.UNKNOWN] > 0
     if span < 10:
@@ -93,5 +93,5 @@ def test_a_long_window_that_closes(span: int, kind: Kind) -> None:
 @pytest.mark.parametrize("kind", POLICY_OF)
 @pytest.mark.parametrize("span", [0, 3, 40])
 def test_policies_with_windows_in_time_match_the_oracle(span: int, kind: Kind) -> None:
-    verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True)
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True, check_every=3)
     assert verdicts[lc.Verdict.LATE] > 0

@@ -19,7 +19,8 @@ def compare(dim: int, window: int | timedelta, parameters: dict[str, Any], *, se
     policy = lc.recommended(dim, window, seed=seed) if usual else lc.MaturedLinTS(dim, window, seed=seed, **parameters)
     span = window if isinstance(window, int) else window // timedelta(microseconds=1)
     oracle = RecommendedOracle(dim, span, **parameters)
-    verdicts = compare_with_oracle(policy, oracle, rounds=rounds, seed=seed, normals=np.random.default_rng(seed))
+    twin = np.random.default_rng(seed)
+    verdicts = compare_with_oracle(policy, oracle, rounds=rounds, seed=seed, normals=twin, check_every=3)
     assert verdicts[lc.Verdict.ACCEPTED] > 20
     return oracle
 

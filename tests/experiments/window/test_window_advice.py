@@ -162,8 +162,8 @@ def test_pooled_rounds_are_close_to_every_decision_by_itself() -> None:
     full = Setting(horizon=5 * DAY, dim=2, arms=10, rounds=60_000, runs=20, seed=0)
     every = PairedRuns(known, full, compared, engine=ThreadEngine())
     pooled = PairedRuns(known, replace(full, rounds=12_000), compared, engine=ThreadEngine())
-    every.extend(20)
-    pooled.extend(50)
+    every.extend(10)
+    pooled.extend(25)
     np.testing.assert_allclose(pooled.costs.mean(axis=1), every.costs.mean(axis=1), rtol=0.5)
 
 

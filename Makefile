@@ -32,7 +32,8 @@ reproduce: $(or $(HAS_DEV),.venv/reproduce.installed)  ## the paper's figures an
 serve: $(or $(HAS_DEV),.venv/serve.installed)  ## the decision service on 127.0.0.1:8080, in latecomer.db
 	$(BIN)/latecomer serve
 
-test: lint types unit  ## lint, types and every test: what CI runs
+test: lint  ## lint, types and every test: what CI runs
+	$(MAKE) --no-print-directory --jobs 2 types unit  # the type checker has one process, and the machine more
 
 lint: $(DEV)  ## ruff and the import contracts
 	$(BIN)/ruff check .
@@ -43,8 +44,8 @@ types: $(DEV)  ## mypy --strict over source, tests and benches
 	$(BIN)/mypy
 
 unit: $(DEV)  ## every test, executed documentation included
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests src  # a file a worker: what one test compiles, its neighbours use
-	$(BIN)/pytest README.md docs  # a document's snippets share their names: one process runs them in turn
+# A file a worker: what one test compiles, its neighbours use, and the snippets of a document share their names.
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 soak: $(DEV)  ## the tests of faults in their long form
 	$(BIN)/pytest -m soak tests

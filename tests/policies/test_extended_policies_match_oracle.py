@@ -81,14 +81,14 @@ def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Exten
 @pytest.mark.parametrize("span", [3, 40, *(pytest.param(span, marks=pytest.mark.soak) for span in (0, 100))])
 def test_policies_with_windows_in_time_match_the_oracle(span: int, kind: ExtendedKind) -> None:
     """Stamps that repeat and jump: several rounds close, or none, and a conversion may lie ahead of a decision."""
-    verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True)
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=140, seed=5, in_time=True)
     assert verdicts[lc.Verdict.LATE] > 0
 
 
 @pytest.mark.parametrize("kind", ["matured UCB", "matured TS"])
 @pytest.mark.parametrize("span", [3, 40, 100])
 def test_times_before_their_own_decision_are_no_delays(span: int, kind: ExtendedKind) -> None:
-    verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=6, in_time=True, backdated=0.5)
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=140, seed=6, in_time=True, backdated=0.5)
     assert verdicts[lc.Verdict.ACCEPTED] > 50
 
 

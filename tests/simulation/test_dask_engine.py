@@ -24,19 +24,22 @@ from latecomer.simulation.simulate import Played, Regrets, _play
 MANY = 2000
 """Runs that two workers would not finish in that time, at 0.3 seconds each."""
 
-WORLD = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=20))
+DIM = 5
+"""That of the paper, for which other tests compile."""
+
+WORLD = lc.World(theta=[0.1, 0.5, 0.3, 0.4, 0.2], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=20))
 
 
 def policies() -> dict[str, Any]:
     """Templates that have played: machine code, open rounds and generators go with them."""
     made: dict[str, Any] = {
-        "exact": lc.OTFLinUCB(2, 50, width="exact"),
-        "buffered": lc.OTFLinUCB(2, 50, width="buffered"),
-        "ts": lc.OTFLinTS(2, 50, seed=5),
-        "uniform": lc.Uniform(2, 50, seed=np.random.Generator(np.random.Philox(1))),
+        "exact": lc.OTFLinUCB(DIM, 50, width="exact"),
+        "buffered": lc.OTFLinUCB(DIM, 50, width="buffered"),
+        "ts": lc.OTFLinTS(DIM, 50, seed=5),
+        "uniform": lc.Uniform(DIM, 50, seed=np.random.Generator(np.random.Philox(1))),
     }
     for policy in made.values():
-        policy.convert(policy.decide(np.eye(2)))
+        policy.convert(policy.decide(np.eye(DIM)))
     return made
 
 

@@ -56,7 +56,7 @@ def test_bounds_refuse_what_the_proof_does_not_cover() -> None:
 def test_no_policy_is_below_the_lower_bound_on_both_bandits() -> None:
     T, tau = 2000, 1.0
     delta = gap(T, arms=2, tau=tau)
-    policies = {"ucb": lc.OTFLinUCB(2, 5), "ts": lc.OTFLinTS(2, 5), "uniform": lc.Uniform(2, 5)}
+    policies = {"ucb": lc.OTFLinUCB(2, 5), "ours": lc.recommended(2, 5), "uniform": lc.Uniform(2, 5)}
     finals = []
     for theta in ([0.5 + delta, 0.5], [0.5 + delta, 0.5 + 2 * delta]):
         world = lc.World(theta=theta, actions=lc.actions.Fixed(np.eye(2)), delays=lc.delays.Fixed(0))

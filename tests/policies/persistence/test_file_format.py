@@ -60,14 +60,15 @@ def test_saved_file_is_plain_arrays_and_json(tmp_path: Path) -> None:
     assert (header["format"], header["version"], header["policy"]) == ("latecomer policy", 2, "OTFLinUCB")
 
 
-def test_a_flipped_bit_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [23, pytest.param(7, marks=pytest.mark.soak)])
+def test_a_flipped_bit_anywhere_is_refused_or_harmless(tmp_path: Path, step: int) -> None:
     policy = lc.OTFLinUCB(2, 3)
     policy.decide(np.eye(2))
     path = tmp_path / "p"
     policy.save(path)
     good = path.read_bytes()
     refused = 0
-    for position in range(0, len(good), 7):
+    for position in range(0, len(good), step):
         bad = bytearray(good)
         bad[position] ^= 1 << (position % 8)
         path.write_bytes(bad)
@@ -79,7 +80,7 @@ def test_a_flipped_bit_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
             assert loaded.state.record.tobytes()[:-2000] == policy.state.record.tobytes()[:-2000]
             np.testing.assert_array_equal(loaded.V, policy.V)
             assert (loaded.rounds, loaded.pending, loaded.width) == (policy.rounds, policy.pending, policy.width)
-    assert refused > 0.7 * len(range(0, len(good), 7))
+    assert refused > 0.7 * len(range(0, len(good), step))
 
 
 @pytest.mark.parametrize("keep", [0, 1, 10, 0.5, 0.99])

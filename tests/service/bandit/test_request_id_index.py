@@ -198,18 +198,18 @@ def test_repeated_requests_are_answered_after_close_and_kill(tmp_path: Path) -> 
 @pytest.mark.parametrize("damage", ["UPDATE {} SET data = zeroblob(50)", "DELETE FROM {}"])
 def test_damaged_request_index_is_rebuilt_from_the_log(tmp_path: Path, table: str, damage: str) -> None:
     path = tmp_path / "store.db"
-    given = full_store(path, 1500)
+    given = full_store(path, 700)
     connection = apsw.Connection(str(path))
     connection.execute(damage.format(table))
     connection.close()
     with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
-        assert ask(store, range(1500)) == given
+        assert ask(store, range(700)) == given
     assert list(verify(path))
 
 
 def test_damaged_bucket_is_reported_and_rebuilt_at_restart(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    given = full_store(path, 1500)
+    given = full_store(path, 700)
     connection = apsw.Connection(str(path))
     connection.execute("UPDATE request_bucket SET data = zeroblob(50)")
     connection.close()
@@ -218,9 +218,9 @@ def test_damaged_bucket_is_reported_and_rebuilt_at_restart(tmp_path: Path) -> No
     with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
         with pytest.raises(StoreError, match="start it again"):
             ask(store, range(1))
-        assert store.stats("shop").rounds == 1500
+        assert store.stats("shop").rounds == 700
     with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
-        assert ask(store, range(1500)) == given
+        assert ask(store, range(700)) == given
     assert list(verify(path))
 
 

@@ -223,3 +223,32 @@ policy = First(2, 10, ridge=1.0)
 print(decide_until_compiled(), policy.decide(np.eye(2)).score)
 """
     assert python(code, tmp_path / "cold").stdout.split() == ["True", "1.0"]
+
+
+def test_symbols_of_machine_code_carry_its_key(warm: Path) -> None:
+    """Functions of one name from two processes would be taken for each other where both are loaded."""
+    for path in warm.rglob("*.nbc"):
+        name, digest = path.name.split(".")[0].rsplit("-", 1)
+        assert f"{name}_{digest}".encode() in path.read_bytes()
+
+
+TWO_DIMENSIONS = """
+def play(dim):
+    policy, rng = lc.recommended(dim, 10, seed=1), np.random.default_rng(0)
+    return [policy.decide(rng.random((4, dim)) / dim).score for _ in range(50)]
+compiled = [int(dim) for dim in sys.argv[1:]]
+plain = [play(dim) for dim in compiled]
+for dim in compiled:
+    lc.recommended(dim, 10).state.code.decide_small.compile()
+print([play(dim) for dim in compiled] == plain)
+"""
+
+
+@pytest.mark.soak
+def test_dimensions_that_two_processes_compiled_do_not_mix(tmp_path: Path) -> None:
+    for dims in (["2"], ["5"], ["2", "5"]):
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", DECIDE + TWO_DIMENSIONS, *dims], env=settings(tmp_path, LATECOMER_COMPILE="never"),
+            check=True, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.stdout.strip() == "True"

@@ -73,5 +73,5 @@ class CodeKey(NamedTuple):
 
 def code_key(entry: Callable[..., Any], text: str, *, holds_gil: bool) -> CodeKey:
     """Return the key of an entry point whose flattened source is `text`."""
-    digest = hashlib.sha256(f"{__name__} {_versions()} {holds_gil}\n{text}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{__name__} 2 {_versions()} {holds_gil}\n{text}".encode()).hexdigest()
     return CodeKey(entry.__name__, digest[:32])

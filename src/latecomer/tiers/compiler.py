@@ -90,7 +90,7 @@ def machine_code(
     """
     with lock:
         began = time.perf_counter()
-        dispatcher = _make_dispatcher(source, f"<latecomer {key.name} {key.digest}>", holds_gil=holds_gil)
+        dispatcher = _make_dispatcher(source, key, holds_gil=holds_gil)
         if folder is not None:
             dispatcher._cache = _CodeCache(dispatcher.py_func, key.folder(folder), key)
         code = dispatcher.compile(tuple(map(numba.typeof, examples)))
@@ -98,8 +98,14 @@ def machine_code(
         return code, 0.0 if was_loaded else time.perf_counter() - began
 
 
-def _make_dispatcher(source: Source, filename: str, *, holds_gil: bool) -> Any:
-    """Define the functions of a source, each as Numba's, so that later ones find the earlier; return the last."""
+def _make_dispatcher(source: Source, key: CodeKey, *, holds_gil: bool) -> Any:
+    """Define the functions of a source, each as Numba's, so that later ones find the earlier; return the last.
+
+    A symbol of machine code has the name of its function, the types of its arguments, and a number that begins anew in
+    each process: two dimensions that two processes have compiled would call each other's functions. So the key is part
+    of the name.
+    """
+    filename = f"<latecomer {key.name} {key.digest}>"
     namespace: dict[str, Any] = {"__name__": __name__}  # a module that Numba can import when it loads the code
     for name, value in source.namespace.items():
         namespace[name] = _external(value) if isinstance(value, ExternalFunction) else value
@@ -107,6 +113,8 @@ def _make_dispatcher(source: Source, filename: str, *, holds_gil: bool) -> Any:
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     exec(compile(text, filename, "exec"), namespace)  # noqa: S102 - the project's own kernels
     *callees, entry = (function.name for function in source.functions)
+    for name in (*callees, entry):
+        namespace[name].__qualname__ = f"{name}_{key.digest}"
     for name in callees:
         namespace[name] = numba.njit(nogil=True, **_OPTIONS)(namespace[name])
     return numba.njit(nogil=not holds_gil, **_OPTIONS)(namespace[entry])

@@ -31,6 +31,10 @@ class CallQueue:
         """Add a call at the end."""
         self._waiting.append(call)
 
+    def list_requests(self) -> set[bytes]:
+        """Return the digests of the request ids of the calls that wait."""
+        return {call.work.request for call in self._waiting if call.work.request}
+
     def take(self) -> list[PendingCall]:
         """Take the calls of a commit: those that somebody still waits for."""
         while self._waiting and len(self._running) < _MAX_CALLS:

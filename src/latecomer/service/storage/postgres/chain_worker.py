@@ -25,12 +25,14 @@ from latecomer.service.storage.postgres.batch import BanditDeletedError, BatchRo
 from latecomer.service.storage.postgres.call_queue import PATIENCE, CallQueue
 from latecomer.service.storage.postgres.calls import PendingCall
 from latecomer.service.storage.postgres.maintenance import SnapshotWriter, load_bandit
+from latecomer.service.storage.postgres.messages import roll_back
 from latecomer.service.storage.postgres.replica import Replica
 from latecomer.service.storage.postgres.statements import (
     TAIL,
     Head,
     Locked,
     commit_row,
+    find_requests,
     lock_chain,
     read_known,
     read_tail,
@@ -226,8 +228,7 @@ class ChainWorker:
     # ---- a commit ----
 
     async def _commit(self, connection: AsyncConnection[Any]) -> None:
-        calls = self.calls.take() if self._unlogged is None else []
-        requests = [call.work.request for call in calls if call.work.request]
+        requests = self.calls.list_requests()
         try:
             locked = await lock_chain(connection, self.number, after=self._head[0], requests=requests)
             if locked.head is None:
@@ -235,10 +236,11 @@ class ChainWorker:
             if self._unlogged is not None:
                 await self._settle(connection, self._unlogged, locked, locked.head)
             elif self._catch_up(locked, locked.head):
-                known = await read_known(connection, self.number, self.descriptor.spec.dim, locked.known)
+                calls = self.calls.take()  # those too that have come while this replica waited for the lock
+                known = await self._find_known(connection, calls, requests, locked)
                 await self._run_and_append(connection, calls, known, locked, locked.head)
             else:
-                await connection.execute("ROLLBACK")
+                await roll_back(connection)
                 self._is_behind = True
         finally:
             self.calls.end_commit()
@@ -249,7 +251,7 @@ class ChainWorker:
         if not locked.tail and head.seq == self._head[0]:  # nobody was faster: it still follows
             await commit_row(connection, row, unlogged.requests, unsaved=head.unsaved + row.count)
         else:
-            await connection.execute("ROLLBACK")
+            await roll_back(connection)
             if not locked.tail or locked.tail[0].checksum != row.checksum:  # another's row is in its place
                 self.bandit = None
                 self._forget_unlogged()
@@ -269,6 +271,15 @@ class ChainWorker:
             raise make_row_error(self.number, head.seq, "the head of the chain is not its last row")
         return True
 
+    async def _find_known(
+        self, connection: AsyncConnection[Any], calls: Sequence[PendingCall], asked: set[bytes], locked: Locked
+    ) -> dict[bytes, LoggedDecision]:
+        """Return the decisions that answered requests before; those that were not asked about yet are looked up."""
+        places, more = locked.known, {call.work.request for call in calls} - asked - {b""}
+        if more:
+            places = places | await find_requests(connection, self.number, more)
+        return await read_known(connection, self.number, self.descriptor.spec.dim, places) if places else {}
+
     async def _run_and_append(
         self,
         connection: AsyncConnection[Any],
@@ -284,7 +295,7 @@ class ChainWorker:
         made = run_calls(bandit, calls, known, head=self._head, now=max(locked.now, head.stamp))
         self.bandit, bandit.has_unlogged_change = bandit, False
         if made is None:
-            await connection.execute("ROLLBACK")
+            await roll_back(connection)
             self.calls.answer_running()
             return
         row, unsaved = made.row, head.unsaved + made.row.count

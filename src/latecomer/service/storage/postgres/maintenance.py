@@ -1,6 +1,7 @@
 """Loading a bandit, and snapshots with what follows them: compaction, retention. Blocking work, in threads."""
 
 import asyncio
+import time
 from collections import deque
 from contextlib import closing
 from functools import partial
@@ -10,6 +11,7 @@ import psycopg
 from latecomer.errors import FileError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import BanditDescriptor
+from latecomer.service.storage.background import Steps
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.compaction import compact
 from latecomer.service.storage.maintenance import DAY
@@ -31,6 +33,10 @@ def load_bandit(address: str, descriptor: BanditDescriptor) -> Recovered | None:
         recovered = recover_bandit(connection, descriptor, open_index=open_no_index)
     recovered.bandit.policy.state.code.warm_up()
     return recovered
+
+
+_IDLE_FACTOR, _MAX_PAUSE = 9.0, 0.2
+"""The pause after a step of a compaction, in the step's own duration, and in seconds at most."""
 
 
 class SnapshotWriter:
@@ -86,10 +92,18 @@ class SnapshotWriter:
     ) -> None:
         with closing(PostgresConnection(self._replica.address)) as connection:
             deque(write_snapshot(connection, copy, seq=head[0], row_checksum=head[1]), 0)
-            deque(compact(connection, chain, until=head[0]), 0)
+            _take_turns(compact(connection, chain, until=head[0]))
             if retention is not None:
                 deque(prune_rows(connection, bandit, chain, now=now, retention=retention), 0)
                 prune_requests(connection, bandit.number)
+
+
+def _take_turns(steps: Steps) -> None:
+    """Take steps that can wait, in a tenth of the time: the rest is for requests."""
+    began = time.perf_counter()
+    for _ in steps:
+        time.sleep(min(_IDLE_FACTOR * (time.perf_counter() - began), _MAX_PAUSE))
+        began = time.perf_counter()
 
 
 def prune_requests(connection: PostgresConnection, number: int) -> None:

@@ -8,6 +8,7 @@ from psycopg import AsyncConnection
 
 from latecomer.service.bandit import events
 from latecomer.service.bandit.descriptor import BanditDescriptor
+from latecomer.service.storage.postgres.messages import roll_back, run
 from latecomer.service.storage.postgres.pool import ConnectionPool
 from latecomer.service.storage.postgres.statements import (
     TAIL,
@@ -18,7 +19,6 @@ from latecomer.service.storage.postgres.statements import (
     lock_chain,
     move_head,
     read_tail,
-    run,
 )
 from latecomer.service.storage.recovery import apply_registry_row
 from latecomer.service.storage.rows import GENESIS, STORE_CHAIN, Row, check_chain, make_row, make_row_error
@@ -54,7 +54,7 @@ class RegistryChain:
         """Lock the chain and apply the rest of it; None where there was too much to be done under the lock."""
         locked = await lock_chain(connection, STORE_CHAIN, after=self._seq)
         if len(locked.tail) == TAIL:
-            await connection.execute("ROLLBACK")
+            await roll_back(connection)
             return None
         self._apply(locked.tail)
         return locked

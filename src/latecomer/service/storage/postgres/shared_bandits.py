@@ -17,6 +17,7 @@ from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.postgres.call_queue import PATIENCE
 from latecomer.service.storage.postgres.chain_worker import DATABASE_ERRORS, ChainWorker
 from latecomer.service.storage.postgres.maintenance import remove_deleted_chains
+from latecomer.service.storage.postgres.messages import roll_back
 from latecomer.service.storage.postgres.no_index import NoRequestIndex
 from latecomer.service.storage.postgres.registry_chain import RegistryChain
 from latecomer.service.storage.postgres.replica import Replica
@@ -124,7 +125,7 @@ class SharedBandits:
             self._match()
             existing = self._chain.find(name)
             if existing is not None:
-                await connection.execute("ROLLBACK")
+                await roll_back(connection)
                 return existing
             descriptor = make_descriptor(self._chain.next_number, name, spec, requested=requested, stamp=locked.now)
             made.append(descriptor)
@@ -152,7 +153,7 @@ class SharedBandits:
             self._match()
             existing = self._chain.find(name)
             if existing is None or existing.number in deleted:
-                await connection.execute("ROLLBACK")
+                await roll_back(connection)
                 return True
             deleted.append(existing.number)
             await self._chain.commit_deletion(connection, existing.number, locked.now)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 
 from latecomer.service.bandit.idempotency import LoggedDecision, find_logged_decision
+from latecomer.service.storage.postgres.messages import run
 from latecomer.service.storage.rows import MAX_SEQ, Row, key_of, make_row_error, parse_row
 
 TAIL = 256
@@ -53,21 +54,28 @@ async def lock_chain(
         _NOW,
         _select_tail(bandit, after),
     ]
-    if digests := ", ".join(map(_bytea, requests)):
-        statements.append(f"SELECT digest, seq, round FROM request WHERE bandit = {bandit:d} AND digest IN ({digests})")  # noqa: S608
+    if asked := list(requests):
+        statements.append(_select_requests(bandit, asked))
     _, head, ((now,),), tail, *known = await run(connection, statements)
     rows = [parse_row(bandit, columns) for columns in tail]
-    answered = {digest: (seq, round_) for digest, seq, round_ in known[0]} if known else {}
-    return Locked(Head(*head[0]) if head else None, now, rows, answered)
+    return Locked(Head(*head[0]) if head else None, now, rows, _by_digest(known[0]) if known else {})
 
 
-async def run(connection: AsyncConnection[Any], statements: Iterable[str]) -> list[list[Any]]:
-    """Run statements as one message; return the rows of each."""
-    cursor = await connection.execute("; ".join(statements).encode())
-    results = [await cursor.fetchall() if cursor.description else []]
-    while cursor.nextset():
-        results.append(await cursor.fetchall() if cursor.description else [])
-    return results
+async def find_requests(
+    connection: AsyncConnection[Any], bandit: int, requests: Iterable[bytes]
+) -> dict[bytes, tuple[int, int]]:
+    """Return the commit and the round that answered each of these requests, where one has."""
+    (found,) = await run(connection, [_select_requests(bandit, requests)])
+    return _by_digest(found)
+
+
+def _select_requests(bandit: int, requests: Iterable[bytes]) -> str:
+    digests = ", ".join(map(_bytea, requests))
+    return f"SELECT digest, seq, round FROM request WHERE bandit = {bandit:d} AND digest IN ({digests})"  # noqa: S608
+
+
+def _by_digest(rows: Iterable[Any]) -> dict[bytes, tuple[int, int]]:
+    return {digest: (seq, round_) for digest, seq, round_ in rows}
 
 
 def _bytea(value: bytes) -> str:

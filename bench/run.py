@@ -7,7 +7,7 @@ import footprint
 import large
 import many_dimensions
 import peers
-import replicas
+import replication
 import scaling
 import service
 import simulator
@@ -20,7 +20,7 @@ from timing import HOW
 def main() -> None:
     os.environ["LATECOMER_COMPILE"] = "now"  # what is measured is machine code, but where a row says otherwise
     table = Table(Path(__file__).parent / "results", how=HOW)
-    for topic in (small, scaling, large, many_dimensions, footprint, startup, simulator, service, replicas, peers):
+    for topic in (small, scaling, large, many_dimensions, footprint, startup, simulator, service, replication, peers):
         for row in topic.rows():
             table.add(row)
     print(f"\nKept in {table.folder}: bench.md, bench.json", flush=True)

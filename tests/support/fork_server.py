@@ -20,7 +20,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-LOADED = ("latecomer.cli.main", "latecomer.service.http.logging_setup", "latecomer.service.http.server", "uvloop")
+LOADED = (
+    "latecomer.cli.main",
+    "latecomer.service.http.logging_setup",
+    "latecomer.service.http.server",
+    "latecomer.service.http.key_table",
+    "latecomer.service.replicated_store",
+    "uvloop",
+)
 """The modules that `latecomer serve` imports before it listens."""
 
 LONGEST_ORDER = 1 << 17
@@ -59,10 +66,22 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
 
-def start(arguments: list[str], *, stderr: int, environment: dict[str, str], folder: Path) -> ForkedProcess:
-    """Fork a process that runs `latecomer` with these arguments; `stderr` is a descriptor."""
+def start(
+    arguments: list[str], *, stderr: int, environment: dict[str, str], folder: Path, clock_ahead: float = 0.0
+) -> ForkedProcess:
+    """Fork a process that runs `latecomer` with these arguments; `stderr` is a descriptor.
+
+    `clock_ahead` shifts the machine's clocks as that process sees them: the wall clock, and the time since the start of
+    the machine. Its timeouts are measured by another clock, and are as long as ever.
+    """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    order = {"arguments": arguments, "environment": environment, "folder": str(folder), "open files": limit}
+    order: dict[str, Any] = {
+        "arguments": arguments,
+        "environment": environment,
+        "folder": str(folder),
+        "open files": limit,
+    }
+    order["clock_ahead"] = clock_ahead
     return ForkedProcess(_forks().ask(order, stderr)["pid"])
 
 
@@ -136,8 +155,21 @@ def _serve(order: dict[str, Any], stderr: int) -> None:
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
+    if order["clock_ahead"]:
+        _set_clocks_ahead(order["clock_ahead"])
     sys.argv = ["latecomer", *order["arguments"]]
     run_latecomer()
+
+
+def _set_clocks_ahead(seconds: float) -> None:
+    """Shift the wall clock and the clock since the machine's start, for Python code that asks for them."""
+    shifted = {time.CLOCK_REALTIME, time.CLOCK_BOOTTIME}
+    nanoseconds = int(seconds * 10**9)
+    wall, wall_ns, clock, clock_ns = time.time, time.time_ns, time.clock_gettime, time.clock_gettime_ns
+    time.time = lambda: wall() + seconds
+    time.time_ns = lambda: wall_ns() + nanoseconds
+    time.clock_gettime = lambda clk_id: clock(clk_id) + (seconds if clk_id in shifted else 0.0)
+    time.clock_gettime_ns = lambda clk_id: clock_ns(clk_id) + (nanoseconds if clk_id in shifted else 0)
 
 
 if __name__ == "__main__":

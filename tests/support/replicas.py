@@ -1,19 +1,14 @@
 """Replicas for tests: `latecomer serve` on one database, each a process of its own, killed and started at will."""
 
-import atexit
-import json
 import os
 import signal
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+import fork_server
 import httpx
 from free_ports import free_port
 from typer.testing import CliRunner
@@ -23,8 +18,9 @@ from latecomer.cli.main import app
 from latecomer.service.messages import BanditStats
 from latecomer.service.store import Store
 
-T = TypeVar("T")
 START_LIMIT, STOP_LIMIT, STEP = 60.0, 20.0, 0.02
+KEPT = {"LATECOMER_CACHE_DIR", "LATECOMER_COMPILE"}
+"""Variables of the tests that a replica has too; none of the user's."""
 COMPARED = (
     "rounds",
     "pending",
@@ -55,51 +51,6 @@ def run_cli(*arguments: object) -> str:
     return result.output
 
 
-class _Forks:
-    """The process that forks servers; one for each process of pytest."""
-
-    def __init__(self) -> None:
-        script = Path(__file__).with_name("server_forks.py")
-        places = os.pathsep.join([str(script.parent), *filter(None, sys.path)])
-        self._process = subprocess.Popen(  # noqa: S603 - our own words
-            [sys.executable, str(script)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": places},
-        )
-        self._lock = threading.Lock()
-        assert self._process.stdout is not None
-        assert "ready" in json.loads(self._process.stdout.readline() or "{}"), "the process that forks did not start"
-
-    def order(self, order: dict[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with self._lock:
-            self._process.stdin.write(json.dumps(order) + "\n")
-            self._process.stdin.flush()
-            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        try:
-            self._process.wait(STOP_LIMIT)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
-@cache
-def _forks() -> _Forks:
-    found = _Forks()
-    atexit.register(found.close)
-    return found
-
-
 class Replica:
     """A running server. It keeps its port when it is started again."""
 
@@ -127,8 +78,16 @@ class Replica:
         arguments = ["serve", "--port", str(self.port), *self._arguments]
         if "LATECOMER_STORE" not in self._environment:
             arguments += ["--store", self.store]
-        order = {"start": arguments, "log": str(self.log_file), "environment": self._environment}
-        self.pid = _forks().order({**order, "clock_ahead": self._clock_ahead})["pid"]
+        kept = {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith("LATECOMER_")}
+        with self.log_file.open("ab") as log:
+            self._process = fork_server.start(
+                arguments,
+                stderr=log.fileno(),
+                environment={**kept, **self._environment},
+                folder=self.log_file.parent,
+                clock_ahead=self._clock_ahead,
+            )
+        self.pid = self._process.pid
         if wait:
             self.wait_until_ready()
 
@@ -186,7 +145,7 @@ class Replica:
 
     def _poll(self) -> int | None:
         """Return the exit code of a process that has ended, once; None while it runs."""
-        code: int | None = _forks().order({"poll": self.pid})["code"]
+        code = self._process.poll()
         if code is not None:
             self.pid = 0
         return code

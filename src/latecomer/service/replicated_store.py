@@ -8,7 +8,7 @@ of it runs on one event loop.
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from typing import Any, Self
 
 import numpy.typing as npt
@@ -37,7 +37,7 @@ from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.postgres.call_queue import PATIENCE
 from latecomer.service.storage.postgres.calls import Decide, PendingCall, Report, Work
 from latecomer.service.storage.postgres.chain_worker import DATABASE_ERRORS, ChainWorker
-from latecomer.service.storage.postgres.connection import PostgresConnection, make_connect_error
+from latecomer.service.storage.postgres.connection import PostgresConnection, UnreachableError, make_connect_error
 from latecomer.service.storage.postgres.replica import Replica
 from latecomer.service.storage.postgres.schema import check_version
 from latecomer.service.storage.postgres.shared_bandits import SharedBandits
@@ -62,7 +62,6 @@ class ReplicatedStore:
 
     def __init__(self, address: str, *, snapshot_every: int = 100_000) -> None:
         self._replica = Replica(address, snapshot_every=snapshot_every, connections=_CONNECTIONS)
-        self._replica.failure = "the store is being opened"
         self._bandits = SharedBandits(self._replica)
         self._is_closed = self._is_open = False
         self.settings = SharedSettings(self._replica)
@@ -72,15 +71,15 @@ class ReplicatedStore:
     async def open(
         cls, address: str, *, snapshot_every: int = 100_000, retention: str | None = None, wait: bool = True
     ) -> Self:
-        """Open a store; without `wait` it opens in the background, as soon as the database answers.
+        """Open a store; without `wait` it is read in the background, as soon as the database answers.
 
-        `FileError` where the database cannot be reached, or has no store.
+        `FileError` where the database has no store of this version, or, with `wait`, cannot be reached.
         """
         if retention is not None:
             parse_retention(retention)
         store = cls(address, snapshot_every=snapshot_every)
         store.settings.wanted_retention = retention
-        if wait:
+        with nullcontext() if wait else suppress(UnreachableError):
             await asyncio.to_thread(_check, address)
         store._polling = asyncio.create_task(store._poll())
         if wait:
@@ -212,8 +211,8 @@ class ReplicatedStore:
     async def _poll_once(self) -> None:
         if not self._is_open:
             await asyncio.to_thread(_check, self._replica.address)
-            await self._bandits.look()
-        await self._bandits.follow(await read_shared(self._replica, self.settings))
+        heads = await read_shared(self._replica, self.settings)  # keys before bandits: nobody sees those without a key
+        await self._bandits.follow(heads)
         if not self._is_open:
             self._is_open = True
             self._bandits.begin_removal()

@@ -166,8 +166,8 @@ def _few_collections() -> Iterator[None]:
 
 def _log_state(store: "Store | ReplicatedStore", settings: Settings, log: Log) -> None:
     """Log what is wrong with the store at the start."""
-    if failure := store.health.failure:
-        _log_failure(log, failure)
+    if isinstance(store, Store) and (failure := store.health.failure):
+        _log_failure(log, failure)  # a database is only being opened
     if abs(ahead := store.health.clock_offset) > _CLOCK_TOLERANCE:
         remedy = f"where the machine's clock is right: stop the server, latecomer log adjust-clock {settings.store}"
         log.warning("the store's time is not the machine's", ahead_seconds=round(ahead), remedy=remedy)

@@ -35,7 +35,7 @@ def restart_in_turn(database: str, folder: Path, *, rounds: int) -> None:
 
 
 def test_no_error_reaches_a_caller_during_a_rolling_restart(database: str, tmp_path: Path) -> None:
-    restart_in_turn(database, tmp_path, rounds=2)
+    restart_in_turn(database, tmp_path, rounds=1)
 
 
 @pytest.mark.soak

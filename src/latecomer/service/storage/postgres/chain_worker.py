@@ -32,7 +32,6 @@ from latecomer.service.storage.postgres.statements import (
     Head,
     Locked,
     commit_row,
-    find_requests,
     lock_chain,
     read_known,
     read_tail,
@@ -40,9 +39,8 @@ from latecomer.service.storage.postgres.statements import (
 from latecomer.service.storage.recovery import apply_rows
 from latecomer.service.storage.rows import Row, check_chain, make_row_error
 
-_PAUSES = (0.05, 0.1, 0.2, 0.5)
-"""Seconds between attempts, after the first failures."""
-DATABASE_ERRORS = (psycopg.Error, OSError, TimeoutError)
+_PAUSES = (0.05, 0.1, 0.2, 0.5)  # seconds between attempts, after the first failures
+DATABASE_ERRORS = (psycopg.Error, OSError)  # a timeout is an OSError
 _log = logging.getLogger(__name__)
 
 
@@ -163,7 +161,7 @@ class ChainWorker:
         self._wake.set()
 
     async def _work(self) -> None:
-        """Do everything that is to be done: load, follow, run calls."""
+        """Load, follow and run calls, as long as there is anything to do."""
         while True:
             if self.bandit is None:
                 await self._load()
@@ -237,7 +235,8 @@ class ChainWorker:
                 await self._settle(connection, self._unlogged, locked, locked.head)
             elif self._catch_up(locked, locked.head):
                 calls = self.calls.take()  # those too that have come while this replica waited for the lock
-                known = await self._find_known(connection, calls, requests, locked)
+                more = {call.work.request for call in calls} - requests - {b""}
+                known = await read_known(connection, self.number, self.descriptor.spec.dim, locked.known, more=more)
                 await self._run_and_append(connection, calls, known, locked, locked.head)
             else:
                 await roll_back(connection)
@@ -270,15 +269,6 @@ class ChainWorker:
         if self._head != (head.seq, head.checksum):
             raise make_row_error(self.number, head.seq, "the head of the chain is not its last row")
         return True
-
-    async def _find_known(
-        self, connection: AsyncConnection[Any], calls: Sequence[PendingCall], asked: set[bytes], locked: Locked
-    ) -> dict[bytes, LoggedDecision]:
-        """Return the decisions that answered requests before; those that were not asked about yet are looked up."""
-        places, more = locked.known, {call.work.request for call in calls} - asked - {b""}
-        if more:
-            places = places | await find_requests(connection, self.number, more)
-        return await read_known(connection, self.number, self.descriptor.spec.dim, places) if places else {}
 
     async def _run_and_append(
         self,

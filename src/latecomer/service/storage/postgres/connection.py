@@ -49,10 +49,14 @@ def _milliseconds(seconds: float | None) -> int:
     return 0 if seconds is None else int(seconds * 1000)
 
 
-def make_connect_error(address: str, error: Exception) -> FileError:
+class UnreachableError(FileError):
+    """A database cannot be reached."""
+
+
+def make_connect_error(address: str, error: Exception) -> UnreachableError:
     """Return the error that says that a database cannot be reached."""
     reason = " ".join(str(error).split())
-    return FileError(
+    return UnreachableError(
         f"{hide_secrets(address)} cannot be reached: {reason}; check its host, port, user and password, and that "
         "PostgreSQL runs"
     )

@@ -24,18 +24,22 @@ class SharedSettings:
         self._values: dict[str, str] = {}
         self.keys: dict[str, bytes] = {}
         """The records of API keys, by their ids."""
-        self.read_at = 0.0
-        """When the database was last read, in seconds of `time.monotonic`."""
+        self.read_at = time.monotonic()
+        """When the database was last read, in seconds of `time.monotonic`; at first, when this was made."""
         self.wanted_retention: str | None = None
+        self._is_read = False
 
     def apply(self, values: dict[str, str], keys: dict[str, bytes]) -> None:
         """Take what was read."""
         self._values, self.keys, self.read_at = values, keys, time.monotonic()
+        self._is_read = True
         self._replica.retention = parse_retention(values.get("retention", DEFAULT_RETENTION))
 
     @property
     def retention(self) -> str:
-        """The time that decisions stay in the log after their window."""
+        """The time that decisions stay in the log after their window, once that is known."""
+        if not self._is_read:
+            return "as in the database"
         retention = self._replica.retention
         return FOREVER if retention is None else f"{retention // 1_000_000}s"
 

@@ -61,14 +61,6 @@ async def lock_chain(
     return Locked(Head(*head[0]) if head else None, now, rows, _by_digest(known[0]) if known else {})
 
 
-async def find_requests(
-    connection: AsyncConnection[Any], bandit: int, requests: Iterable[bytes]
-) -> dict[bytes, tuple[int, int]]:
-    """Return the commit and the round that answered each of these requests, where one has."""
-    (found,) = await run(connection, [_select_requests(bandit, requests)])
-    return _by_digest(found)
-
-
 def _select_requests(bandit: int, requests: Iterable[bytes]) -> str:
     digests = ", ".join(map(_bytea, requests))
     return f"SELECT digest, seq, round FROM request WHERE bandit = {bandit:d} AND digest IN ({digests})"  # noqa: S608
@@ -101,9 +93,15 @@ async def read_row_of(connection: AsyncConnection[Any], bandit: int, seq: int) -
 
 
 async def read_known(
-    connection: AsyncConnection[Any], bandit: int, dim: int, known: dict[bytes, tuple[int, int]]
+    connection: AsyncConnection[Any], bandit: int, dim: int, known: dict[bytes, tuple[int, int]], *, more: set[bytes]
 ) -> dict[bytes, LoggedDecision]:
-    """Return the decisions that answered requests before, by the requests' digests; pruned ones are left out."""
+    """Return the decisions that answered requests before, by the requests' digests; pruned ones are left out.
+
+    `known` has the places of those that were asked about with the lock; `more` has those that came after it.
+    """
+    if more:
+        (answered,) = await run(connection, [_select_requests(bandit, more)])
+        known = known | _by_digest(answered)
     decisions: dict[bytes, LoggedDecision] = {}
     for digest, (seq, round_) in known.items():
         row = await read_row_of(connection, bandit, seq)

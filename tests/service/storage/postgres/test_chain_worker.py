@@ -14,7 +14,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion
 from latecomer.service.replicated_store import ReplicatedStore
-from latecomer.service.storage.postgres import chain_worker
+from latecomer.service.storage.postgres import chain_worker, statements
 from latecomer.service.tools.verify import verify
 
 SPEC = BanditSpec(dim=2, window="7d", policy="OTFLinUCB")
@@ -40,7 +40,7 @@ def run(database: str, scenario: Scenario, **options: Any) -> None:
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, *, after: bool, meanwhile: Callable[[], Awaitable[Any]] | None) -> None:
     """Let the next commit fail, before it is sent or after it has succeeded; `meanwhile` others may act."""
-    good = chain_worker.commit_row
+    good = statements.commit_row
     calls: list[int] = []
 
     async def commit_row(connection: Any, *arguments: Any, **named: Any) -> None:

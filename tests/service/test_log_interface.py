@@ -13,7 +13,7 @@ from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion, Revocation
 from latecomer.service.storage.clock import StoreClock
 from latecomer.service.store import Store
-from latecomer.service.tools.replay import LocalReplay, replay
+from latecomer.service.tools.replay import replay
 
 SPEC = BanditSpec(dim=2, window="7d", policy="OTFLinTS", parameters={"seed": 1})
 
@@ -51,7 +51,7 @@ def test_replay_over_a_log_in_memory_knows_ids_and_requests() -> None:
     store, actions = memory_store(), np.eye(2)
     store.create("shop", SPEC)
     answers = [store.decide("shop", actions, request_id=f"r{i}")[0] for i in range(20)]
-    assert replay(LocalReplay(store), "shop", "copy").rounds == 20
+    assert replay(store, "shop", "copy").rounds == 20
     assert store.decide("copy", actions, request_id="r7")[0].decision_id == answers[7].decision_id
     with pytest.raises(ConflictError, match="another body"):
         store.decide("copy", actions[:1], request_id="r7")

@@ -14,7 +14,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.registry import Registry
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.store import Store
-from latecomer.service.tools.replay import LocalReplay, replay
+from latecomer.service.tools.replay import replay
 from latecomer.service.tools.verify import verify
 
 ROWS = np.eye(2)
@@ -128,12 +128,12 @@ def test_interrupted_replay_leaves_nothing(path: Path, monkeypatch: pytest.Monke
     with monkeypatch.context() as broken, Store.open(path, retention="forever") as store:
         broken.setattr(Registry, "finish", lambda *_: 1 // 0)  # all rows are written, but not the new name
         with pytest.raises(ZeroDivisionError):
-            replay(LocalReplay(store), "old", "new", window=10)
+            replay(store, "old", "new", window=10)
     assert "old" in "".join(verify(path))
     assert "new" not in "".join(verify(path))
     with Store.open(path, retention="forever") as store:
         assert [info.name for info in store.list_bandits()] == ["old"]
-        assert replay(LocalReplay(store), "old", "new", window=10).rounds == 50
+        assert replay(store, "old", "new", window=10).rounds == 50
         assert [info.name for info in store.list_bandits()] == ["new", "old"]
     with Store.open(path, retention="forever") as store:
         assert [info.name for info in store.list_bandits()] == ["new", "old"]

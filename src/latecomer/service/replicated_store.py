@@ -38,6 +38,7 @@ from latecomer.service.storage.postgres.call_queue import PATIENCE
 from latecomer.service.storage.postgres.calls import Decide, PendingCall, Report, Work
 from latecomer.service.storage.postgres.chain_worker import DATABASE_ERRORS, ChainWorker
 from latecomer.service.storage.postgres.connection import PostgresConnection, UnreachableError, make_connect_error
+from latecomer.service.storage.postgres.pool import USE_SECONDS
 from latecomer.service.storage.postgres.replica import Replica
 from latecomer.service.storage.postgres.schema import check_version
 from latecomer.service.storage.postgres.shared_bandits import SharedBandits
@@ -65,7 +66,7 @@ class ReplicatedStore:
         self._bandits = SharedBandits(self._replica)
         self._is_closed = self._is_open = False
         self.settings = SharedSettings(self._replica)
-        self._polling: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
     async def open(
@@ -81,7 +82,7 @@ class ReplicatedStore:
         store.settings.wanted_retention = retention
         with nullcontext() if wait else suppress(UnreachableError):
             await asyncio.to_thread(_check, address)
-        store._polling = asyncio.create_task(store._poll())
+        store._tasks = [asyncio.create_task(store._poll()), asyncio.create_task(store._expire())]
         if wait:
             try:
                 await store._wait_ready()
@@ -92,6 +93,9 @@ class ReplicatedStore:
 
     async def _wait_ready(self) -> None:
         while not self.is_ready:
+            failure, since = self._replica.failure, self._replica.failing_since
+            if failure and time.monotonic() - since > PATIENCE:
+                raise StoreError(failure)
             await asyncio.sleep(0.01)
 
     @property
@@ -197,12 +201,17 @@ class ReplicatedStore:
     # ---- what other replicas do ----
 
     async def _poll(self) -> None:
-        """Look twice a second for what others have done; give up calls that have waited too long."""
+        """Look again and again for what others have done."""
         while not self._is_closed:
             try:
                 await self._poll_once()
             except (*DATABASE_ERRORS, FileError, StoreError) as error:
                 await self._replica.report_failure(error)
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _expire(self) -> None:
+        """Give up calls that have waited too long, whatever the database does."""
+        while not self._is_closed:
             reason = self._replica.failure or f"the log was not written within {PATIENCE:g} s"
             for worker in list(self._bandits.workers.values()):
                 worker.calls.expire(time.monotonic(), f"{reason}: ask again, with the same request id")
@@ -210,7 +219,7 @@ class ReplicatedStore:
 
     async def _poll_once(self) -> None:
         if not self._is_open:
-            await asyncio.to_thread(_check, self._replica.address)
+            await asyncio.wait_for(asyncio.to_thread(_check, self._replica.address), USE_SECONDS)
         heads = await read_shared(self._replica, self.settings)  # keys before bandits: nobody sees those without a key
         await self._bandits.follow(heads)
         if not self._is_open:
@@ -256,8 +265,7 @@ class ReplicatedStore:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._polling is not None:
-            await self._polling
+        await asyncio.gather(*self._tasks)
         await self._bandits.close()
         await self._replica.pool.drop_idle()
 

@@ -15,7 +15,7 @@ from latecomer.service.storage.rows import GENESIS, read_rows
 from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 from latecomer.service.tools.export import export
-from latecomer.service.tools.replay import LocalReplay, replay
+from latecomer.service.tools.replay import replay
 
 OFFERS = np.eye(2)
 
@@ -90,8 +90,8 @@ def test_replayed_bandit_keeps_decision_ids(tmp_path: Path) -> None:
     path, machine = tmp_path / "shop.db", FakeClocks()
     ids = opened(path, machine, openings=40, each=6, every=5, retention="1d")
     with Store.open(path, clock=machine, retention="forever") as store:
-        rest = replay(LocalReplay(store), "shop", "rest", partial=True, window="30d")
-        replay(LocalReplay(store), "rest", "third")
+        rest = replay(store, "shop", "rest", partial=True, window="30d")
+        replay(store, "rest", "third")
         skipped = 240 - rest.rounds
         assert skipped > 100
         mine = [store.decide("shop", OFFERS)[0].decision_id for _ in range(3)]

@@ -21,7 +21,7 @@ from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion, Revocation, Verdict
 from latecomer.service.storage.recovery import make_index_opener, read_descriptors, recover_bandit
 from latecomer.service.store import Store
-from latecomer.service.tools.replay import LocalReplay, replay
+from latecomer.service.tools.replay import replay
 from latecomer.timestamps import to_datetime
 
 WEEK = BanditSpec(dim=2, window="7d")
@@ -172,7 +172,7 @@ def test_before_decision_count_survives_snapshot_restart_and_replay(tmp_path: Pa
             reader, next(iter(found.values())), open_index=make_index_opener(reader), from_snapshot=False
         ).bandit
         assert folded.stats() == before["stats"]
-        assert replay(LocalReplay(store), "shop", "twin", window="168h").before_decision == 3
+        assert replay(store, "shop", "twin", window="168h").before_decision == 3
 
 
 def test_early_conversion_warns_at_the_callers_line(tmp_path: Path, machine: FakeClocks) -> None:

@@ -20,7 +20,7 @@ from latecomer.service.messages import Conversion, Revocation
 from latecomer.service.storage.rows import read_first_row
 from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
-from latecomer.service.tools.replay import LocalReplay, replay
+from latecomer.service.tools.replay import replay
 
 TRACE = tuple[list[np.ndarray], list[int]]
 
@@ -139,7 +139,7 @@ def test_replay_with_larger_window_accepts_late_reports(store_path: Path, tmp_pa
 
 def test_replay_without_changes_gives_the_same_bits(store_path: Path) -> None:
     with Store.open(store_path) as store:
-        replay(LocalReplay(store), "shop", "twin", window="48h")
+        replay(store, "shop", "twin", window="48h")
         mine, theirs = state_of(store, "shop"), state_of(store, "twin")
         query = "SELECT sum(count) FROM log WHERE key >> 40 > 0 GROUP BY key >> 40"
         ((events,), (theirs_,)) = sqlite_log(store).reader.execute(query)
@@ -156,12 +156,12 @@ def test_replayed_bandit_knows_ids_and_requests(store_path: Path) -> None:
     with Store.open(store_path) as store:
         old = store.decide("shop", rows, ["x", "y", "z"], request_id="r0")[0]
         recent = store.decide("shop", np.eye(2))[0]
-        replay(LocalReplay(store), "shop", "replayed", window=1000)
+        replay(store, "shop", "replayed", window=1000)
         new = store.decide("replayed", rows, ["x", "y", "z"], request_id="r0")[0]
         assert (new.index, new.round, new.action_id, new.score) == (old.index, old.round, old.action_id, old.score)
         verdicts = store.convert("replayed", [Conversion(recent.decision_id)] * 2)[0]
         assert [verdict.value for verdict in verdicts] == ["accepted", "duplicate"]
-        replay(LocalReplay(store), "replayed", "replayed-twice", window="30d")
+        replay(store, "replayed", "replayed-twice", window="30d")
         assert store.convert("replayed-twice", [Conversion(recent.decision_id)])[0][0].value == "duplicate"
 
 
@@ -177,8 +177,8 @@ def test_replay_of_pruned_log_needs_partial(tmp_path: Path) -> None:
         oldest = Payload(first.payload, 2).records(DECISION)["round"][0]
         assert 50 < oldest <= 129  # of 200 hours 3 days stay, and rows that wait for a snapshot
         with pytest.raises(FileError, match="has been pruned"):
-            replay(LocalReplay(store), "shop", "rest")
-        rest = replay(LocalReplay(store), "shop", "rest", partial=True)
+            replay(store, "shop", "rest")
+        rest = replay(store, "shop", "rest", partial=True)
         assert 72 < rest.rounds < whole.rounds
         assert store.convert("rest", [Conversion(last.decision_id)])[0][0].value == "accepted"
         old, stale = (store.decide("shop", np.eye(2), request_id=name)[0].round for name in ("r0", "r1"))
@@ -261,7 +261,7 @@ def test_replayed_bandit_is_pruned_from_its_first_row(tmp_path: Path) -> None:
     path, machine = tmp_path / "shop.db", FakeClocks()
     with Store.open(path, clock=machine, retention="forever") as store:
         played(store, machine)
-        replay(LocalReplay(store), "shop", "replayed")
+        replay(store, "shop", "replayed")
     for _ in range(3):
         with Store.open(path, clock=machine, retention="1s") as store:
             store.decide("replayed", np.eye(2))

@@ -55,13 +55,15 @@ class ReplayStore(Protocol):
         """Give the new bandit its name, once it is durable; return its statistics."""
 
 
-def replay(store: ReplayStore, source: str, target: str, *, partial: bool = False, **changes: Any) -> BanditStats:
+def replay(
+    store: Store | ReplayStore, source: str, target: str, *, partial: bool = False, **changes: Any
+) -> BanditStats:
     """Replay a bandit's log into a new bandit; return the new one's statistics.
 
     Parameters
     ----------
     store
-        The store, as `open_for_replay` opens it.
+        The store, as `open_for_replay` opens it; or one that this process owns, which nobody else changes meanwhile.
     source, target
         The bandit to read, and the one to create.
     partial
@@ -69,6 +71,8 @@ def replay(store: ReplayStore, source: str, target: str, *, partial: bool = Fals
     changes
         `window`, `policy` or `parameters` of the new one, where they differ.
     """
+    if isinstance(store, Store):
+        store = LocalReplay(store)
     descriptor = store.find_descriptor(source, partial=partial)
     if store.is_taken(target):
         raise InputError(f"the new bandit needs a name of its own; {target!r} is taken")

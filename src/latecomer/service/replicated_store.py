@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy.typing as npt
 import psycopg
 
-from latecomer.errors import FileError, StoreError
+from latecomer.errors import StoreError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_call import check_decision_call
 from latecomer.service.bandit.descriptor import (
@@ -36,7 +36,7 @@ from latecomer.service.messages import (
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.postgres.call_queue import PATIENCE
 from latecomer.service.storage.postgres.calls import Decide, PendingCall, Report, Work
-from latecomer.service.storage.postgres.chain_worker import DATABASE_ERRORS, ChainWorker
+from latecomer.service.storage.postgres.chain_worker import ChainWorker
 from latecomer.service.storage.postgres.connection import PostgresConnection, UnreachableError, make_connect_error
 from latecomer.service.storage.postgres.pool import USE_SECONDS
 from latecomer.service.storage.postgres.replica import Replica
@@ -95,7 +95,7 @@ class ReplicatedStore:
         while not self.is_ready:
             failure, since = self._replica.failure, self._replica.failing_since
             if failure and time.monotonic() - since > PATIENCE:
-                raise StoreError(failure)
+                raise StoreError(self._replica.detail)
             await asyncio.sleep(0.01)
 
     @property
@@ -205,7 +205,7 @@ class ReplicatedStore:
         while not self._is_closed:
             try:
                 await self._poll_once()
-            except (*DATABASE_ERRORS, FileError, StoreError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it was, a replica recovers by itself
                 await self._replica.report_failure(error)
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -265,7 +265,7 @@ class ReplicatedStore:
         if self._is_closed:
             return
         self._is_closed = True
-        await asyncio.gather(*self._tasks)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._bandits.close()
         await self._replica.pool.drop_idle()
 

@@ -6,6 +6,7 @@ taken at. Damaged rows are left as they are, for readers to find.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from latecomer.errors import DamagedFileError
@@ -21,6 +22,10 @@ MIN_ROWS = 8
 """Rows that are worth compacting."""
 MAX_ROWS = 512
 """Rows in a compacted row, at most."""
+
+
+class _RowsChangedError(Exception):
+    """The rows to be compacted are not those that were read."""
 
 
 class RowExtent(NamedTuple):
@@ -94,9 +99,11 @@ def _replace_rows(connection: SQLConnection, chain: Chain, first: int, last: int
     except DamagedFileError as error:
         chain.damage = str(error)
         return
-    with connection:
+    with suppress(_RowsChangedError), connection:
         keys = (key_of(chain.number, first), key_of(chain.number, last))
-        connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ?", keys)
+        deleted = connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ? RETURNING key, checksum", keys)
+        if sorted(map(tuple, deleted)) != [(key_of(row.bandit, row.seq), row.checksum) for row in rows]:
+            raise _RowsChangedError  # another replica was faster: it is rolled back
         insert_row(connection, join_rows(rows))
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import psycopg
 import pytest
 
-from latecomer.errors import ConflictError, InputError, QuarantinedError, StoreError
+from latecomer.errors import ConflictError, InputError, QuarantinedError, StoreError, UnknownBanditError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion
 from latecomer.service.replicated_store import ReplicatedStore
 from latecomer.service.storage.postgres import chain_worker, statements
+from latecomer.service.storage.postgres.registry_chain import RegistryChain
 from latecomer.service.tools.verify import verify
 
 SPEC = BanditSpec(dim=2, window="7d", policy="OTFLinUCB")
@@ -198,3 +199,66 @@ def test_a_closed_store_refuses(database: str) -> None:
             store.decide("shop", ROWS)
 
     asyncio.run(main())
+
+
+def test_a_deletion_whose_commit_fails_is_tried_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = RegistryChain.commit_deletion
+    calls: list[int] = []
+
+    async def commit_deletion(self: RegistryChain, connection: Any, number: int, stamp: int) -> None:
+        calls.append(number)
+        if len(calls) == 1:
+            raise psycopg.OperationalError("the connection is lost")
+        await good(self, connection, number, stamp)
+
+    async def main() -> None:
+        one, other = await ReplicatedStore.open(database), await ReplicatedStore.open(database)
+        monkeypatch.setattr(RegistryChain, "commit_deletion", commit_deletion)
+        try:
+            await one.create("shop", SPEC)
+            await one.delete("shop")
+            with pytest.raises(UnknownBanditError):
+                await other.find("shop")
+            with pytest.raises(UnknownBanditError):
+                await one.delete("shop")
+        finally:
+            await one.close()
+            await other.close()
+
+    asyncio.run(main())
+    assert calls == [1, 1]
+
+
+def test_a_replica_follows_a_database_that_has_lost_commits(database: str) -> None:
+    """As after a failover to a standby that lagged behind: the replica knows more than the log."""
+
+    async def main() -> None:
+        store = await ReplicatedStore.open(database)
+        try:
+            await store.create("shop", SPEC)
+            first, second = [await store.decide("shop", ROWS) for _ in range(2)]
+            await store.create("news", SPEC)
+            with psycopg.connect(database) as connection:
+                _lose_last_row(connection, 1)
+                _lose_last_row(connection, 0)
+                connection.execute("DELETE FROM latecomer.log WHERE key > 2::bigint << 40")
+                connection.execute("DELETE FROM latecomer.head WHERE bandit = 2")
+            third = await store.decide("shop", ROWS)
+            assert (third.round, third.decision_id != second.decision_id) == (2, True)
+            assert await store.convert("shop", [Conversion(first.decision_id)]) == ["accepted"]
+            assert await store.convert("shop", [Conversion(second.decision_id)]) == ["unknown"]
+            assert (await store.create("more", SPEC))[1]
+            assert store.quarantined == {}
+        finally:
+            await store.close()
+
+    asyncio.run(main())
+    assert [line.partition(":")[0] for line in list(verify(database))[1:]] == ["shop", "more"]
+
+
+def _lose_last_row(connection: Any, chain: int) -> None:
+    last = f"(SELECT max(key) FROM latecomer.log WHERE key BETWEEN {chain}::bigint << 40 AND {chain + 1}::bigint << 40)"  # noqa: S608
+    connection.execute(f"DELETE FROM latecomer.log WHERE key = {last}")  # noqa: S608
+    query = f"SELECT key & 1099511627775, checksum, stamp FROM latecomer.log WHERE key = {last}"  # noqa: S608
+    values = (*connection.execute(query).fetchone(), chain)
+    connection.execute("UPDATE latecomer.head SET seq = %s, checksum = %s, stamp = %s WHERE bandit = %s", values)

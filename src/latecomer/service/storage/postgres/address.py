@@ -1,13 +1,15 @@
 """Addresses of databases, postgresql://…, and what of them may be shown."""
 
 import os
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+import re
 
 from latecomer.errors import InputError
 
 _SCHEMES = ("postgresql://", "postgres://")
-_SECRETS = {"password", "sslpassword"}
-_HIDDEN = "***"
+_SECRETS = (
+    re.compile(r"(?<=://)([^:/?#@]*):.*@", re.DOTALL),  # whatever a password has in it, it ends before the last @
+    re.compile(r"([?&](?:ssl)?password)=[^&]*"),
+)
 
 
 def is_address(store: str | os.PathLike[str]) -> bool:
@@ -22,27 +24,22 @@ def is_address(store: str | os.PathLike[str]) -> bool:
 def hide_secrets(address: str) -> str:
     """Return an address without its passwords, for logs and errors; a path stays as it is.
 
-    >>> hide_secrets("postgresql://shop:secret@db:5432/offers?sslmode=require&sslpassword=other")
+    >>> hide_secrets("postgresql://shop:se/c#r?et@db:5432/offers?sslmode=require&sslpassword=other")
     'postgresql://shop:***@db:5432/offers?sslmode=require&sslpassword=***'
     """
     if not is_address(address):
         return address
-    parts = urlsplit(address)
-    user, at, host = parts.netloc.rpartition("@")
-    name, colon, _ = user.partition(":")
-    shown = f"{name}{colon}{_HIDDEN if colon else ''}{at}{host}"
-    pairs = parse_qsl(parts.query, keep_blank_values=True)
-    query = urlencode([(key, _HIDDEN if key in _SECRETS else value) for key, value in pairs], safe="*/")
-    return urlunsplit((parts.scheme, shown, parts.path, query, ""))
+    shown = _SECRETS[0].sub(r"\1:***@", address)
+    return _SECRETS[1].sub(r"\1=***", shown)
 
 
 def check_no_secret(address: str) -> str:
     """Return an address of a command line; `InputError` where it has a password, which every user of the machine sees.
 
-    >>> check_no_secret("postgresql://shop@db/offers")
-    'postgresql://shop@db/offers'
+    >>> check_no_secret("postgresql:///offers?host=/var/run/postgresql")
+    'postgresql:///offers?host=/var/run/postgresql'
     """
-    if is_address(address) and hide_secrets(address) != address:
+    if is_address(address) and any(secret.search(address) for secret in _SECRETS):
         raise InputError(
             "a password must not stand in a command line, where every user of this machine can read it; got "
             f"{hide_secrets(address)}: give the address as LATECOMER_STORE, or the password as PGPASSWORD or in a file "

@@ -66,6 +66,12 @@ class CallQueue:
         calls, self.unlogged = self.unlogged, []
         self.put_back(calls)
 
+    def fail_unlogged(self) -> None:
+        """Give the calls up whose row may be in the log: running them again could make it two."""
+        for call in self.unlogged:
+            call.fail(StoreError("whether the log has it is not known: ask again, with the same request id"))
+        self.unlogged = []
+
     def put_back(self, calls: Sequence[PendingCall]) -> None:
         """Put calls that are not answered yet at the head of the queue."""
         for call in reversed(calls):

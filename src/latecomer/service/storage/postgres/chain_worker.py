@@ -49,10 +49,8 @@ class ChainWorker:
 
     Parameters
     ----------
-    replica
-        What the bandits of a replica share: connections, settings, totals.
-    descriptor
-        The bandit.
+    replica, descriptor
+        What the bandits of a replica share, and the bandit.
     loaded
         Its state and the last row, where it has just been created; it is read from the database otherwise.
     """
@@ -75,7 +73,7 @@ class ChainWorker:
         """The damage of its rows: it is quarantined."""
         self._is_behind = loaded is None
         self._snapshots = SnapshotWriter(replica, descriptor)
-        self._failures, self._is_stopping = 0, False
+        self._failures, self._is_stopping, self._is_fresh = 0, False, False
         self._wake = asyncio.Event()
         self._wake.set()
         self._task = asyncio.create_task(self._run(), name=f"chain {self.number}")
@@ -140,9 +138,12 @@ class ChainWorker:
                 self._replica.on_deleted(self.number)
                 return
             except DamagedFileError as error:
-                self.damage, self.bandit = str(error), None
-                self.calls.fail_all(StoreError(str(error)))
-                return
+                self.bandit = None
+                if self._is_fresh:  # read anew, and damaged still
+                    self.damage = str(error)
+                    self.calls.fail_all(StoreError(str(error)))
+                    return
+                self._wake.set()
             except Exception as error:  # noqa: BLE001 - whatever it was, the task must go on
                 await self._recover(error)
             if self._is_stopping:
@@ -174,17 +175,13 @@ class ChainWorker:
 
     async def _load(self) -> None:
         """Read the state from the newest snapshot and the rows after it, in a thread."""
-        self._forget_unlogged()
+        self._is_fresh, self._unlogged = True, None
+        self.calls.fail_unlogged()
         loaded = await asyncio.to_thread(load_bandit, self._replica.address, self.descriptor)
         if loaded is None:
             raise BanditDeletedError
         self._chain, self._head = loaded.chain, loaded.head
         self.bandit = loaded.bandit
-
-    def _forget_unlogged(self) -> None:
-        """Give up a row whose place another has taken; its calls are run again."""
-        self._unlogged = None
-        self.calls.put_back_unlogged()
 
     async def _follow(self) -> None:
         """Apply the rows of other replicas, without a lock."""
@@ -200,6 +197,7 @@ class ChainWorker:
         except BaseException:
             self.calls.refreshes += waiting
             raise
+        self._is_fresh = False
         self._replica.report_success()
         for future in waiting:
             if not future.done():
@@ -251,15 +249,17 @@ class ChainWorker:
             await commit_row(connection, row, unlogged.requests, unsaved=head.unsaved + row.count)
         else:
             await roll_back(connection)
-            if not locked.tail or locked.tail[0].checksum != row.checksum:  # another's row is in its place
-                self.bandit = None
-                self._forget_unlogged()
+            found = locked.tail[0] if locked.tail else None
+            if found is None or found.checksum != row.checksum:
+                if found is not None and (found.seq, found.commits) == (row.seq, 1):  # another's row is in its place
+                    self.calls.put_back_unlogged()
+                self.bandit, self._unlogged = None, None  # where it was compacted meanwhile, nobody knows: see `_load`
                 return
         self._finish(row)
         self.calls.answer_unlogged()
 
     def _finish(self, row: Row) -> None:
-        self._head, self._unlogged = (row.seq, row.link), None
+        self._head, self._unlogged, self._is_fresh = (row.seq, row.link), None, False
         self._replica.report_success()
 
     def _catch_up(self, locked: Locked, head: Head) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import psycopg
 from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
 
 from latecomer.errors import FileError
 from latecomer.service.storage.postgres.address import hide_secrets
@@ -22,9 +23,10 @@ _PAGE = 512
 """Rows of the log that are fetched at a time: a log may be larger than memory."""
 
 
-def connect_options() -> dict[str, Any]:
-    """Return libpq's options of every connection; those of the address win."""
-    return {
+def connect_options(address: str) -> dict[str, Any]:
+    """Return libpq's options of a connection; those of the address win."""
+    given = conninfo_to_dict(address)
+    options = {
         "autocommit": True,
         "connect_timeout": CONNECT_SECONDS,
         "application_name": f"latecomer {os.getpid()}",
@@ -34,12 +36,14 @@ def connect_options() -> dict[str, Any]:
         "tcp_user_timeout": int(STATEMENT_SECONDS * 1000),
         "prepare_threshold": None,
     }
+    return {name: value for name, value in options.items() if name not in given}
 
 
 def session_settings(*, hold: float | None, statement: float | None) -> str:
     """Return the statement that sets a session up: its schema, and its limits in seconds, where it has any."""
     return (
         f"SET search_path = {SCHEMA}; SET client_min_messages = warning; SET standard_conforming_strings = on; "
+        "SET bytea_output = hex; SET client_encoding = UTF8; "
         f"SET idle_in_transaction_session_timeout = {_milliseconds(hold)}; "
         f"SET lock_timeout = {_milliseconds(statement)}; SET statement_timeout = {_milliseconds(statement)}"
     )
@@ -81,7 +85,7 @@ class PostgresConnection:
 
     def __init__(self, address: str, *, read_only: bool = False) -> None:
         try:
-            self.raw: Connection[Any] = psycopg.connect(address, **connect_options())
+            self.raw: Connection[Any] = psycopg.connect(address, **connect_options(address))
             self.raw.execute(session_settings(hold=None, statement=None), prepare=False)
         except psycopg.Error as error:
             raise make_connect_error(address, error) from None
@@ -127,6 +131,8 @@ class PostgresConnection:
         """Insert rows with one wait; of two requests with the same id the later one is kept."""
         columns = ", ".join(["%s"] * len(rows[0]))
         statement = f"INSERT INTO {table} VALUES ({columns})"  # noqa: S608 - our own name
+        if table == "setting":
+            statement += " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
         if table == "request":
             statement += " ON CONFLICT (bandit, digest) DO UPDATE SET seq = excluded.seq, round = excluded.round"
         self.raw.cursor().executemany(statement, rows)

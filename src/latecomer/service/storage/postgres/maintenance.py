@@ -91,7 +91,8 @@ class SnapshotWriter:
         self, copy: SnapshotCopy, bandit: Bandit, chain: Chain, head: tuple[int, bytes], now: int, retention: int | None
     ) -> None:
         with closing(PostgresConnection(self._replica.address)) as connection:
-            deque(write_snapshot(connection, copy, seq=head[0], row_checksum=head[1]), 0)
+            with connection:  # whole or not at all: another replica may remove parts that have no entry yet
+                deque(write_snapshot(connection, copy, seq=head[0], row_checksum=head[1]), 0)
             _take_turns(compact(connection, chain, until=head[0]))
             if retention is not None:
                 deque(prune_rows(connection, bandit, chain, now=now, retention=retention), 0)

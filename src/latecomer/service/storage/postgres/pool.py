@@ -61,13 +61,16 @@ class ConnectionPool:
                 self._idle.append(connection)
 
     async def _connect(self) -> AsyncConnection[Any]:
-        connection = await AsyncConnection.connect(self._address, **connect_options())
+        connection = await AsyncConnection.connect(self._address, **connect_options(self._address))
+        watch = asyncio.get_running_loop().call_later(USE_SECONDS, _cut, connection)
         try:
             limits = session_settings(hold=HOLD_SECONDS, statement=STATEMENT_SECONDS)
             await connection.execute(limits, prepare=False)
         except BaseException:
             await connection.close()
             raise
+        finally:
+            watch.cancel()
         return connection
 
     async def drop_idle(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from psycopg import AsyncConnection
 
+from latecomer.errors import DamagedFileError
 from latecomer.service.bandit import events
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.storage.postgres.messages import roll_back, run
@@ -47,7 +48,13 @@ class RegistryChain:
         while not is_last:
             async with pool.take() as connection:
                 tail = await read_tail(connection, STORE_CHAIN, after=self._seq)
-            self._apply(tail)
+            try:
+                self._apply(tail)
+            except DamagedFileError:
+                if not self._seq:
+                    raise
+                self._forget()  # another history: from its beginning
+                continue
             is_last = len(tail) < TAIL
 
     async def lock(self, connection: AsyncConnection[Any]) -> Locked | None:
@@ -57,7 +64,15 @@ class RegistryChain:
             await roll_back(connection)
             return None
         self._apply(locked.tail)
+        if locked.head is None or (locked.head.seq, locked.head.checksum) != (self._seq, self._link):
+            await roll_back(connection)  # the database has lost rows that this replica knows, as after a restore
+            self._forget()
+            return None
         return locked
+
+    def _forget(self) -> None:
+        """Begin anew: the next look reads the whole chain."""
+        self.descriptors, self._seq, self._link = {}, 0, GENESIS
 
     def _apply(self, tail: Sequence[Row]) -> None:
         unseen = [row for row in tail if row.seq > self._seq]  # two calls may have read the same rows

@@ -28,6 +28,8 @@ class Replica:
         self.retention: int | None = None
         self.failure: str | None = None
         """The reason why the database does not answer; None where it does."""
+        self.detail = ""
+        """The same with the address and the error, for the log alone: anybody may ask whether a server is ready."""
         self.failing_since = 0.0
         self.snapshot_failure: str | None = None
         self.listeners = Listeners()
@@ -37,13 +39,11 @@ class Replica:
     async def report_failure(self, error: Exception) -> None:
         """Note that the database has not answered, and drop connections that may be broken too."""
         reason = " ".join(str(error).split()) or type(error).__name__
-        failure = (
-            f"{hide_secrets(self.address)} does not answer: {reason}; nothing new is decided or credited until it does"
-        )
+        self.detail = f"{hide_secrets(self.address)} does not answer: {reason}"
         if self.failure is None:
             self.failing_since = time.monotonic()
-            self.listeners.report_trouble(failure)
-        self.failure = failure
+            self.listeners.report_trouble(self.detail)
+        self.failure = "the database does not answer: nothing new is decided or credited until it does"
         await self.pool.drop_idle()
 
     def report_success(self) -> None:

@@ -59,6 +59,8 @@ def initialise(address: str) -> bool:
                 connection.execute(statement)
             connection.execute("INSERT INTO version VALUES (?)", (VERSION,))
             connection.execute("INSERT INTO head VALUES (?, 0, ?, 0, 0)", (STORE_CHAIN, GENESIS))
+    except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject, psycopg.errors.DuplicateTable):
+        return False  # another process has made them at the same time
     except psycopg.errors.InsufficientPrivilege as error:
         raise FileError(
             f"{hide_secrets(address)}: the tables cannot be created: {' '.join(str(error).split())}; use a role that "

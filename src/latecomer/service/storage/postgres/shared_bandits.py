@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import psycopg
 
@@ -73,10 +73,13 @@ class SharedBandits:
                 worker.follow()
 
     async def look(self) -> None:
-        """Look for bandits that others have created or deleted; calls at the same time share one look."""
-        if self._looking is None or self._looking.done():
+        """Look for bandits that others have created or deleted; calls at the same time share the next look."""
+        running = self._looking
+        if running is not None and not running.done():  # it may have read before something was committed
+            await asyncio.wait([running])
+        if self._looking is running:
             self._looking = asyncio.create_task(self._look())
-        await asyncio.shield(self._looking)
+        await asyncio.shield(cast("asyncio.Task[None]", self._looking))
 
     async def _look(self) -> None:
         try:
@@ -134,7 +137,7 @@ class SharedBandits:
         chain = Chain(descriptor.number, NoRequestIndex())
         if descriptor.number not in self.workers:
             self.workers[descriptor.number] = ChainWorker(self._replica, descriptor, (bandit, chain, begun))
-        await self.look()
+        await self._look()
         return descriptor
 
     async def delete(self, name: str) -> None:
@@ -152,12 +155,12 @@ class SharedBandits:
                 return None
             self._match()
             existing = self._chain.find(name)
-            if existing is None or existing.number in deleted:
-                await roll_back(connection)
+            if existing is None or (deleted and existing.number != deleted[0]):
+                await roll_back(connection)  # an earlier attempt has succeeded unseen
                 return True
-            deleted.append(existing.number)
+            deleted[:] = [existing.number]
             await self._chain.commit_deletion(connection, existing.number, locked.now)
-        await self.look()
+        await self._look()
         return True
 
     async def retry(self, attempt: Callable[[], Awaitable[_Answer | None]]) -> _Answer:
@@ -190,6 +193,5 @@ class SharedBandits:
 
     async def close(self) -> None:
         """Run what waits, and end the tasks."""
-        for worker in self.workers.values():
-            await worker.stop()
-        await asyncio.gather(*self._removals)
+        stops = [worker.stop() for worker in list(self.workers.values())]
+        await asyncio.gather(*stops, *self._removals, return_exceptions=True)

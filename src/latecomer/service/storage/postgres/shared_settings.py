@@ -57,9 +57,11 @@ def expect_keys(connection: PostgresConnection) -> None:
 async def read_shared(replica: Replica, settings: SharedSettings) -> dict[int, int]:
     """Read settings and keys; write the retention that is wanted; return the last commit of each chain."""
     async with replica.pool.take() as connection:
-        wanted, settings.wanted_retention = settings.wanted_retention, None
+        wanted = settings.wanted_retention
         if wanted is not None:
             await connection.execute(_WRITE, ("retention", checked_value("retention", wanted)))
+            if settings.wanted_retention == wanted:
+                settings.wanted_retention = None
         async with connection.pipeline():
             heads = await connection.execute(_HEADS, binary=True)
             values = await connection.execute(_SETTINGS)

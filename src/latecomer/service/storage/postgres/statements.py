@@ -103,8 +103,9 @@ async def read_known(
         (answered,) = await run(connection, [_select_requests(bandit, more)])
         known = known | _by_digest(answered)
     decisions: dict[bytes, LoggedDecision] = {}
+    rows = {seq: await read_row_of(connection, bandit, seq) for seq in {seq for seq, _ in known.values()}}
     for digest, (seq, round_) in known.items():
-        row = await read_row_of(connection, bandit, seq)
+        row = rows[seq]
         if row is not None:
             found = find_logged_decision(row.payload, dim, round_)
             if found is None or found.request != digest:

@@ -36,7 +36,7 @@ def remove_chain(connection: SQLConnection, number: int) -> Steps:
     """Remove the snapshots and rows of a deleted bandit, a few rows a step."""
     yield from discard_snapshots(connection, number, list_snapshots(connection, number))
     keys = (key_of(number, 0), key_of(number, MAX_SEQ))
-    query = "SELECT key FROM log WHERE key BETWEEN ? AND ? LIMIT ?"
+    query = "SELECT key FROM log WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
     while expired := list(connection.execute(query, (*keys, _ROWS_PER_STEP))):
         connection.execute("DELETE FROM log WHERE key BETWEEN ? AND ?", (expired[0][0], expired[-1][0]))
         yield

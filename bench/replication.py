@@ -10,14 +10,13 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from random import Random
 from statistics import median
 from time import perf_counter
 
 import httpx
 from load import Load, merged, request, run
 from rows import Row, verdict
-from service import ARMS, BATCH, MEMORY, decide_together, make_action_sets
+from service import ARMS, MEMORY, decide_together, make_action_sets, measure_conversions
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
@@ -31,7 +30,7 @@ from latecomer.service.store import Store
 from latecomer.service.tools.copy_store import copy_store
 
 CONNECTIONS, BLOCKS, SECONDS, DIM = 64, 20, 0.5, 5
-ONE, TWO, BATCH_RATE, CATCH_UP = 0.6, 1.0, 50_000, 5.0
+ONE, TWO, CATCH_UP = 0.6, 1.0, 5.0
 EVENTS = 1_000_000
 BANDITS = ("a", "b", "c", "d")
 SPEC = {"dim": DIM, "window": "7d", "policy": "OTFLinTS"}
@@ -97,7 +96,8 @@ def _decisions(cluster: PostgresServer, generator: ProcessPoolExecutor) -> Itera
         detail = _describe(loads, commits)
         yield _compare("decisions of one replica on PostgreSQL", loads, ("1 replicas", FILE), ONE, detail)
         yield _compare("decisions of two replicas on one bandit", loads, ("2 replicas", "1 replicas"), TWO, "")
-        yield _conversions(replicas[0], generator, [json.loads(body) for body in merged(loads["1 replicas", 1])])
+        ids = [json.loads(body)["decision_id"] for body in merged(loads["1 replicas", 1])]
+        yield measure_conversions(replicas[0], generator, BANDITS[0], ids, on=", one replica on PostgreSQL")
 
 
 def _compare(work: str, loads: dict[tuple[str, int], list[Load]], of: tuple[str, str], least: float, more: str) -> Row:
@@ -137,25 +137,6 @@ def _commit_rate(cluster: PostgresServer) -> float:
         command = [str(find_programs() / "pgbench"), "-n", "-f", script.name, "-T", "1", "-c", "1", cluster.url]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
     return next(float(line.split("=")[1].split()[0]) for line in said.splitlines() if line.startswith("tps"))
-
-
-def _conversions(port: int, generator: ProcessPoolExecutor, answers: list[dict[str, str]]) -> Row:
-    ids = [answer["decision_id"] for answer in answers]
-    Random(0).shuffle(ids)  # noqa: S311
-    parts = [ids[start : start + BATCH] for start in range(0, len(ids) - BATCH + 1, BATCH)]
-    path = f"/v1/bandits/{BANDITS[0]}/conversions"
-    requests = [request(path, json.dumps([{"decision_id": i} for i in part]).encode()) for part in parts]
-    load = generator.submit(run, port, requests, connections=8, seconds=60, once=True).result()
-    judged = [verdict_ for body in load.bodies for verdict_ in json.loads(body)["verdicts"]]
-    assert set(judged) == {"accepted"}, set(judged)
-    rate = len(judged) / load.seconds
-    return Row(
-        work=f"durable conversions on PostgreSQL in batches of {BATCH:,}",
-        measured=f"{rate:,.0f} a second",
-        must_reach=f">= {BATCH_RATE:,} a second",
-        verdict=verdict(rate >= BATCH_RATE),
-        detail=f"{len(judged):,} conversions, shuffled, 8 connections, one replica, {load.seconds:.2f} s",
-    )
 
 
 def _catch_up(cluster: PostgresServer) -> Row:

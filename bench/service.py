@@ -92,7 +92,8 @@ def _over_http(server: _EchoServer, generator: ProcessPoolExecutor, dim: int) ->
     yield _rate(loads, dim)
     yield _tail(loads, dim)
     if dim == min(RATIOS):
-        yield _conversions(server, generator, [json.loads(body)["decision_id"] for body in merged(loads["decisions"])])
+        ids = [json.loads(body)["decision_id"] for body in merged(loads["decisions"])]
+        yield measure_conversions(server.port, generator, "b", ids)
 
 
 def make_action_sets(dim: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -145,18 +146,17 @@ def _bytes(store_path: Path, decisions: int, dim: int) -> Row:
     )
 
 
-def _conversions(server: _EchoServer, generator: ProcessPoolExecutor, ids: list[str]) -> Row:
+def measure_conversions(port: int, generator: ProcessPoolExecutor, bandit: str, ids: list[str], *, on: str = "") -> Row:
     Random(0).shuffle(ids)  # noqa: S311
     parts = [ids[start : start + BATCH] for start in range(0, len(ids) - BATCH + 1, BATCH)]
-    requests = [
-        request("/v1/bandits/b/conversions", json.dumps([{"decision_id": i} for i in part]).encode()) for part in parts
-    ]
-    load = generator.submit(run, server.port, requests, connections=8, seconds=60, once=True).result()
+    path = f"/v1/bandits/{bandit}/conversions"
+    requests = [request(path, json.dumps([{"decision_id": i} for i in part]).encode()) for part in parts]
+    load = generator.submit(run, port, requests, connections=8, seconds=60, once=True).result()
     judged = [verdict_ for body in load.bodies for verdict_ in json.loads(body)["verdicts"]]
     assert set(judged) == {"accepted"}, set(judged)
     rate = len(judged) / load.seconds
     return Row(
-        work=f"durable conversions in batches of {BATCH:,}",
+        work=f"durable conversions in batches of {BATCH:,}{on}",
         measured=f"{rate:,.0f} a second",
         must_reach=f">= {BATCH_RATE:,} a second",
         verdict=verdict(rate >= BATCH_RATE),

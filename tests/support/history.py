@@ -1,4 +1,4 @@
-"""What clients saw: each records every request that it sends, with its answer or its error. And the log."""
+"""The history of clients, which record every request that they send with its answer or its error; and the log."""
 
 import tempfile
 import time
@@ -132,7 +132,7 @@ class History:
 
     @property
     def acknowledged(self) -> int:
-        """How many decisions and reports were acknowledged so far."""
+        """The number of decisions and reports that were acknowledged so far."""
         return sum(client.acknowledged for client in self._clients)
 
 

@@ -14,7 +14,7 @@ SHOWN = 20
 
 
 class Rule(Enum):
-    """What must hold between the histories and the log."""
+    """A rule that must hold between the histories and the log."""
 
     ACKNOWLEDGED_IS_KEPT = "an acknowledged decision is in the log"
     ONCE = "a decision is in the log once"

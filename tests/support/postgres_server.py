@@ -162,7 +162,7 @@ class PostgresServer:
 
     @property
     def is_running(self) -> bool:
-        """Whether the server's process is there."""
+        """True while the server's process is there."""
         return self._process is not None and self._process.poll() is None
 
     @property

@@ -176,7 +176,7 @@ class Load:
 
     @property
     def is_running(self) -> bool:
-        """Whether no client has failed."""
+        """True as long as no client has failed."""
         return not self._raised
 
     def wait_for_more(self, count: int, seconds: float = 30.0) -> None:

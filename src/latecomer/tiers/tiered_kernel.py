@@ -36,7 +36,7 @@ LOOK_SECONDS = 0.3
 """In the mode "bulk", a kernel that has taken so long as plain Python is looked for on disk."""
 
 LONG_SECONDS = 4.0
-"""In the mode "bulk", a kernel that has taken so long as plain Python is compiled there and then. That takes 2 to 8."""
+"""In the mode "bulk", a kernel that has taken so long as plain Python is compiled there and then, in 2 to 8 seconds."""
 
 GIVE_WAY_SECONDS = 1e-4
 """How long each call as plain Python sleeps while a thread makes or loads machine code. A thread that calls NumPy in a

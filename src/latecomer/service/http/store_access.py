@@ -1,4 +1,4 @@
-"""How the server uses its store: one on this machine, or one on a database that other replicas share.
+"""The access of the server to its store: one on this machine, or one on a database that other replicas share.
 
 Both have the same methods. A local store answers at once, with a ticket to wait for; a replicated one answers when the
 commit is done.

@@ -1,4 +1,4 @@
-"""What becomes of a row whose commit failed or was not seen: it is in the log once, or its calls are run again."""
+"""A row whose commit failed or was not seen is in the log once, or its calls are run again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -12,7 +12,7 @@ from latecomer.service.storage.postgres.calls import Decide, PendingCall
 from latecomer.service.storage.rows import Row, make_row
 
 _RUN_SECONDS = 0.2
-"""How long calls are run under one lock, about: well below the time after which PostgreSQL ends the session."""
+"""Seconds that calls are run under one lock, about: well below those after which PostgreSQL ends the session."""
 
 
 class BatchRow(Struct, frozen=True):

@@ -11,7 +11,7 @@ from latecomer.service.bandit.verdict_list import VerdictList
 
 
 class Work(Protocol):
-    """What a call does to a bandit."""
+    """The part of a call that changes a bandit."""
 
     request: bytes
     """The digest of its request id; empty where it has none."""

@@ -15,9 +15,9 @@ from latecomer.service.storage.postgres.address import hide_secrets
 SCHEMA = "latecomer"
 """The schema of the store's tables."""
 HOLD_SECONDS = 1.0
-"""How long a session may hold a lock without sending anything, before PostgreSQL ends it."""
+"""Seconds that a session may hold a lock without sending anything, before PostgreSQL ends it."""
 STATEMENT_SECONDS = 5.0
-"""How long a statement of a request may take, the wait for a lock included."""
+"""Seconds that a statement of a request may take, the wait for a lock included."""
 CONNECT_SECONDS = 3
 _PAGE = 512
 """Rows of the log that are fetched at a time: a log may be larger than memory."""

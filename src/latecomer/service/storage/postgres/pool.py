@@ -18,7 +18,7 @@ from latecomer.service.storage.postgres.connection import (
 )
 
 USE_SECONDS = 6.0
-"""How long a connection may be used for one block, before it is cut: a network may swallow an answer for ever."""
+"""Seconds that a connection may be used for one block, before it is cut: a network may swallow an answer for ever."""
 
 
 def _cut(connection: AsyncConnection[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the bandits of one replica share: connections, settings, totals, and whether the database answers."""
+"""The shared parts of one replica: connections, settings, totals, and whether the database answers."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Replica:
         self.failure: str | None = None
         """The reason why the database does not answer; None where it does."""
         self.detail = ""
-        """The same with the address and the error, for the log alone: anybody may ask whether a server is ready."""
+        """The failure with its address and error, for the log alone: anybody may ask whether a server is ready."""
         self.failing_since = 0.0
         self.snapshot_failure: str | None = None
         self.listeners = Listeners()

@@ -11,6 +11,9 @@ from typing import Any
 import fork_server
 import httpx
 from free_ports import free_port
+from history import History, read_log
+from history_checker import check_history
+from replica_load import BANDIT
 from typer.testing import CliRunner
 
 import latecomer as lc
@@ -212,6 +215,17 @@ def agree(replicas: Sequence[Replica], bandit: str) -> dict[str, Any]:
 
     assert wait_for(same, 10.0), f"the replicas disagree: {found}"
     return found[0]
+
+
+def stop_and_check(
+    history: History, replicas: Sequence[Replica], store: str, folder: Path, bandit: str = BANDIT
+) -> None:
+    """Check what clients saw against the log, stop the replicas, and check that all ways lead to the same bits."""
+    check_history(history, read_log(store, bandit))
+    stats = agree(replicas, bandit)
+    for replica in replicas:
+        assert replica.stop() == 0, replica.log
+    check_bits(store, bandit, stats, folder)
 
 
 def check_bits(store: str, bandit: str, expected: dict[str, Any], folder: Path) -> None:

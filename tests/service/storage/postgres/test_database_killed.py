@@ -6,11 +6,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from history import read_log
-from history_checker import check_history
 from postgres_server import PostgresServer
-from replica_load import BANDIT, DIM, create_bandit, run_load
-from replicas import Replica, agree, check_bits, run_replicas, wait_for
+from replica_load import DIM, create_bandit, run_load
+from replicas import Replica, run_replicas, stop_and_check, wait_for
 
 RECOVERY = 5.0
 """Seconds from the return of the database to the first decision of every replica."""
@@ -37,11 +35,7 @@ def end_database(cluster: PostgresServer, database: str, folder: Path, *, cycles
                 for replica in replicas:
                     assert wait_for(partial(decides, replica), 2 * RECOVERY), replica.log[-2000:]
                 assert time.monotonic() - returned < RECOVERY, f"the recovery took too long in cycle {cycle}"
-        check_history(load.history, read_log(database, BANDIT))
-        stats = agree(replicas, BANDIT)
-        for replica in replicas:
-            assert replica.stop() == 0, replica.log
-    check_bits(database, BANDIT, stats, folder)
+        stop_and_check(load.history, replicas, database, folder)
 
 
 def test_a_killed_database_loses_nothing_acknowledged_10_cycles(

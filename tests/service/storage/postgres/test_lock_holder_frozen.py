@@ -7,11 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from history import read_log
-from history_checker import check_history
 from postgres_server import PostgresServer
-from replica_load import BANDIT, RETRY_LIMIT, create_bandit, run_load
-from replicas import Replica, agree, check_bits, run_replicas
+from replica_load import RETRY_LIMIT, create_bandit, run_load
+from replicas import Replica, run_replicas, stop_and_check
 
 SEARCH_LIMIT, FROZEN, OTHERS_GO_ON = 60.0, 3.0, 2.0
 SESSIONS = """
@@ -69,11 +67,7 @@ def freeze(cluster: PostgresServer, database: str, folder: Path, *, cycles: int)
                     frozen.resume()
                     probe.join(RETRY_LIMIT)
                 own[frozen.name].decide()  # it serves again
-        check_history(load.history, read_log(database, BANDIT))
-        stats = agree(replicas, BANDIT)
-        for replica in replicas:
-            assert replica.stop() == 0, replica.log
-    check_bits(database, BANDIT, stats, folder)
+        stop_and_check(load.history, replicas, database, folder)
 
 
 def test_a_replica_frozen_with_the_lock_stops_nobody_and_acknowledges_nothing_false(

@@ -8,7 +8,7 @@ import pytest
 from history import read_log
 from history_checker import check_history
 from replica_load import BANDIT, create_bandit, run_load
-from replicas import agree, check_bits, run_replicas
+from replicas import agree, run_replicas, stop_and_check
 
 
 def kill_replicas(database: str, folder: Path, *, cycles: int) -> None:
@@ -26,11 +26,7 @@ def kill_replicas(database: str, folder: Path, *, cycles: int) -> None:
                     killed.wait_until_ready()
             for replica in replicas:
                 replica.wait_until_ready()
-        check_history(load.history, read_log(database, BANDIT))
-        stats = agree(replicas, BANDIT)
-        for replica in replicas:
-            assert replica.stop() == 0, replica.log
-    check_bits(database, BANDIT, stats, folder)
+        stop_and_check(load.history, replicas, database, folder)
 
 
 def test_a_killed_replica_loses_nothing_acknowledged_30_cycles(database: str, tmp_path: Path) -> None:

@@ -4,10 +4,8 @@ import time
 from pathlib import Path
 
 import pytest
-from history import read_log
-from history_checker import check_history
-from replica_load import BANDIT, create_bandit, run_load
-from replicas import agree, check_bits, run_replicas
+from replica_load import create_bandit, run_load
+from replicas import run_replicas, stop_and_check
 from tcp_proxy import run_proxy
 
 RETRIES = 6
@@ -27,11 +25,7 @@ def restart_in_turn(database: str, folder: Path, *, rounds: int) -> None:
             assert load.is_running, "an error reached a caller"
         assert load.acknowledged > 100
         assert load.history.errors == []
-        check_history(load.history, read_log(database, BANDIT))
-        stats = agree(replicas, BANDIT)
-        for replica in replicas:
-            assert replica.stop() == 0, replica.log
-    check_bits(database, BANDIT, stats, folder)
+        stop_and_check(load.history, replicas, database, folder)
 
 
 def test_no_error_reaches_a_caller_during_a_rolling_restart(database: str, tmp_path: Path) -> None:

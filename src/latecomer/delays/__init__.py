@@ -13,12 +13,14 @@ from latecomer.extras import explain_missing_package
 if TYPE_CHECKING:
     from latecomer.delays.estimation.curve import DelayCurve
     from latecomer.delays.estimation.density import log10_density
+    from latecomer.delays.estimation.dependence import DependenceTest, test_dependence
     from latecomer.delays.estimation.estimate import DelayEstimate
     from latecomer.delays.laws.change_point import ChangePoint
     from latecomer.delays.laws.criteo import Criteo
     from latecomer.delays.laws.empirical import Empirical
     from latecomer.delays.laws.fixed import Fixed, Never
     from latecomer.delays.laws.geometric import Geometric
+    from latecomer.delays.laws.histogram import Histogram
     from latecomer.delays.laws.log_normal import LogNormal
     from latecomer.delays.laws.mixture import Mixture
     from latecomer.delays.laws.pareto import Pareto
@@ -33,10 +35,12 @@ _HOME = {
     "CriteoReport": "latecomer.delays.readers.criteo_report",
     "DelayCurve": "latecomer.delays.estimation.curve",
     "DelayEstimate": "latecomer.delays.estimation.estimate",
+    "DependenceTest": "latecomer.delays.estimation.dependence",
     "ChangePoint": "latecomer.delays.laws.change_point",
     "Empirical": "latecomer.delays.laws.empirical",
     "Fixed": "latecomer.delays.laws.fixed",
     "Geometric": "latecomer.delays.laws.geometric",
+    "Histogram": "latecomer.delays.laws.histogram",
     "LogNormal": "latecomer.delays.laws.log_normal",
     "Mixture": "latecomer.delays.laws.mixture",
     "Never": "latecomer.delays.laws.fixed",
@@ -45,6 +49,7 @@ _HOME = {
     "log10_density": "latecomer.delays.estimation.density",
     "read_conversions": "latecomer.delays.readers.conversion_log",
     "read_criteo": "latecomer.delays.readers.criteo",
+    "test_dependence": "latecomer.delays.estimation.dependence",
 }
 
 __all__ = [
@@ -57,9 +62,11 @@ __all__ = [
     "DelayCurve",
     "DelayEstimate",
     "DelayLaw",
+    "DependenceTest",
     "Empirical",
     "Fixed",
     "Geometric",
+    "Histogram",
     "LogNormal",
     "Mixture",
     "Never",
@@ -69,6 +76,7 @@ __all__ = [
     "log10_density",
     "read_conversions",
     "read_criteo",
+    "test_dependence",
 ]
 
 

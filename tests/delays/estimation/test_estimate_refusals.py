@@ -52,7 +52,10 @@ def test_estimate_is_unchanged_by_refused_stamps(stamps: tuple[Any, Any], messag
     ("change", "message"),
     [
         ({"delays": [1]}, "delays must have 4 counts"),
-        ({"open": [0, 0, 0, -1]}, r"open\[3\] must be at least 0"),
+        ({"open": [0, 0, 0, -1]}, "open must be a list of pairs of a tick and a delay"),
+        ({"open": [[0, 1], [0, -1]]}, r"open\[1\] must be at least 0"),
+        ({"open": [[1, 4]]}, r"up to tick 1; got \[1, 4\]"),
+        ({"open": [[-1, 1]]}, r"counted in delays, up to tick 1; got \[\[-1, 1\]\]"),
         ({"fresh": "x"}, "fresh must be a list"),
         ({"now": None}, "now must be a tick"),
         ({"extra": 1}, "data must be what to_dict gave"),

@@ -110,3 +110,16 @@ def test_empirical_floors_times_to_rounds() -> None:
     law = delays.Empirical.from_times(np.array([0, 99, 100, 250, 299]), unit=100)
     assert law.delays.tolist() == [0, 1, 2]
     assert law.shares.tolist() == [0.4, 0.2, 0.4]
+
+
+@pytest.mark.parametrize("unit", [0.25, 1.0, 3.0, 100.0])
+def test_histogram_is_the_sum_over_its_rounds(unit: float) -> None:
+    """P(⌊X⌋ = k) bin by bin, as the length of the bin's part within [k, k + 1)."""
+    ends, shares = [0.7, 4.0, 4.5, 31.0], [0.1, 0.4, 0.0, 0.5]
+    law = delays.Histogram(ends, shares, unit=unit)
+    chances = np.zeros(200)
+    for start, end, share in zip([0.0, *ends], ends, shares, strict=False):
+        for k in range(len(chances)):
+            chances[k] += share * max(0.0, min(end, (k + 1) * unit) - max(start, k * unit)) / (end - start)
+    np.testing.assert_allclose(law.cdf(np.arange(200)), np.cumsum(chances), rtol=0, atol=1e-12)
+    assert law.mean == pytest.approx(chances @ np.arange(200), rel=1e-12)

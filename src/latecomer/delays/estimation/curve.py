@@ -7,7 +7,8 @@ q_j = P(D in bin j | D up to bin j) needs no knowledge of what is missing, and
     F_M(k) = P(D up to bin k | D up to bin M) = Π_{j=k+1}^{M} (1 − q_j).
 
 The likelihood factorises over j, so independent Beta priors of mean width_j/end_j (a uniform delay) and weight c give
-independent Beta posteriors. Without a prior, one thin n_j at the top would zero everything below it.
+independent Beta posteriors. Without a prior, one thin n_j at the top would zero everything below it. The curve is the
+posterior mean; its bands (`bands.py`) have no prior, and come from the counts alone.
 """
 
 from dataclasses import dataclass
@@ -17,10 +18,9 @@ from typing import NoReturn
 import numpy as np
 
 from latecomer.delays.distribution import Delays, Floats
-from latecomer.errors import NotIdentifiableError
-from latecomer.validation import check_integer, check_probability
-
-_BLOCK = 1 << 20  # Beta draws held at a time
+from latecomer.delays.estimation.bands import DEFAULT_BAND, Band, anytime_band, beta_product_band, check_band
+from latecomer.errors import InputError, NotIdentifiableError
+from latecomer.validation import check_probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,9 @@ class DelayCurve:
         n_j, the delays up to the bin, of conversions whose decision was watched to the end of the bin.
     prior
         c, the weight of the prior on each reverse hazard, in conversions.
+    closed
+        The delays in each bin of conversions whose decision was watched to the end of the last bin: for the band that
+        holds at every look.
 
     Examples
     --------
@@ -45,15 +48,16 @@ class DelayCurve:
     >>> curve = DelayCurve(ends=np.array([1.0, 2.0, 3.0]), events=np.array([5, 3, 2]), at_risk=np.array([5, 8, 10]))
     >>> curve.cdf.round(3)  # nothing was truncated: 0.5, 0.8, 1 but for the prior
     array([0.481, 0.788, 1.   ])
-    >>> low, high = curve.credible_band(0.9)
-    >>> bool((low <= curve.cdf).all() and (curve.cdf <= high).all())
-    True
+    >>> low, high = curve.confidence_band(0.9)
+    >>> low.round(2), high.round(2)
+    (array([0.25, 0.53, 1.  ]), array([0.75, 0.95, 1.  ]))
     """
 
     ends: Floats
     events: Delays
     at_risk: Delays
     prior: float = 1.0
+    closed: Delays | None = None
 
     @cached_property
     def _posterior(self) -> tuple[Floats, Floats]:
@@ -67,26 +71,42 @@ class DelayCurve:
         a, b = self._posterior
         return _multiply_from_the_end((b / (a + b))[None, 1:], np.ones(1)).ravel()
 
-    def credible_band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
-        """The posterior's central quantiles of F_M, bin by bin, from independent draws; the same seed, the same band.
+    @cached_property
+    def greenwood(self) -> Floats:
+        """q̂_j/((1 − q̂_j)·n_j), the variance that the estimate of bin j's reverse hazard adds to log F; 0 for the first.
 
-        At each age the truth is inside with about the probability `level`, less where under five conversions come
-        later; that it is inside at all ages at once is less likely. The mean is always inside.
+        The counts are those of the posterior: the prior adds its weight to n_j.
         """
-        tail = (1.0 - check_probability("level", level)) / 2.0
-        rng = np.random.default_rng(seed)
         a, b = self._posterior
-        low, high = np.ones(len(a)), np.ones(len(a))
-        above = np.ones(check_integer("draws", draws, least=1))
-        step = max(1, _BLOCK // draws)
-        for stop in range(len(a), 1, -step):  # from the last bin down, as the product runs
-            bins = slice(max(1, stop - step), stop)
-            shares = _multiply_from_the_end(rng.beta(b[bins], a[bins], (draws, len(a[bins]))), above)[:, :-1]
-            above = shares[:, 0]
-            low[bins.start - 1 : stop - 1], high[bins.start - 1 : stop - 1] = np.quantile(
-                shares, [tail, 1.0 - tail], axis=0
+        terms = np.zeros(len(a))
+        terms[1:] = a[1:] / (b[1:] * (a[1:] + b[1:]))
+        return terms
+
+    def confidence_band(self, level: float = 0.9, *, band: Band = DEFAULT_BAND) -> tuple[Floats, Floats]:
+        """Compute the lower and the upper end of a confidence interval of F_M at the end of every bin.
+
+        At each age the truth is inside with the probability `level`; that it is inside at all ages at once is less
+        likely. The band comes from the counts alone: where they say little, `cdf`, which has a prior, may be outside.
+
+        Parameters
+        ----------
+        level
+            The confidence, such as 0.9.
+        band
+            "mid-p", about that confidence; "conservative", at least that, and Clopper and Pearson's interval where
+            nothing is truncated; "anytime", at least that at every look, however often one looks, from conversions of
+            closed rounds alone.
+        """
+        level = check_probability("level", level)
+        if (checked := check_band(band)) != "anytime":
+            return beta_product_band(self.events, self.at_risk, level=level, band=checked)
+        if self.closed is None:
+            raise InputError(
+                "band must be 'mid-p' or 'conservative' where the curve has no counts of closed rounds; got 'anytime': "
+                "give the curve `closed`",
+                field="band",
             )
-        return np.minimum(low, self.cdf), np.maximum(high, self.cdf)
+        return anytime_band(self.closed, level=level)
 
     @property
     def conversions(self) -> int:

@@ -1,4 +1,4 @@
-"""The delay law from conversions alone, as they come: O(1) a conversion, O(m) a question.
+"""The delay law from conversions alone, as they come: O(1) a conversion, O(m) a question, and 16 bytes an open one.
 
 Time is cut into ticks: a round, or `unit` of a clock. A conversion's delay is the tick in which it came less the tick
 of its decision. Only ticks that are over count, for in those every conversion has been seen; so a decision of tick s
@@ -6,10 +6,11 @@ has been watched up to R = min(m, now − 1 − s), which grows from tick to tic
 
     n_j = #{D <= j} − #{R < j},
 
-where the first is a histogram, and the second concerns the conversions of decisions less than m old: a ring of counts
-by the decision's tick. Neither changes when time passes, but for the ring's oldest slot, which is emptied.
+where the first is a histogram, and the second concerns the conversions of decisions less than m old, which are kept
+one by one. Neither changes when time passes; decisions that have closed are dropped now and then.
 """
 
+from array import array
 from collections.abc import Mapping
 from typing import Any, NoReturn, Self, overload
 
@@ -17,12 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.delays.distribution import Delays, Floats
+from latecomer.delays.estimation.bands import DEFAULT_BAND, Band
 from latecomer.delays.estimation.curve import DelayCurve
 from latecomer.delays.laws.empirical import Empirical
 from latecomer.errors import InputError
 from latecomer.validation import check_integer, check_number, check_positive
 
 _LARGEST = 10_000_000
+_FEW = 1024  # open conversions, below which none is dropped
 _KEYS = ("window", "unit", "prior", "now", "delays", "open", "fresh")
 
 
@@ -71,7 +74,8 @@ class DelayEstimate:
                 field="window",
             )
         self._delays = np.zeros(int(ticks) + 1, np.int64)
-        self._open = np.zeros(int(ticks) + 1, np.int64)
+        self._starts, self._waits = array("q"), array("q")  # decision ticks and delays of conversions that may be open
+        self._most = _FEW
         self._fresh: list[int] = []  # ticks of the decisions whose conversions came in the tick that is not over
         self._now: int | None = None
 
@@ -99,23 +103,21 @@ class DelayEstimate:
         if tick <= self._now:
             return
         before, self._now = self._now, tick
-        size = len(self._open)
-        newest = np.arange(max(before, tick - size), tick)
-        self._open[newest % size] = 0  # these slots held decisions that are closed by now
         for start in self._fresh:
             self._count(start, before)
         self._fresh.clear()
 
     def curve(self) -> DelayCurve:
-        """The delay curve of the counts: `cdf`, `credible_band`, and the counts themselves."""
-        size = len(self._open)
-        by_age = self._open[(self._over - np.arange(size)) % size]
+        """The delay curve of the counts: `cdf`, `confidence_band`, and the counts themselves."""
+        size, (starts, waits) = len(self._delays), self._keep_open()
+        by_age = np.bincount(self._over - starts, minlength=size)
         younger = np.concatenate([[0], np.cumsum(by_age)[:-1]])  # #{R < j}
         return DelayCurve(
             ends=np.arange(1.0, size + 1.0),
             events=self._delays.copy(),
             at_risk=np.cumsum(self._delays) - younger,
             prior=self.prior,
+            closed=self._delays - np.bincount(waits, minlength=size),
         )
 
     def cdf(self) -> Floats:
@@ -135,9 +137,9 @@ class DelayEstimate:
         matured = np.where(ticks < 0, 0.0, shares)
         return matured if matured.ndim else float(matured)
 
-    def credible_band(self, level: float = 0.9, *, draws: int = 1000, seed: int = 0) -> tuple[Floats, Floats]:
-        """The lower and the upper end of a credible interval of F_m at every delay from 0 to m ticks."""
-        return self.curve().credible_band(level, draws=draws, seed=seed)
+    def confidence_band(self, level: float = 0.9, *, band: Band = DEFAULT_BAND) -> tuple[Floats, Floats]:
+        """The band of F_m at every delay from 0 to m ticks, as in `DelayCurve.confidence_band`."""
+        return self.curve().confidence_band(level, band=band)
 
     def law(self) -> Empirical:
         """The estimate as a delay law in ticks, to simulate with; conversions beyond the window are not in it."""
@@ -159,8 +161,9 @@ class DelayEstimate:
 
     def to_dict(self) -> dict[str, object]:
         """Return the whole state as plain data: `from_dict` continues from it."""
-        arrays = {"delays": self._delays.tolist(), "open": self._open.tolist(), "fresh": list(self._fresh)}
-        return {"window": self.window, "unit": self.unit, "prior": self.prior, "now": self._now, **arrays}
+        pairs = [list(pair) for pair in zip(*(values.tolist() for values in self._keep_open()), strict=True)]
+        lists = {"delays": self._delays.tolist(), "open": pairs, "fresh": list(self._fresh)}
+        return {"window": self.window, "unit": self.unit, "prior": self.prior, "now": self._now, **lists}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -170,18 +173,35 @@ class DelayEstimate:
                 f"data must be what to_dict gave, with {', '.join(_KEYS)}; got {data!r:.200}", field="data"
             )
         made = cls(data["window"], unit=data["unit"], prior=data["prior"])
-        for name, array in (("delays", made._delays), ("open", made._open)):
-            counts = _counts(name, data[name])
-            if len(counts) != len(array):
-                raise InputError(
-                    f"{name} must have {len(array)} counts, as the window has ticks; got {len(counts)}", field=name
-                )
-            array[:] = counts
+        counts = _counts("delays", data["delays"])
+        if len(counts) != len(made._delays):
+            raise InputError(
+                f"delays must have {len(made._delays)} counts, as the window has ticks; got {len(counts)}",
+                field="delays",
+            )
+        made._delays[:] = counts
         made._fresh = _counts("fresh", data["fresh"], least=-(2**62))
         made._now = None if data["now"] is None else check_integer("now", data["now"], least=-(2**62))
         if made._now is None and made.conversions:
             raise InputError("now must be a tick where there are conversions; got None", field="now")
+        made._restore_open(data["open"])
         return made
+
+    def _restore_open(self, pairs: object) -> None:
+        """Take the open conversions from `to_dict`; each must be among the delays, and over."""
+        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise InputError(f"open must be a list of pairs of a tick and a delay; got {pairs!r:.200}", field="open")
+        starts = _counts("open", [pair[0] for pair in pairs], least=-(2**62))
+        waits = _counts("open", [pair[1] for pair in pairs])
+        size = len(self._delays)
+        late = [i for i, wait in enumerate(waits) if wait >= size or starts[i] + wait > self._over]
+        if late or (np.bincount(np.array(waits, np.int64), minlength=size) > self._delays).any():
+            raise InputError(
+                f"open must hold conversions that are counted in delays, up to tick {self._over}; got "
+                f"{pairs[late[0]] if late else pairs!r:.200}",
+                field="open",
+            )
+        self._starts, self._waits = array("q", starts), array("q", waits)
 
     @property
     def _over(self) -> int:
@@ -191,8 +211,21 @@ class DelayEstimate:
     def _count(self, start: int, end: int) -> None:
         """Count a conversion of a tick that is over."""
         self._delays[end - start] += 1
-        if self._over - start < len(self._open):
-            self._open[start % len(self._open)] += 1
+        if self._over - start >= len(self._delays) - 1:
+            return
+        self._starts.append(start)
+        self._waits.append(end - start)
+        if len(self._starts) > self._most:
+            self._most = _FEW + 2 * len(self._keep_open()[0])
+
+    def _keep_open(self) -> tuple[Delays, Delays]:
+        """Drop the conversions of decisions that have closed; return the ticks and the delays of the others."""
+        starts, waits = np.array(self._starts, np.int64), np.array(self._waits, np.int64)
+        is_open = self._over - starts < len(self._delays) - 1
+        if not is_open.all():
+            starts, waits = starts[is_open], waits[is_open]
+            self._starts, self._waits = array("q", starts.tobytes()), array("q", waits.tobytes())
+        return starts, waits
 
     def _tick(self, name: str, stamp: float) -> int:
         value = check_number(name, stamp, "a finite number")

@@ -1,8 +1,6 @@
 """The delays in a log of conversions: a file of any size, streamed, or a table in memory.
 
-Delays are counted on a grid that is fine enough for any window. A decision is watched to the end of a bin or it is not:
-a delay in a bin that the log's end cuts in two is left out, and the decision does not count there. So nothing is
-biased, and only a little is lost.
+Delays are counted on a grid that is fine enough for any window (`delay_cells.py`).
 """
 
 import math
@@ -15,20 +13,24 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from latecomer.delays.distribution import Delays, Floats
+from latecomer.delays.distribution import Delays
 from latecomer.delays.estimation.curve import DelayCurve
+from latecomer.delays.estimation.dependence import DependenceTest
+from latecomer.delays.laws.histogram import Histogram
 from latecomer.delays.readers.conversion_log_columns import read_times
+from latecomer.delays.readers.delay_cells import count_cells, estimate_curve, make_time_grid
+from latecomer.delays.readers.delay_tests import find_action_column, test_conversions
 from latecomer.delays.readers.row_checks import RowCounts, describe_skipped
-from latecomer.delays.readers.table_source import LogSource, name_source
+from latecomer.delays.readers.table_source import LogSource, name_source, scan_source
 from latecomer.durations import Duration, parse_duration
-from latecomer.errors import LogError
+from latecomer.errors import InputError, LogError
 from latecomer.timestamps import Moment, parse_timestamp
 from latecomer.validation import check_positive
 
 MIN_OBSERVED = 30
 """A delay is only stated where so many conversions were watched for as long: fewer say next to nothing."""
 
-_BINS_PER_DOUBLING, _DOUBLINGS = 32, 24
+_DAY = 86_400.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +53,10 @@ class ConversionLog:
     """The number of decisions watched to the end of no bin, of the first, of the first two, …"""
     counts: RowCounts
     """Rows read, and skipped by reason."""
+    tests: dict[str, DependenceTest]
+    """Tests of "drift" over the time of decisions and, where there is a column for it, of the "action"."""
+    later_half: float
+    """The time from which on the later half of the conversions was decided: `since`, where delays drift."""
 
     def __repr__(self) -> str:
         made, longest = (timedelta(seconds=round(span)) for span in (self.last - self.first, self.curve.ends[-1]))
@@ -78,31 +84,66 @@ class ConversionLog:
         matured = float(self.watched @ np.concatenate([[0.0], self.curve.cdf]))
         return min(1.0, self.curve.conversions / matured)
 
+    def law(self, *, per_day: float | None = None, unit: Duration | float | None = None) -> Histogram:
+        """The law of the delay of those that convert within M, in rounds, to simulate with.
 
-def make_time_grid(longest: float, marks: npt.ArrayLike = ()) -> Floats:
-    """Return the ends of bins up to `longest`: 32 to every doubling, and the marks that lie between."""
-    ladder = longest * 2.0 ** (-np.arange(_BINS_PER_DOUBLING * _DOUBLINGS) / _BINS_PER_DOUBLING)
-    between = np.asarray(marks, np.float64)
-    return np.unique(np.concatenate([ladder, between[(between > 0.0) & (between < longest)]]))
+        It is corrected for conversions that had no time to come, as `curve` is. Conversions later than M are not in it.
+
+        Parameters
+        ----------
+        per_day
+            Decisions a day: a round is the time from one to the next. By default as many as the log has.
+        unit
+            In place of a rate, the length of a round: "1h", a `timedelta` or seconds.
+        """
+        if per_day is not None and unit is not None:
+            raise InputError("per_day and unit must not both be given: each says how long a round is", field="unit")
+        if unit is not None:
+            seconds = parse_seconds(unit, name="unit")
+        else:
+            seconds = _DAY / (self.decisions_a_day if per_day is None else check_positive("per_day", per_day))
+        return Histogram(self.curve.ends, np.diff(self.curve.cdf, prepend=0.0), unit=seconds)
+
+    @property
+    def decisions_a_day(self) -> float:
+        """The rate of the log's decisions. Watching may go on for months after the last of them."""
+        if self.only_positives:
+            raise InputError(
+                "per_day must be given, in decisions a day, where every decision of the log has converted: conversions "
+                "do not tell how many decisions had none",
+                field="per_day",
+            )
+        made = self.last - self.first
+        return self.decisions * _DAY / (made if made > 0.0 else self.until - self.first)
 
 
 def read_conversions(
     source: LogSource,
     *,
+    decided_at: str = "decided_at",
+    converted_at: str = "converted_at",
+    action: str | None = None,
+    since: Moment | None = None,
     until: Moment | None = None,
     longest: Duration | float | None = None,
     marks: npt.ArrayLike = (),
     prior: float = 1.0,
     strict: bool = False,
 ) -> ConversionLog:
-    r"""Read the delays of a log with the columns `decided_at` and `converted_at`.
+    r"""Read the delays of a log with the times of decisions and of their conversions.
 
     Parameters
     ----------
     source
-        The path of a Parquet file, or of a CSV with a header; or a table of polars, pandas or pyarrow. Times are
-        seconds, or ISO 8601 (UTC where they have no zone); rows in any order. A row without `converted_at` is a
-        decision that has not converted.
+        The path of a Parquet file, of a CSV with a header, or of a folder of them; or a table of polars, pandas or
+        pyarrow. Times are seconds, or ISO 8601 (UTC where they have no zone); rows in any order. A row without
+        `converted_at` is a decision that has not converted.
+    decided_at, converted_at
+        The names of the two columns.
+    action
+        The column of the action, on which delays may depend; by default `action_id` or `action`, where the log has it.
+    since
+        The time of the first decision to read, in any form: of a log whose delays drift, the recent part.
     until
         When watching ended: a time in any form, a number being seconds as in the log; by default the last moment that
         the log mentions. What came later is not seen.
@@ -135,9 +176,15 @@ def read_conversions(
     """
     name = name_source(source)
     given_end = None if until is None else parse_timestamp(until, name="until") / 1e6
-    limit = math.inf if longest is None else _parse_longest(longest)
-    with read_times(source, strict=strict) as (every, counts):
-        rows = _cut_at_end(every, given_end).with_columns(delay=pl.col("converted") - pl.col("decided"))
+    start = None if since is None else parse_timestamp(since, name="since") / 1e6
+    limit = math.inf if longest is None else parse_seconds(longest, name="longest")
+    names = {"decided_at": decided_at, "converted_at": converted_at}
+    scan_source(source, names)  # refuses a log without them
+    if (column := action or find_action_column(source)) is not None:
+        names["action"] = column
+    with read_times(source, strict=strict, names=names) as (every, counts):
+        recent = every if start is None else every.filter(pl.col("decided") >= start)
+        rows = _cut_at_end(recent, given_end).with_columns(delay=pl.col("converted") - pl.col("decided"))
         facts = _measure_log(name, rows, counts)
         end = facts["end"] if given_end is None else given_end
         last = min(limit, facts["longest"], end - facts["earliest"])
@@ -148,9 +195,10 @@ def read_conversions(
                 f"{'; ' if dirt else ''}{dirt}"
             )
         ends = make_time_grid(last, marks)
-        cells = _count_cells(rows, ends, end)
+        cells = count_cells(rows, ends, end)
+        tests, later_half = test_conversions(rows, until=end, longest=last, conversions=facts["conversions"])
     return ConversionLog(
-        curve=_estimate_curve(cells, ends, prior=prior, longest_left_out=last == facts["longest"]),
+        curve=estimate_curve(cells, ends, prior=prior, longest_left_out=last == facts["longest"]),
         decisions=facts["decisions"],
         converted=facts["conversions"],
         first=facts["first"],
@@ -158,14 +206,16 @@ def read_conversions(
         until=end,
         watched=np.bincount(cells["watched"], weights=cells["len"], minlength=len(ends) + 1).astype(np.int64),
         counts=counts,
+        tests=tests,
+        later_half=later_half,
     )
 
 
-def _parse_longest(longest: Duration | float) -> float:
-    """Give the longest delay to count, in seconds."""
-    if isinstance(longest, timedelta | str | np.timedelta64):
-        longest = parse_duration(longest, name="longest").total_seconds()
-    return check_positive("longest, in seconds,", longest)
+def parse_seconds(duration: Duration | float, *, name: str) -> float:
+    """Give a duration in seconds."""
+    if isinstance(duration, timedelta | str | np.timedelta64):
+        duration = parse_duration(duration, name=name).total_seconds()
+    return check_positive(f"{name}, in seconds,", duration)
 
 
 def _cut_at_end(rows: pl.LazyFrame, until: float | None) -> pl.LazyFrame:
@@ -196,37 +246,3 @@ def _measure_log(name: str, rows: pl.LazyFrame, counts: RowCounts) -> dict[str, 
             f"got {facts['conversions']} in {facts['decisions']:,} rows{'; ' if dirt else ''}{dirt}"
         )
     return facts
-
-
-def _count_cells(rows: pl.LazyFrame, ends: Floats, until: float) -> dict[str, Delays]:
-    """Count the rows by the bin of their delay (−1 for no conversion) and the number of bins watched."""
-
-    def place(column: pl.Expr, side: str) -> pl.Expr:
-        def search(values: pl.Series) -> pl.Series:
-            return pl.Series(np.searchsorted(ends, values.to_numpy(), side=side), dtype=pl.Int64)  # type: ignore[call-overload]
-
-        return column.map_batches(search, return_dtype=pl.Int64, is_elementwise=True)
-
-    bins = rows.select(
-        delay=pl.when(pl.col("delay").is_null()).then(-1).otherwise(place(pl.col("delay").fill_null(0.0), "left")),
-        watched=place(until - pl.col("decided"), "right"),  # bins that end by then
-    )
-    counted = bins.group_by("delay", "watched").len().collect(engine="streaming")
-    return {name: counted[name].to_numpy().astype(np.int64) for name in counted.columns}
-
-
-def _estimate_curve(cells: dict[str, Delays], ends: Floats, *, prior: float, longest_left_out: bool) -> DelayCurve:
-    """Estimate the curve, without the longest delay where that one sets M.
-
-    Given M, all the others are like any delay within M, and the longest is not.
-
-    Where thirty conversions were watched for as long, it would lower the whole curve by a thirtieth.
-    """
-    delay, watched, count = cells["delay"], cells["watched"], cells["len"]
-    seen = (delay >= 0) & (delay < watched)
-    events = np.bincount(delay[seen], weights=count[seen], minlength=len(ends)).astype(np.int64)
-    limits = np.bincount(watched[seen], weights=count[seen], minlength=len(ends) + 1).astype(np.int64)
-    if longest_left_out:
-        events[-1] -= 1
-        limits[-1] -= 1
-    return DelayCurve(ends, events, np.cumsum(events) - np.cumsum(limits)[:-1], prior)

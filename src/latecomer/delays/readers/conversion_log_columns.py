@@ -1,6 +1,6 @@
 """The two columns of a log of conversions as seconds, streamed: numbers or ISO 8601, from a file or a table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,9 +55,12 @@ TIME_CHECKS = (
 
 
 @contextmanager
-def read_times(source: LogSource, *, strict: bool) -> Iterator[tuple[pl.LazyFrame, RowCounts]]:
+def read_times(
+    source: LogSource, *, strict: bool, names: Mapping[str, str] | None = None
+) -> Iterator[tuple[pl.LazyFrame, RowCounts]]:
     """Read `decided` and `converted` in seconds, the latter null where there was no conversion, in the log's order.
 
+    `names` has the log's own names of the columns; where there is an `action` among them, it is read too, as text.
     Texts are read once, streamed, into a temporary Parquet file of a few bytes a row. Dirty rows are left out and
     counted; where strict, a log that has any is refused before anything is concluded from it.
     """
@@ -66,25 +69,35 @@ def read_times(source: LogSource, *, strict: bool) -> Iterator[tuple[pl.LazyFram
         read = Path(folder, "times.parquet")
         dirty = pl.col("skipped").is_not_null()
         given = (pl.when(dirty).then(pl.col(column).cast(pl.String)).alias(column) for column in NEEDED)
-        labelled = _parse(source).with_columns(skipped=label_rows(TIME_CHECKS))
-        kept = labelled.select("decided", "converted", "skipped", pl.when(dirty).then("row").alias("row"), *given)
+        scanned = scan_source(source, names or NEEDED)
+        action = [_read_action(scanned, name)] if names and "action" in names else []
+        labelled = parse_times(scanned, name).with_columns(skipped=label_rows(TIME_CHECKS))
+        kept = labelled.select(
+            "decided", "converted", "skipped", pl.when(dirty).then("row").alias("row"), *given, *action
+        )
         try:
             kept.sink_parquet(read, compression="lz4")
         except pl.exceptions.PolarsError as error:
             raise LogError(f"{name} is damaged: {read_first_line(error)}") from None
         rows = pl.scan_parquet(read)
         counts = count_rows(rows, TIME_CHECKS, name=name, shown=NEEDED, strict=strict)
-        yield rows.filter(pl.col("skipped").is_null()).select("decided", "converted"), counts
+        yield rows.filter(pl.col("skipped").is_null()).select("decided", "converted", *action), counts
 
 
-def _parse(source: LogSource) -> pl.LazyFrame:
-    """Parse the two columns: as they are, and in seconds, null where they cannot be read."""
-    table = scan_source(source, NEEDED)
+def _read_action(table: pl.LazyFrame, name: str) -> pl.Expr:
+    """Return the action as text; refuse vectors and records."""
+    if (dtype := table.collect_schema()["action"]).is_nested():
+        raise LogError(f"{name} must have the action as a plain value, such as a text or a number; got {dtype}")
+    return pl.col("action").cast(pl.String)
+
+
+def parse_times(table: pl.LazyFrame, name: str) -> pl.LazyFrame:
+    """Parse `decided_at` and `converted_at` into `decided` and `converted`, seconds; null where unreadable."""
     types = table.collect_schema()
-    given = table.with_columns(pl.col(name).pipe(_mark_given, types[name]).alias(name) for name in NEEDED)
+    given = table.with_columns(pl.col(column).pipe(_mark_given, types[column]).alias(column) for column in NEEDED)
     return given.with_columns(
-        pl.col(name).pipe(_parse_seconds, types[name], f"{name_source(source)} must have {name}").alias(name[:-3])
-        for name in NEEDED
+        pl.col(column).pipe(_parse_seconds, types[column], f"{name} must have {column}").alias(column[:-3])
+        for column in NEEDED
     )
 
 

@@ -80,27 +80,35 @@ def count_rows(
     strict
         Refuse dirty rows.
     """
+    counts = count_labels(rows, checks)
+    refuse_dirt(counts, name=name, strict=strict, first=lambda: find_first(rows, shown))
+    return counts
+
+
+def count_labels(rows: pl.LazyFrame, checks: Sequence[RowCheck]) -> RowCounts:
+    """Count the rows by their label."""
     labels = rows.group_by("skipped").len().collect(engine="streaming")
     found: dict[str | None, int] = dict(labels.iter_rows())
-    counts = RowCounts(
+    return RowCounts(
         rows=sum(found.values()),
         skipped=(skipped := {check.reason: found[check.reason] for check in checks if check.reason in found}),
         remedy=_find_remedies(rows, skipped, checks),
     )
+
+
+def refuse_dirt(counts: RowCounts, *, name: str, strict: bool, first: Callable[[], str]) -> None:
+    """Refuse a log without a clean row, or, where strict, with a dirty one; `first` names the first of those."""
     if not counts.rows:
         raise LogError(f"{name} must hold decisions; it has no row")
     if not counts.used:
-        raise LogError(
-            f"{name} must hold rows that can be used; {describe_skipped(counts)}; {_find_first(rows, shown, _NAMED)}"
-        )
+        raise LogError(f"{name} must hold rows that can be used; {describe_skipped(counts)}; {first()}")
     if strict and counts.skipped:
         dirty = counts.rows - counts.used
         raise LogError(
             f"{name} must have no dirty row where reading is strict; {dirty:,} of {counts.rows:,} are: "
-            f"{_listed(counts.skipped)}; {_find_first(rows, shown, _NAMED)}; {counts.remedy}; or leave out strict=True "
+            f"{_listed(counts.skipped)}; {first()}; {counts.remedy}; or leave out strict=True "
             "(on the command line, leave out --strict) to skip them"
         )
-    return counts
 
 
 def describe_skipped(counts: RowCounts) -> str:
@@ -122,8 +130,9 @@ def _listed(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} × {reason}" for reason, count in skipped.items())
 
 
-def _find_first(rows: pl.LazyFrame, shown: Sequence[str], count: int) -> str:
-    dirty = rows.filter(pl.col("skipped").is_not_null()).select("row", *shown).sort("row").head(count).collect()
+def find_first(rows: pl.LazyFrame, shown: Sequence[str]) -> str:
+    """Name the first dirty rows by these columns."""
+    dirty = rows.filter(pl.col("skipped").is_not_null()).select("row", *shown).sort("row").head(_NAMED).collect()
     return "the first, counted from 1 without the header: " + "; ".join(
         f"row {number:,} ({', '.join(f'{name} {cell or None!r:.40}' for name, cell in zip(shown, cells, strict=True))})"
         for number, *cells in dirty.iter_rows()

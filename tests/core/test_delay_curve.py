@@ -8,6 +8,7 @@ import pytest
 
 import latecomer as lc
 from latecomer.core.delay_curve import BINS, bin_edges, bin_from, maturity_in
+from latecomer.delays.estimation.bands import beta_product_band
 from latecomer.tiers.interpreter import view
 
 
@@ -68,6 +69,36 @@ def test_the_curve_finds_the_law_inside_the_window(mean: float) -> None:
     edges = bin_edges(window)
     cdf = 1 - (1 - 1 / (mean + 1)) ** edges  # P(D < e_j)
     np.testing.assert_allclose(state["curve"][0], cdf / cdf[-1], atol=0.03)
+
+
+def test_delay_band_is_that_of_the_rounds_that_cover_each_bin() -> None:
+    """Counted from all rounds at once: n_j and d_j over the rounds whose age covers bin j."""
+    window, rounds, mean = 100, 700, 60.0
+    policy, edges = played(mean, window, rounds), bin_edges(window)
+    low, high = policy.delay_band(0.9)
+    rng, events, at_risk = np.random.default_rng(int(mean)), np.zeros(BINS, int), np.zeros(BINS, int)
+    for t in range(1, rounds + 1):
+        if rng.random() >= 0.5:
+            continue
+        delay = int(rng.geometric(1 / (mean + 1))) - 1
+        covered = (edges[1:] <= rounds - t) & (delay < edges[1:])
+        at_risk += covered
+        events += covered & (delay >= edges[:-1])
+    expected = beta_product_band(events, at_risk, level=0.9)
+    np.testing.assert_allclose([low[1:], high[1:]], expected, rtol=1e-12)
+    assert low[0] == high[0] == 0.0
+
+
+def test_delay_band_is_known_only_as_far_as_the_rounds_are_old() -> None:
+    policy = played(20.0, 400, 100)
+    low, high = policy.delay_band()
+    ages, shares = policy.delay_curve
+    np.testing.assert_array_equal(low[shares == 1.0], 1.0)
+    np.testing.assert_array_equal(high[shares == 1.0], 1.0)
+    assert ages[shares < 1.0].max() < 100
+    inside = (shares < 1.0) & (ages > 0)
+    assert (low[inside] < high[inside]).all()
+    assert lc.ImputedLinTS(2, 100).delay_band() is lc.OTFLinUCB(2, 100).delay_band() is None
 
 
 def test_delay_curve_does_not_take_a_young_world_for_a_fast_one() -> None:

@@ -23,7 +23,9 @@ WINDOW = 12
 DIM = 2
 """That of most other tests, which then find the machine code on disk."""
 
-CASES = [*policy_cases.EVERY_POLICY, "recommended"]
+RANDOMISED: dict[str, Any] = {"floor": 0.1, "draws": 9, "control": {"share": 0.2, "policy": "uniform"}, "seed": 7}
+BY_PROBABILITIES = " by probabilities"
+CASES = [*policy_cases.EVERY_POLICY, "recommended", f"recommended{BY_PROBABILITIES}"]
 WHOLE = "OTFLinTS-heuristic"
 """The policy of which every kernel is compiled; in the soak it is each."""
 
@@ -32,7 +34,11 @@ LONGER = [("OTFLinUCB-exact", 20), ("OTFLinTS-heuristic", 130), ("recommended", 
 
 
 def make(name: str, dim: int) -> Any:
-    return lc.recommended(dim, WINDOW, seed=7) if name == "recommended" else policy_cases.make(name, dim, WINDOW)
+    given = RANDOMISED if name.endswith(BY_PROBABILITIES) else {}
+    name = name.removesuffix(BY_PROBABILITIES)
+    if name == "recommended":
+        return lc.recommended(dim, WINDOW, **{"seed": 7, **given})
+    return policy_cases.make(name, dim, WINDOW, **given)
 
 
 ALWAYS = {decide_one_holding_gil, apply_conversion_holding_gil, is_admissible_holding_gil}
@@ -65,6 +71,10 @@ def assert_same(plain: Any, compiled: Any) -> None:
     assert plain.rng.state() == compiled.rng.state()
 
 
+def chosen(decision: lc.Decision) -> tuple[Any, ...]:
+    return decision.index, decision.score, decision.propensity, decision.is_control
+
+
 def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int) -> None:
     for kind, seed, back in events:
         rng = np.random.default_rng(seed)
@@ -72,11 +82,11 @@ def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int
         if kind == "decide":
             actions = policy_cases.unit_actions(rng, 1 + seed % 9, dim)
             ours, theirs = plain.decide(actions), compiled.decide(actions)
-            assert (ours.index, ours.score) == (theirs.index, theirs.score)
+            assert chosen(ours) == chosen(theirs)
         elif kind == "many":
             sets = np.stack([policy_cases.unit_actions(rng, 4, dim) for _ in range(1 + seed % 5)])
             ours, theirs = plain.decide_many(sets), compiled.decide_many(sets)
-            assert [(d.index, d.score) for d in ours] == [(d.index, d.score) for d in theirs]
+            assert list(map(chosen, ours)) == list(map(chosen, theirs))
         elif kind == "convert":
             assert plain.convert(round, (seed % 5) / 4) == compiled.convert(round, (seed % 5) / 4)
         elif kind == "revoke":
@@ -130,6 +140,13 @@ def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, 
 @pytest.mark.parametrize("name", CASES)
 def test_every_kernel_agrees_in_five_dimensions(name: str, dim: int, tmp_path: Path) -> None:
     compare(name, dim, tmp_path, whole=True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("dim", [2, 20])
+@pytest.mark.parametrize("name", policy_cases.EVERY_POLICY)
+def test_every_policy_agrees_by_probabilities(name: str, dim: int, tmp_path: Path) -> None:
+    compare(f"{name}{BY_PROBABILITIES}", dim, tmp_path, whole=True)
 
 
 def compare(name: str, dim: int, tmp_path: Path, *, whole: bool) -> None:

@@ -6,7 +6,7 @@ from latecomer.core.jit import kernel
 from latecomer.core.linalg.norms import squared_norms
 from latecomer.core.linalg.products import argmax_first, inner_products, row_dot
 from latecomer.core.ridge_statistics import estimate
-from latecomer.core.sampling import sample_theta
+from latecomer.core.sampling import sample_theta, spread_scores
 from latecomer.core.state import Array, State
 
 
@@ -33,3 +33,11 @@ def choose_by_sample(state: State, actions: Array, scale: float, normals: Array,
     sample_theta(state, scale, normals)
     inner_products(actions, state.sample, scores)
     return argmax_first(scores)
+
+
+@kernel
+def fill_posterior(state: State, actions: Array, scale: float, means: Array, spread: Array) -> None:
+    """Fill in the law of the scores ⟨a, θ̃⟩ with θ̃ ~ N(θ̂, scale²·V⁻¹), θ̂ = V⁻¹B: their means, and their spread."""
+    estimate(state)
+    inner_products(actions, state.theta_hat, means)
+    spread_scores(state.chol, actions, scale, spread)

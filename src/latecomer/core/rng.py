@@ -6,36 +6,74 @@ from typing import Any
 import numpy as np
 
 from latecomer.core.jit import kernel, vectorised
-from latecomer.core.state import State
+from latecomer.core.state import Array, State
 
 _BITS = 2**64 - 1
+_GOLDEN = 0x9E3779B97F4A7C15
 
 
 def _mix(seed: int) -> tuple[int, float]:
-    z = seed = (int(seed) + 0x9E3779B97F4A7C15) & _BITS
+    z = seed = (int(seed) + _GOLDEN) & _BITS
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _BITS
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _BITS
     z = z ^ (z >> 31)
     return seed, (float(z >> 12) + 0.5) / 4503599627370496.0
 
 
+@kernel
+def _finalise(z: Any) -> Any:
+    """Return 52 mixed bits of a state, or of an array of states."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))) >> np.uint64(12)
+
+
 @vectorised(_mix)
 def mix(seed: int) -> tuple[int, float]:
     """Return the generator's next state, and a number in (0, 1) made of it."""
-    z: Any = np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)
-    after = z
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return after, (float(z >> np.uint64(12)) + 0.5) / 4503599627370496.0  # 2^52: one bit more would round up to 1
+    after: Any = np.uint64(seed) + np.uint64(_GOLDEN)
+    return after, (float(_finalise(after)) + 0.5) / 4503599627370496.0  # 2^52: one bit more would round up to 1
+
+
+@kernel
+def seed_from(number: float) -> Any:
+    """Return the bits of a number from the policy's generator, as a seed."""
+    bits = np.empty(1)
+    bits[0] = number
+    return bits.view(np.uint64)[0]
 
 
 @kernel
 def reseed(state: State, normal: float) -> None:
-    """Seed the generator by the bits of a normal number from the policy's generator."""
-    bits = np.empty(1)
-    bits[0] = normal
-    state.seed = bits.view(np.uint64)[0]
+    """Seed the state's generator by the bits of a normal number from the policy's generator."""
+    state.seed = seed_from(normal)
+
+
+def _fill_normals(seed: int, out: Array) -> int:
+    pairs = (out.size + 1) // 2
+    states = np.uint64(seed) + np.uint64(_GOLDEN) * np.arange(1, 2 * pairs + 1, dtype=np.uint64)
+    numbers = (_finalise(states).astype(np.float64) + 0.5) / 4503599627370496.0
+    radii = [math.sqrt(-2.0 * math.log(u)) for u in numbers[::2].tolist()]
+    angles = [2.0 * math.pi * u for u in numbers[1::2].tolist()]
+    normals = [r * math.cos(a - shift) for r, a in zip(radii, angles, strict=True) for shift in (0.0, 0.5 * math.pi)]
+    out.reshape(-1)[:] = normals[: out.size]
+    return int(states[-1])
+
+
+@vectorised(_fill_normals)
+def fill_normals(seed: int, out: Array) -> int:
+    """Fill a matrix with normal numbers, two of each two uniform ones (Box and Muller); return the next seed."""
+    columns, radius, angle = out.shape[1], 0.0, 0.0
+    for i in range(out.shape[0] * columns):
+        if i % 2 == 0:
+            seed, first = mix(seed)
+            seed, second = mix(seed)
+            radius = math.sqrt(-2.0 * math.log(first))
+            angle = 2.0 * math.pi * second
+            out[i // columns, i % columns] = radius * math.cos(angle - 0.0)
+        else:
+            out[i // columns, i % columns] = radius * math.cos(angle - 0.5 * math.pi)
+    return seed
 
 
 @kernel

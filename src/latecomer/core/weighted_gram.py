@@ -22,7 +22,7 @@ from latecomer.core.gram_factor import (
     update_factor_by_batch,
 )
 from latecomer.core.jit import kernel, kernel_noinline
-from latecomer.core.linalg.cholesky import factorise, solve_upper, solve_upper_transposed
+from latecomer.core.linalg.cholesky import factorise, solve_upper, solve_upper_transposed, whiten
 from latecomer.core.sampling import sample_gaussian
 from latecomer.core.state import (
     ROUNDS_PER_BLOCK,
@@ -187,14 +187,9 @@ def gram_norms(state: State, actions: Array, out: Array) -> None:
     for i in range(dim):
         for k in range(count):
             halves[i, k] = actions[k, i]
+    whiten(state.factor, halves)
     for k in range(count):
         out[k] = 0.0
     for i in range(dim):
-        scale = 1.0 / state.factor[i, i]
         for k in range(count):
-            halves[i, k] *= scale
             out[k] += halves[i, k] * halves[i, k]
-        for j in range(i + 1, dim):
-            entry = state.factor[i, j]
-            for k in range(count):
-                halves[j, k] -= entry * halves[i, k]

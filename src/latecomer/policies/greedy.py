@@ -4,11 +4,14 @@ Plays argmax ⟨a, θ̂_t⟩, θ̂_t of Eq. 1 of the paper (Vernade et al., ICML
 explore by themselves; it can play a bad arm for ever where arms are fixed. The baseline without exploration.
 """
 
+from typing import Unpack
+
 from latecomer.core.linalg.products import argmax_first, inner_products
 from latecomer.core.ridge_statistics import estimate
 from latecomer.core.state import Array, Ring, State
 from latecomer.policies.base.algorithm import Algorithm, zero_width
-from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.clock import Span
+from latecomer.policies.base.parameters import CommonParameters
 from latecomer.policies.base.policy import LinearPolicy
 
 
@@ -31,5 +34,5 @@ class Greedy(LinearPolicy):
 
     algorithm = Algorithm("Greedy", choose=choose, width=zero_width)
 
-    def __init__(self, dim: int, window: Span, *, ridge: float = 1.0, clock: Clock | None = None) -> None:
-        super().__init__(dim, window, ridge=ridge, clock=clock)
+    def __init__(self, dim: int, window: Span, *, ridge: float = 1.0, **common: Unpack[CommonParameters]) -> None:
+        super().__init__(dim, window, ridge=ridge, **common)

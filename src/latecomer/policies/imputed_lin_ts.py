@@ -11,7 +11,7 @@ from latecomer.core.imputation import imputation_fields, impute, keep_closing_de
 from latecomer.core.linalg.products import argmax_first, inner_products, multiply
 from latecomer.core.rates import bernoulli_variance, estimate_rate
 from latecomer.core.rng import reseed
-from latecomer.core.sampling import sample_theta
+from latecomer.core.sampling import sample_theta, spread_scores
 from latecomer.core.state import Array, Ring, State
 from latecomer.policies.base.algorithm import Algorithm, width, zero_pending_width
 from latecomer.policies.base.families import ThompsonPolicy
@@ -48,6 +48,12 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return argmax_first(scores)
 
 
+def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Array) -> None:
+    """The law of the scores, given the conversions that the sweep has imputed."""
+    inner_products(actions, state.theta_hat, means)
+    spread_scores(state.chol, actions, state.exploration * math.sqrt(width(state, 0.0)), spread)
+
+
 class ImputedLinTS(ThompsonPolicy):
     """Posterior sampling over θ, the delay law and the conversions to come; parameters as in `LinTS`.
 
@@ -64,6 +70,7 @@ class ImputedLinTS(ThompsonPolicy):
         "ImputedLinTS",
         choose=choose,
         width=sampling_variance,
+        posterior=posterior,
         pending_width=zero_pending_width,
         advance_time=advance_time,
         begin_round=begin_round,

@@ -4,7 +4,7 @@ Samples θ̃_t ~ N(θ̂_t, c²·V_t⁻¹), the standard Thompson sampling of the
 ICML 2020), and plays argmax ⟨a, θ̃_t⟩.
 """
 
-from latecomer.core.choice import choose_by_sample
+from latecomer.core.choice import choose_by_sample, fill_posterior
 from latecomer.core.state import Array, Ring, State
 from latecomer.policies.base.algorithm import Algorithm, unit_width
 from latecomer.policies.base.families import ThompsonPolicy
@@ -14,6 +14,11 @@ from latecomer.policies.base.rng import Draw
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃_t⟩ with θ̃_t ~ N(θ̂_t, c²·V_t⁻¹)."""
     return choose_by_sample(state, actions, state.exploration, draws, scores)
+
+
+def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Array) -> None:
+    """The law of the scores that `choose` samples."""
+    fill_posterior(state, actions, state.exploration, means, spread)
 
 
 class LinTS(ThompsonPolicy):
@@ -26,4 +31,6 @@ class LinTS(ThompsonPolicy):
     1
     """
 
-    algorithm = Algorithm("LinTS", choose=choose, width=unit_width, draw=Draw.NORMAL, needs_cholesky=True)
+    algorithm = Algorithm(
+        "LinTS", choose=choose, width=unit_width, posterior=posterior, draw=Draw.NORMAL, needs_cholesky=True
+    )

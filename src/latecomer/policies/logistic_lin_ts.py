@@ -5,14 +5,17 @@ P(in-window conversion) = 1/(1 + exp(−⟨a, β⟩ − β_0)); an open round th
 the paper (Vernade et al., ICML 2020); its linear model is replaced.
 """
 
-from latecomer.core.linalg.cholesky import solve_upper
+from typing import Unpack
+
+from latecomer.core.linalg.cholesky import solve_upper, whiten
 from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.logistic import keep_closing_rounds, logistic_fields, update_beta
 from latecomer.core.state import Array, Ring, State
 from latecomer.policies.base.algorithm import Algorithm, unit_width, width, zero_pending_width
-from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.clock import Span
 from latecomer.policies.base.families import ThompsonPolicy
-from latecomer.policies.base.rng import Draw, Seed
+from latecomer.policies.base.parameters import CommonParameters
+from latecomer.policies.base.rng import Draw
 
 
 def advance_time(state: State, ring: Ring, now: int) -> None:
@@ -44,6 +47,19 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return argmax_first(scores)
 
 
+def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Array) -> None:
+    """The law of the scores that `choose` samples; the intercept is the last feature of each action, 1."""
+    dim, scale = state.B.shape[0], state.exploration * width(state, 0.0)
+    for k in range(actions.shape[0]):
+        mean = state.beta[dim]
+        for i in range(dim):
+            mean += actions[k, i] * state.beta[i]
+            spread[i, k] = scale * actions[k, i]
+        means[k] = mean
+        spread[dim, k] = scale
+    whiten(state.factor, spread)
+
+
 class LogisticLinTS(ThompsonPolicy):
     """Posterior sampling in a logistic model; `theta_hat` is β̂, and a decision's score is in logits.
 
@@ -61,6 +77,7 @@ class LogisticLinTS(ThompsonPolicy):
         "LogisticLinTS",
         choose=choose,
         width=unit_width,
+        posterior=posterior,
         pending_width=zero_pending_width,
         advance_time=advance_time,
         begin_round=begin_round,
@@ -77,7 +94,6 @@ class LogisticLinTS(ThompsonPolicy):
         *,
         ridge: float = 0.1,
         exploration: float = 1.0,
-        seed: Seed = None,
-        clock: Clock | None = None,
+        **common: Unpack[CommonParameters],
     ) -> None:
-        super().__init__(dim, window, ridge=ridge, exploration=exploration, seed=seed, clock=clock)
+        super().__init__(dim, window, ridge=ridge, exploration=exploration, **common)

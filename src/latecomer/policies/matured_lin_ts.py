@@ -14,19 +14,22 @@ up `recommended`:
 """
 
 import math
+from typing import Unpack
 
 from latecomer.core.action_summary import Shorts, action_summary_fields, add_summary, diversity
 from latecomer.core.linalg.norms import squared_norms
 from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.maturity import conversion_rate, maturity_fields, update_maturity
 from latecomer.core.rates import bernoulli_variance
+from latecomer.core.sampling import spread_scores
 from latecomer.core.shrinkage import shrinkage_fields, shrunk_estimate, update_ridge
 from latecomer.core.state import Array, ExtraFields, Ring, State
 from latecomer.core.weighted_gram import sample_from_gram
 from latecomer.policies.base.algorithm import Algorithm, width, zero_pending_width
-from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.clock import Span
+from latecomer.policies.base.parameters import CommonParameters
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.base.rng import Draw, Seed
+from latecomer.policies.base.rng import Draw
 from latecomer.validation import check_at_least_one, check_nonnegative, check_share
 
 
@@ -60,21 +63,35 @@ def estimate(state: State) -> None:
     shrunk_estimate(state)
 
 
+def score_optimistically(state: State, actions: Array, theta: Array, exploration_factor: float, scores: Array) -> None:
+    """⟨a, θ⟩ + b·‖a‖²_{V⁻¹}."""
+    squared_norms(state.V_inv, actions, scores)
+    for k in range(actions.shape[0]):
+        scores[k] = row_dot(actions, k, theta) + exploration_factor * state.optimism * scores[k]
+
+
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹} with θ̃ ~ N(θ̂, c²·v̂·G⁻¹)."""
     shrunk_estimate(state)
     exploration_factor = 1.0 - state.context_discount * diversity(state)
     sample_from_gram(state, exploration_factor * state.exploration * math.sqrt(width(state, 0.0)), draws)
-    squared_norms(state.V_inv, actions, scores)
-    for k in range(actions.shape[0]):
-        scores[k] = row_dot(actions, k, state.sample) + exploration_factor * state.optimism * scores[k]
+    score_optimistically(state, actions, state.sample, exploration_factor, scores)
     return argmax_first(scores)
+
+
+def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Array) -> None:
+    """The law of the scores that `choose` samples."""
+    shrunk_estimate(state)
+    exploration_factor = 1.0 - state.context_discount * diversity(state)
+    score_optimistically(state, actions, state.theta_hat, exploration_factor, means)
+    scale = exploration_factor * state.exploration * math.sqrt(width(state, 0.0))
+    spread_scores(state.factor, actions, scale, spread)
 
 
 class MaturedLinTS(LinearPolicy):
     """Posterior sampling that weighs every round by the share of its feedback that is due.
 
-    `dim`, `window`, `ridge`, `exploration`, `seed` and `clock` are as in `OTFLinTS`.
+    `dim`, `window`, `ridge`, `exploration` and `**common` are as in `OTFLinTS`.
 
     Parameters
     ----------
@@ -99,6 +116,7 @@ class MaturedLinTS(LinearPolicy):
         "MaturedLinTS",
         choose=choose,
         width=sampling_variance,
+        posterior=posterior,
         pending_width=zero_pending_width,
         observe_actions=observe_actions,
         advance_time=advance_time,
@@ -120,8 +138,7 @@ class MaturedLinTS(LinearPolicy):
         prior: float = 0.0,
         shrinkage: float = 1.0,
         context_discount: float = 0.0,
-        seed: Seed = None,
-        clock: Clock | None = None,
+        **common: Unpack[CommonParameters],
     ) -> None:
         super().__init__(
             dim,
@@ -134,6 +151,5 @@ class MaturedLinTS(LinearPolicy):
                 "shrinkage": check_at_least_one("shrinkage", shrinkage),
                 "context_discount": check_share("context_discount", context_discount),
             },
-            seed=seed,
-            clock=clock,
+            **common,
         )

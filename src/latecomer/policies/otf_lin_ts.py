@@ -4,15 +4,16 @@ Samples θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹) and plays argmax ⟨a, θ̃_t⟩
 """
 
 import math
-from typing import Literal
+from typing import Literal, Unpack
 
-from latecomer.core.choice import choose_by_sample
+from latecomer.core.choice import choose_by_sample, fill_posterior
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.width import pending_width, radius
 from latecomer.policies.base.algorithm import Algorithm, width
-from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.clock import Span
+from latecomer.policies.base.parameters import CommonParameters
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.base.rng import Draw, Seed
+from latecomer.policies.base.rng import Draw
 from latecomer.validation import check_choice, check_nonnegative, check_probability
 
 BETAS = ("heuristic", "conservative", "confidence")
@@ -31,10 +32,19 @@ def beta(state: State, pending_width: float) -> float:
     return (f + pending_width) * (f + pending_width)
 
 
+def sampling_scale(state: State) -> float:
+    """c·√β_t."""
+    return float(state.exploration * math.sqrt(width(state, pending_width(state))))
+
+
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃_t⟩ with θ̃_t ~ N(θ̂_t, c²·β_t·V_t⁻¹)."""
-    scale = state.exploration * math.sqrt(width(state, pending_width(state)))
-    return choose_by_sample(state, actions, scale, draws, scores)
+    return choose_by_sample(state, actions, sampling_scale(state), draws, scores)
+
+
+def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Array) -> None:
+    """The law of the scores that `choose` samples."""
+    fill_posterior(state, actions, sampling_scale(state), means, spread)
 
 
 class OTFLinTS(LinearPolicy):
@@ -56,10 +66,8 @@ class OTFLinTS(LinearPolicy):
         "heuristic" (Algorithm 2), "conservative" or "confidence": three readings of the paper, ever wider.
     exploration
         c, a multiplier of the standard deviation; 1 is the paper's.
-    seed
-        An int, or a NumPy generator; None takes fresh entropy.
-    clock
-        Where the window is a time: the function that tells the time when `at` is not given.
+    **common
+        `seed`, `clock`, `floor`, `draws` and `control`, as in `LinearPolicy`.
 
     Examples
     --------
@@ -69,7 +77,9 @@ class OTFLinTS(LinearPolicy):
     1
     """
 
-    algorithm = Algorithm("OTFLinTS", choose=choose, width=beta, draw=Draw.NORMAL, needs_cholesky=True)
+    algorithm = Algorithm(
+        "OTFLinTS", choose=choose, width=beta, posterior=posterior, draw=Draw.NORMAL, needs_cholesky=True
+    )
 
     def __init__(
         self,
@@ -80,8 +90,7 @@ class OTFLinTS(LinearPolicy):
         delta: float = 0.1,
         beta: Literal["heuristic", "conservative", "confidence"] = "heuristic",
         exploration: float = 1.0,
-        seed: Seed = None,
-        clock: Clock | None = None,
+        **common: Unpack[CommonParameters],
     ) -> None:
         super().__init__(
             dim,
@@ -93,6 +102,5 @@ class OTFLinTS(LinearPolicy):
                 "beta": BETAS.index(check_choice("beta", beta, BETAS)),
             },
             options={"beta": beta},
-            seed=seed,
-            clock=clock,
+            **common,
         )

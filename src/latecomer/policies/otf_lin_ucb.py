@@ -3,13 +3,14 @@
 Plays argmax ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹} with α_t = 2f_{t,δ} + W_t. A theorem: with c = 1 the regret obeys Theorem 2.
 """
 
-from typing import Literal
+from typing import Literal, Unpack
 
 from latecomer.core.choice import choose_by_upper_bound
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.width import pending_width, radius
 from latecomer.policies.base.algorithm import Algorithm, width
-from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.clock import Span
+from latecomer.policies.base.parameters import CommonParameters
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.otf_lin_ucb_tight import TIGHT
 from latecomer.validation import check_choice, check_nonnegative, check_probability
@@ -47,8 +48,8 @@ class OTFLinUCB(LinearPolicy):
         O(K·m·d) (see `latecomer.policies.otf_lin_ucb_tight`).
     exploration
         c, a multiplier of the bonus; 1 is the theorem.
-    clock
-        Where the window is a time: the function that tells the time when `at` is not given.
+    **common
+        `seed`, `clock`, `floor`, `draws` and `control`, as in `LinearPolicy`.
 
     Examples
     --------
@@ -70,7 +71,7 @@ class OTFLinUCB(LinearPolicy):
         delta: float = 0.1,
         width: Literal["exact", "buffered", "tight"] = "exact",
         exploration: float = 1.0,
-        clock: Clock | None = None,
+        **common: Unpack[CommonParameters],
     ) -> None:
         super().__init__(
             dim,
@@ -83,5 +84,5 @@ class OTFLinUCB(LinearPolicy):
                 "exploration": check_nonnegative("exploration", exploration),
             },
             options={"width": width},
-            clock=clock,
+            **common,
         )

@@ -1,7 +1,9 @@
 """The policy to use, with the constants that the arena chose (docs/arena.md). A heuristic that needs no tuning."""
 
-from latecomer.policies.base.clock import Clock, Span
-from latecomer.policies.base.rng import Seed
+from typing import Unpack
+
+from latecomer.policies.base.clock import Span
+from latecomer.policies.base.parameters import CommonParameters, expand_common
 from latecomer.policies.matured_lin_ts import MaturedLinTS
 
 POLICY = "MaturedLinTS"
@@ -14,8 +16,11 @@ PARAMETERS = {
     "context_discount": 0.6,
 }
 
+PROPENSITIES = {"floor": 0.02, "draws": 64}
+"""The parameters that a service adds, so that its decisions have propensities."""
 
-def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | None = None) -> MaturedLinTS:
+
+def recommended(dim: int, window: Span, **common: Unpack[CommonParameters]) -> MaturedLinTS:
     """Make a `MaturedLinTS` with the constants that did best over all worlds of the arena together.
 
     Parameters
@@ -24,10 +29,8 @@ def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | Non
         d, the number of features of an action.
     window
         m: how long a decision may wait for its conversion; rounds (an int) or a time ("7d", or a `timedelta`).
-    seed
-        An int, or a NumPy generator; None takes fresh entropy.
-    clock
-        Where the window is a time: the function that tells the time when `at` is not given.
+    **common
+        `seed`, `clock`, `floor`, `draws` and `control`, as in `LinearPolicy`.
 
     Examples
     --------
@@ -36,4 +39,7 @@ def recommended(dim: int, window: Span, *, seed: Seed = None, clock: Clock | Non
     >>> policy.convert(policy.decide([[1.0, 0.0], [0.0, 1.0]])).name
     'ACCEPTED'
     """
-    return MaturedLinTS(dim, window, **PARAMETERS, seed=seed, clock=clock)
+    return MaturedLinTS(dim, window, **PARAMETERS, **common)
+
+
+recommended.__signature__ = expand_common(recommended)  # type: ignore[attr-defined]

@@ -85,7 +85,8 @@ def load(path: str | PathLike[str], *, clock: "Clock | None" = None) -> "LinearP
 
 def from_bytes(data: bytes, *, name: str, clock: "Clock | None" = None) -> "LinearPolicy":
     """Return the policy whose `to_bytes` gave `data`; errors call it `name`."""
-    from latecomer.policies.persistence.file_format import unpack  # noqa: PLC0415 - nothing heavy before it is needed
+    from latecomer.encoding.encoder import Encoder, check_encoder  # noqa: PLC0415 - nothing heavy before it is needed
+    from latecomer.policies.persistence.file_format import unpack  # noqa: PLC0415
 
     header, arrays = unpack(data, name)
     if str(header.get("policy")) not in policy_names():
@@ -93,6 +94,8 @@ def from_bytes(data: bytes, *, name: str, clock: "Clock | None" = None) -> "Line
     try:
         policy = policy_class(header["policy"])(**header["parameters"], clock=clock)
         policy.restore(header["generator"], arrays)
+        if "encoder" in header:
+            policy.encoder = check_encoder(Encoder.from_dict(header["encoder"]), policy.dim)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise DamagedFileError(f"{name} does not fit together: {error}; restore it from a copy") from error
     return policy

@@ -1,10 +1,13 @@
 """Uniform: every action with the same probability. A policy that does no better has learnt nothing."""
 
+from typing import Unpack
+
 from latecomer.core.state import Array, Ring, State
 from latecomer.policies.base.algorithm import Algorithm, zero_width
-from latecomer.policies.base.clock import Clock, Span
+from latecomer.policies.base.clock import Span
+from latecomer.policies.base.parameters import CommonParameters
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.base.rng import Draw, Seed
+from latecomer.policies.base.rng import Draw
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
@@ -25,9 +28,7 @@ class Uniform(LinearPolicy):
     0.5
     """
 
-    algorithm = Algorithm("Uniform", choose=choose, width=zero_width, draw=Draw.UNIFORM)
+    algorithm = Algorithm("Uniform", choose=choose, width=zero_width, draw=Draw.UNIFORM, scores_are_probabilities=True)
 
-    def __init__(
-        self, dim: int, window: Span, *, ridge: float = 1.0, seed: Seed = None, clock: Clock | None = None
-    ) -> None:
-        super().__init__(dim, window, ridge=ridge, seed=seed, clock=clock)
+    def __init__(self, dim: int, window: Span, *, ridge: float = 1.0, **common: Unpack[CommonParameters]) -> None:
+        super().__init__(dim, window, ridge=ridge, **common)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from latecomer.core.choice import choose_by_sample
+from latecomer.core.choice import choose_by_sample, fill_posterior
 from latecomer.core.closed_rounds import learn_from_closed_rounds
 from latecomer.core.rates import bernoulli_variance, estimate_rate
 from latecomer.core.state import Array, ExtraFields, Ring, State, number_field
@@ -39,6 +39,11 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array
     return choose_by_sample(state, actions, state.exploration * math.sqrt(width(state, 0.0)), draws, scores)
 
 
+def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Array) -> None:
+    """The law of the scores that `choose` samples."""
+    fill_posterior(state, actions, state.exploration * math.sqrt(width(state, 0.0)), means, spread)
+
+
 class WaitingLinTS(ThompsonPolicy):
     """Thompson sampling on closed rounds alone, which make up `V` and `B`; parameters as in `LinTS`.
 
@@ -53,6 +58,7 @@ class WaitingLinTS(ThompsonPolicy):
         "WaitingLinTS",
         choose=choose,
         width=sampling_variance,
+        posterior=posterior,
         pending_width=zero_pending_width,
         advance_time=advance_time,
         draw=Draw.NORMAL,

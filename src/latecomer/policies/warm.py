@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from latecomer.errors import InputError, StoreError
 from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.matured_lin_ts import MaturedLinTS
 from latecomer.policies.recommended import recommended
 from latecomer.policies.registry import policy_class, policy_names
 from latecomer.tiers.code_cache import VARIABLE, find_cache_folder, is_writable
@@ -22,21 +23,21 @@ def warm_policies(names: Sequence[str], dims: Sequence[int], announce: Announce)
     if folder is None or not is_writable(folder):
         raise StoreError(f"machine code cannot be kept in {folder}: set {VARIABLE} to a folder that can be written")
     began = time.perf_counter()
-    for policy in [make_policy(name, dim) for name in names for dim in dims]:
+    for policy in [policy for name in names for dim in dims for policy in make_policies(name, dim)]:
         for kernel in policy.state.code.tiered():
             kernel.compile(announce)
     return str(folder), time.perf_counter() - began
 
 
-def make_policy(name: str, dim: int) -> LinearPolicy:
-    """Make a policy of that name with its defaults."""
+def make_policies(name: str, dim: int) -> list[LinearPolicy]:
+    """Make the policy of that name with its defaults; "recommended" also as a service has it."""
     dim = check_integer("dim", dim, least=1)
     if name == RECOMMENDED:
-        return recommended(dim, window=1)
+        return [recommended(dim, 1), MaturedLinTS(dim, 1, draws=2)]
     if name not in policy_names():
         known = (RECOMMENDED, *policy_names())
         raise InputError(
             f"policy must be one of {', '.join(known)}; got {name!r}{suggest(name, known)}", field="policy"
         )
     made: type = policy_class(name)
-    return made(dim, 1)  # type: ignore[no-any-return]
+    return [made(dim, 1)]

@@ -121,3 +121,23 @@ def solve_upper(factor: Array, x: Array) -> None:
         for j in range(k + 1, dim):
             rest -= factor[k, j] * x[j]
         x[k] = rest / factor[k, k]
+
+
+def _whiten(factor: Array, columns: Array) -> None:
+    for i in range(len(factor)):
+        columns[i] *= 1.0 / factor[i, i]
+        columns[i + 1 : len(factor)] -= factor[i, i + 1 :, None] * columns[i]
+
+
+@vectorised(_whiten)
+def whiten(factor: Array, columns: Array) -> None:
+    """Multiply the first d numbers of each column by U⁻ᵀ, in place: their squares then add up to norms in (UᵀU)⁻¹."""
+    dim, count = factor.shape[0], columns.shape[1]
+    for i in range(dim):
+        scale = 1.0 / factor[i, i]
+        for k in range(count):
+            columns[i, k] *= scale
+        for j in range(i + 1, dim):
+            entry = factor[i, j]
+            for k in range(count):
+                columns[j, k] -= entry * columns[i, k]

@@ -6,6 +6,7 @@ is the name of the first field of the state's record, by which kernels find its 
 algorithm (`latecomer.tiers.flatten`), and no look-up is left in it.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -39,6 +40,10 @@ def _ridge_estimate(state: State) -> None:
 
 def _ignore_actions(state: State, actions: Array | Shorts) -> None:
     pass
+
+
+def _unknown_propensity(state: State) -> float:
+    return math.nan
 
 
 def _no_fields(dim: int, span: int, ridge: float) -> ExtraFields:
@@ -86,6 +91,19 @@ class Algorithm:
     """begin_round(state, ring, draws): the other changes that a decision makes, between `advance_time` and `expire`."""
     estimate: Callable[..., None] = _ridge_estimate
     """estimate(state): fill state.theta_hat."""
+    posterior: Callable[..., None] | None = None
+    """posterior(state, ring, actions, means, spread): the Gaussian law of the scores that `choose` samples: their
+    means, and spread[:, k] such that means[k] + Σ_i z_i·spread[i, k] is a sample of score k; spread comes as zeros."""
+    scores_are_probabilities: bool = False
+    """The scores are the probabilities by which `choose` draws."""
+    fill_probabilities: Callable[..., None] | None = None
+    """fill_probabilities(state, ring, actions, draws, scores, out): see `choice_probabilities`, which sets it."""
+    propose: Callable[..., int] | None = None
+    """The `choose` of the algorithm that this one randomises."""
+    randomises: "Algorithm | None" = None
+    """The algorithm that this one randomises, where it does: see `randomisation`."""
+    signed_propensity: Callable[..., float] = _unknown_propensity
+    """signed_propensity(state): the probability of the latest choice, negative where the control made it."""
     draw: Draw = Draw.NOTHING
     """The random numbers that a decision takes from the policy's generator."""
     needs_cholesky: bool = False
@@ -110,6 +128,11 @@ class Algorithm:
         return _ignore_actions if self.observe_actions is None else _summarise_and_observe
 
     @property
+    def is_randomised(self) -> bool:
+        """Tell whether the choice is drawn by known probabilities; a decision then takes one more random number."""
+        return self.randomises is not None
+
+    @property
     def changes_with_time(self) -> bool:
         """Tell whether the statistics change as time passes."""
         return self.advance_time is not _unchanged_by_time
@@ -126,6 +149,31 @@ _ALGORITHMS: dict[str, Algorithm] = {}
 def choose(state: State, ring: Ring, actions: Array, draws: Array | None, scores: Array) -> int:
     """Choose an action by the state's algorithm."""
     return _ALGORITHMS[state.algorithm].choose(state, ring, actions, draws, scores)
+
+
+@hook("propose")
+def propose(state: State, ring: Ring, actions: Array, draws: Array | None, scores: Array) -> int:
+    """Choose an action by the algorithm that the state's algorithm randomises."""
+    found: int = _ALGORITHMS[state.algorithm].propose(state, ring, actions, draws, scores)  # type: ignore[misc]
+    return found
+
+
+@hook("posterior")
+def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Array) -> None:
+    """Fill in the law of the scores of the state's algorithm."""
+    _ALGORITHMS[state.algorithm].posterior(state, ring, actions, means, spread)  # type: ignore[misc]
+
+
+@hook("fill_probabilities")
+def fill_probabilities(state: State, ring: Ring, actions: Array, draws: Array, scores: Array, out: Array) -> None:
+    """Fill in the probabilities by which the state's algorithm would choose without a floor or a control."""
+    _ALGORITHMS[state.algorithm].fill_probabilities(state, ring, actions, draws, scores, out)  # type: ignore[misc]
+
+
+@hook("signed_propensity")
+def signed_propensity(state: State) -> float:
+    """Return the probability of the latest choice, negative where the control made it; NaN where it is unknown."""
+    return _ALGORITHMS[state.algorithm].signed_propensity(state)
 
 
 @hook("width")

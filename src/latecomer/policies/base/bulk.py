@@ -7,7 +7,8 @@ order: a log's stamps never run backwards.
 import numpy as np
 
 from latecomer.core.action_summary import Shorts
-from latecomer.core.state import UNSTAMPED, Array, Integers
+from latecomer.core.ring import spanned_blocks
+from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Integers
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, explain_inadmissible
 from latecomer.policies.base.policy import LinearPolicy
@@ -92,3 +93,13 @@ def _stamps(policy: LinearPolicy, stamps: Integers) -> Integers:
 def drift(policy: LinearPolicy) -> tuple[float, int]:
     """Return |V·V⁻¹ − I| at the last check, and how often V⁻¹ was computed afresh."""
     return float(policy.state.number("residual")), int(policy.state.number("refactorisations"))
+
+
+def read_open(policy: LinearPolicy, field: str) -> Integers | Array:
+    """Return a field of the open rounds, oldest first."""
+    record, ring = policy.state.record, policy.state.ring
+    head, held = record["head"].item(), record["rounds"].item() - record["oldest"].item() + 1
+    blocks = (head // ROUNDS_PER_BLOCK + np.arange(spanned_blocks(head, held))) % len(ring)
+    first = head % ROUNDS_PER_BLOCK
+    values: Integers | Array = ring[field][blocks].ravel()[first : first + held]
+    return values

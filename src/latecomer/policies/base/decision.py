@@ -33,6 +33,10 @@ class Decision(Struct, frozen=True, eq=False):
     index: int
     action: Array
     score: float
+    propensity: float | None = None
+    """The probability by which it was chosen; None where a sampler does not know it (`draws` makes it known)."""
+    is_control: bool = False
+    """True where the control chose it."""
 
 
 NO_ROUND = 2**62

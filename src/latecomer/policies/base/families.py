@@ -1,8 +1,10 @@
 """Constructors that several policies share, and their parameters' checks."""
 
-from latecomer.policies.base.clock import Clock, Span
+from typing import Unpack
+
+from latecomer.policies.base.clock import Span
+from latecomer.policies.base.parameters import CommonParameters
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.base.rng import Seed
 from latecomer.validation import check_nonnegative, check_probability
 
 
@@ -17,13 +19,13 @@ class UCBPolicy(LinearPolicy):
         ridge: float = 1.0,
         delta: float = 0.1,
         exploration: float = 1.0,
-        clock: Clock | None = None,
+        **common: Unpack[CommonParameters],
     ) -> None:
         numbers = {
             "delta": check_probability("delta", delta),
             "exploration": check_nonnegative("exploration", exploration),
         }
-        super().__init__(dim, window, ridge=ridge, numbers=numbers, clock=clock)
+        super().__init__(dim, window, ridge=ridge, numbers=numbers, **common)
 
 
 class ThompsonPolicy(LinearPolicy):
@@ -36,8 +38,7 @@ class ThompsonPolicy(LinearPolicy):
         *,
         ridge: float = 1.0,
         exploration: float = 1.0,
-        seed: Seed = None,
-        clock: Clock | None = None,
+        **common: Unpack[CommonParameters],
     ) -> None:
         numbers = {"exploration": check_nonnegative("exploration", exploration)}
-        super().__init__(dim, window, ridge=ridge, numbers=numbers, seed=seed, clock=clock)
+        super().__init__(dim, window, ridge=ridge, numbers=numbers, **common)

@@ -17,6 +17,7 @@ from latecomer.policies.base.algorithm import (
     observe_actions,
     observe_summary,
     pending_width,
+    signed_propensity,
     width,
     window_term,
 )
@@ -132,13 +133,24 @@ def decide_one_holding_gil(
 
 @kernel
 def decide_many(
-    states: StateArray, ring: Ring, sets: Array, stamps: Integers, draws: Array, indices: Integers, values: Array
+    states: StateArray,
+    ring: Ring,
+    sets: Array,
+    stamps: Integers,
+    draws: Array,
+    indices: Integers,
+    values: Array,
+    propensities: Array,
 ) -> None:
-    """Decide set after set, as `decide_one` would; the ring has room, and the actions are admissible."""
+    """Decide set after set, as `decide_one` would; the ring has room, and the actions are admissible.
+
+    Propensities have a sign: see `signed_propensity`.
+    """
     scores = np.empty(sets.shape[1])
     for i in range(sets.shape[0]):
         indices[i] = decide_and_record(states[0], ring, sets[i], stamps[i], draws[i], scores)
         values[i] = scores[indices[i]]
+        propensities[i] = signed_propensity(states[0])
 
 
 @kernel

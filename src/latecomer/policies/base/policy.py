@@ -5,40 +5,63 @@ Arguments, windows, random numbers and files are here. A policy is not for sever
 
 from collections.abc import Collection, Sequence
 from copy import copy
-from datetime import timedelta
-from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
 from latecomer.core.conversions import ACCEPTED
-from latecomer.core.state import UNSTAMPED, Array, FieldKind
+from latecomer.core.state import UNSTAMPED
 from latecomer.durations import parse_window
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, check_action_sets, check_actions, explain_inadmissible
 from latecomer.policies.base.algorithm import Algorithm
+from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.clock import Clock, Span, WindowClock
 from latecomer.policies.base.compiled_state import CompiledState
 from latecomer.policies.base.decision import NO_ROUND, VERDICTS, Decision, Verdict, round_of
 from latecomer.policies.base.kernels import UNFIT
+from latecomer.policies.base.parameters import expand_common
 from latecomer.policies.base.policy_code import job_for
+from latecomer.policies.base.randomisation import Control, Randomisation, randomise
+from latecomer.policies.base.readings import PolicyReadings
 from latecomer.policies.base.rng import Draw, PolicyRng, Seed
-from latecomer.policies.persistence.file_format import pack, write
-from latecomer.policies.registry import check_registered
+from latecomer.policies.base.saving import SavedPolicy
 from latecomer.timestamps import Moment
 from latecomer.validation import check_conversion_value, check_integer, check_positive
 
+if TYPE_CHECKING:
+    from latecomer.policies.base.learning import LearnableLog, LearningReport
 
-class LinearPolicy:
+
+class LinearPolicy(PolicyReadings, SavedPolicy):
     """A ridge estimate with a window of open rounds; a subclass has an `algorithm`, or gives one where it varies.
 
     `numbers` are the parameters that the algorithm reads from its state, `options` those that are texts; files have
     both. With `refresh_norms` the norms of open rounds follow V, O(m·d) a round.
+
+    Parameters
+    ----------
+    floor
+        ε in [0, 1]: every one of K actions is chosen with a probability of at least ε/K.
+    draws
+        n ≥ 1: where n > 1 a sampler draws n samples and chooses by the share of them that each action wins, so that
+        the probability of its choice is known. With one draw and no floor its choices are as they always were.
+    control
+        {"share": 0.05, "policy": "uniform"}: that share of the decisions is made by the control, which is "uniform",
+        the index of an action, or its id (then `decide` is told its index in the set). They are marked `is_control`.
+    seed
+        An int, or a NumPy generator; None takes fresh entropy.
+    clock
+        Where the window is a time: the function that tells the time when `at` is not given.
     """
 
     algorithm: Algorithm
+
+    def __init_subclass__(cls) -> None:
+        """Show the arguments that `**common` stands for."""
+        super().__init_subclass__()
+        cls.__signature__ = expand_common(cls.__init__)  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -50,17 +73,23 @@ class LinearPolicy:
         options: dict[str, str] | None = None,
         algorithm: Algorithm | None = None,
         refresh_norms: bool = False,
-        seed: Seed = 0,
+        floor: float = 0.0,
+        draws: int = 1,
+        control: Control | None = None,
+        seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
-        self.algorithm = algorithm = algorithm or self.algorithm
+        self._randomisation = randomisation = Randomisation.check(floor, draws, control)
+        self.algorithm = algorithm = randomise(algorithm or self.algorithm, randomisation)
         self._dim = check_integer("dim", dim, least=1)
         self._window = parse_window(window)
         self._clock = WindowClock(self._window, clock)
         self._in_rounds = self._clock.in_rounds
-        self.rng = PolicyRng(algorithm.draw, seed)
+        self._is_randomised = algorithm.is_randomised
+        self._takes_draws = algorithm.draw is not Draw.NOTHING or self._is_randomised
+        self._propensity = 1.0 if algorithm.draw is Draw.NOTHING else None
+        self.rng = self._make_rng(seed)
         """The policy's generator; decisions draw from it in their order."""
-        self._no_draws = None if algorithm.draw is Draw.NOTHING else np.empty(self._dim)
         numbers = {"ridge": check_positive("ridge", ridge), **(numbers or {})}
         if not 1e-12 <= numbers["ridge"] <= 1e12:
             raise InputError(
@@ -71,8 +100,9 @@ class LinearPolicy:
             raise InputError(
                 f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer", field="dim"
             )
-        self._parameters: dict[str, Any] = {**numbers, **(options or {})}
-        job = job_for(type(self), self._dim, options or {})
+        self._parameters: dict[str, Any] = {**numbers, **(options or {}), **randomisation.parameters}
+        numbers.update(randomisation.numbers)
+        job = job_for(type(self), self._dim, {**(options or {}), **randomisation.parameters})
         self.state = CompiledState(
             algorithm, self._dim, span=self._clock.span, numbers=numbers, refresh_norms=refresh_norms, job=job
         )
@@ -80,7 +110,7 @@ class LinearPolicy:
 
     # ---- decisions ----
 
-    def decide(self, actions: npt.ArrayLike, *, at: Moment | None = None) -> Decision:
+    def decide(self, actions: npt.ArrayLike, *, at: Moment | None = None, control: int | None = None) -> Decision:
         """Choose one of the actions, and record the choice.
 
         Parameters
@@ -92,18 +122,24 @@ class LinearPolicy:
             numpy.datetime64, or seconds since 1970. Without it, or with None, the policy's clock is read. A
             time before the latest decision's counts as that one's; a time more than a window before it raises
             `ClockError`.
+        control
+            Where the control plays an action by its id: the index of that action, None where the set has none such.
         """
         state = self.state
         if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
             actions = check_actions(actions, self._dim)
         is_unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if is_unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
-        draws = self._no_draws
-        if draws is not None:  # a mistake takes no random numbers: the set is checked here, and not in the kernel
+        draws = None
+        if control is not None:
+            control = self._randomisation.check_index(control, len(actions))
+        if self._takes_draws:  # a mistake takes no random numbers: the set is checked here, and not in the kernel
             if not state.is_admissible(actions):
                 actions = check_actions(actions, self._dim)
                 if not state.is_admissible(actions):
                     raise explain_inadmissible(actions)
+            if control is not None:
+                state.record["control_index"] = control
             draws = self.rng.draws_of_one(self._dim)
         index, round_, score = state.code.decide_small(state.record, state.ring, actions, stamp, draws)
         if index < 0:
@@ -112,7 +148,13 @@ class LinearPolicy:
             index, round_, score = state.decide(actions, stamp, draws)
             if index == UNFIT:
                 raise explain_inadmissible(actions)
-        return Decision(round_, index, state.last_action.copy(), score)
+        if not self._is_randomised:
+            propensity = self._propensity or (score if self.algorithm.scores_are_probabilities else None)
+            return Decision(round_, index, state.last_action.copy(), score, propensity)
+        if control is not None:
+            state.record["control_index"] = NO_CONTROL
+        signed = state.record["signed_propensity"].item()
+        return Decision(round_, index, state.last_action.copy(), score, abs(signed), signed < 0.0)
 
     def decide_many(
         self,
@@ -132,15 +174,20 @@ class LinearPolicy:
         first = self.rounds + 1
         draws = self.rng.draws(len(sets), self._dim)
         if isinstance(sets, list):
-            each = [None] * len(sets) if self._no_draws is None else draws  # as `decide` gives them: one code for both
-            decided = [self.state.decide(*event) for event in zip(sets, stamps.tolist(), each, strict=True)]
-            indices, scores = [index for index, _, _ in decided], [score for _, _, score in decided]
+            each = draws if self._takes_draws else [None] * len(sets)  # as `decide` gives them: one code for both
+            decided = [self.state.decide_signed(*event) for event in zip(sets, stamps.tolist(), each, strict=True)]
         else:
-            indices, scores = self.state.decide_many(sets, stamps, draws)
+            decided = self.state.decide_many(sets, stamps, draws)
         return [
-            Decision(first + i, index, sets[i][index].copy(), score)
-            for i, (index, score) in enumerate(zip(indices, scores, strict=True))
+            Decision(first + i, index, sets[i][index].copy(), score, *self._read_propensity(score, signed))
+            for i, (index, score, signed) in enumerate(decided)
         ]
+
+    def _read_propensity(self, score: float, signed: float) -> tuple[float | None, bool]:
+        """Return a decision's propensity, and whether the control made it."""
+        if self._is_randomised:
+            return abs(signed), signed < 0.0
+        return self._propensity or (score if self.algorithm.scores_are_probabilities else None), False
 
     # ---- conversions ----
 
@@ -177,6 +224,32 @@ class LinearPolicy:
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         return VERDICTS[self.state.revoke(round_, stamp)]
 
+    def learn(self, log: "LearnableLog", *, encoder: Any = None, scale: float = 1.0) -> "LearningReport":
+        """Learn from decisions that others made, with their conversions, in the order of time: a warm start.
+
+        The policy becomes, bit for bit, the one that would have recorded these events one by one; rounds whose window
+        is still open stay open. It must come before later decisions.
+
+        Parameters
+        ----------
+        log
+            A log of decisions, as `latecomer.read_log` reads it.
+        encoder
+            Where the log has features by name: the `latecomer.Encoder` that makes actions of them.
+        scale
+            The largest value that a conversion can have; values are divided by it.
+        """
+        from latecomer.policies.base.learning import learn  # noqa: PLC0415 - it needs this class
+
+        batches = log.logged_decisions(self._dim, encoder=encoder, scale=check_positive("scale", scale))
+        before = self.state.record.copy(), self.state.ring.copy(), self.rng.state()
+        try:
+            return learn(self, batches, decisions=log.decisions)
+        except BaseException:  # a mistake in the middle of a log leaves nothing half learnt
+            self.state.put_back(*before[:2])
+            self.rng.restore(before[2])
+            raise
+
     def _arrival_stamp(self, round_: int, at: Moment | None) -> int:
         stamp, now = self._clock.read(at), self._now
         if now - stamp <= self.span:
@@ -185,116 +258,19 @@ class LinearPolicy:
             return now  # an old message for a decision that is closed or converted: the verdict says so
         return self._clock.not_before(stamp, now, latest=self.rounds)  # raises
 
-    # ---- readings: numbers and copies ----
-
-    @property
-    def dim(self) -> int:
-        """d, the number of features of an action."""
-        return self._dim
-
-    @property
-    def window(self) -> int | timedelta:
-        """m, the window: rounds, or a time."""
-        return self._window
-
-    @property
-    def span(self) -> int:
-        """The window in the unit of stamps: rounds, or microseconds."""
-        return self._clock.span
-
-    @property
-    def rounds(self) -> int:
-        """The number of decisions made."""
-        return int(self.state.number("rounds"))
-
-    @property
-    def pending(self) -> int:
-        """The number of decisions that would be credited if they converted now; in time, with the latest decision."""
-        return int(self.state.number("pending"))
-
-    @property
-    def V(self) -> Array:
-        """V = λI + Σ A_s A_sᵀ, a copy."""
-        return self.state.array("V")
-
-    @property
-    def V_inv(self) -> Array:
-        """V⁻¹, a copy."""
-        return self.state.array("V_inv")
-
-    @property
-    def B(self) -> Array:
-        """B = Σ Ỹ_s A_s, a copy."""
-        return self.state.array("B")
-
-    @property
-    def log_det(self) -> float:
-        """The logarithm of det(V)/λ^d."""
-        return float(self.state.number("log_det"))
-
-    @property
-    def theta_hat(self) -> Array:
-        """θ̂ = V⁻¹B, Eq. 1, or the policy's own estimate in its place, as of the next round.
-
-        It estimates τ_m·θ: how many conversions the window loses cannot be known from inside it.
-        """
-        return self.state.theta_hat(self._next_stamp)
-
-    @property
-    def width(self) -> float:
-        """The algorithm's width (α_t or β_t) as of the next round; in time, as if it came with the latest one."""
-        return self.state.width(self._next_stamp)
-
-    @property
-    def pending_width(self) -> float:
-        """W_t, the part of the width that is due to rounds that may still convert."""
-        return self.state.pending_width(self._next_stamp)
-
-    @property
-    def delay_curve(self) -> tuple[Array, Array] | None:
-        """F̂_m, where it is estimated: ages in the window's unit, and the share of observable conversions by then."""
-        edges, curve = self.state.find_array(FieldKind.BIN_EDGES), self.state.find_array(FieldKind.DELAY_CURVE)
-        if edges is None or curve is None:
-            return None
-        return edges.astype(np.float64) / (1 if self._in_rounds else 1e6), curve
-
-    @property
-    def _now(self) -> int:
-        return int(self.state.number("now"))
-
-    @property
-    def _next_stamp(self) -> int:
-        return self.rounds + 1 if self._in_rounds else self._now
+    # ---- copies ----
 
     def __repr__(self) -> str:
         parameters = "".join(f", {name}={value!r}" for name, value in self._parameters.items())
         return f"<{type(self).__name__}(dim={self.dim}, window={self.window!r}{parameters}) after {self.rounds} rounds>"
 
-    # ---- files and copies ----
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The arguments that make a policy of the same parameters; seed and clock are not among them."""
-        return {"dim": self._dim, "window": self._window, **self._parameters}
-
     def fresh(self, seed: Seed = None) -> Self:
         """Make a policy of the same parameters that has seen nothing, with a generator of its own."""
         twin = copy(self)
         twin.state = self.state.make_empty()
-        twin.rng = PolicyRng(self.algorithm.draw, 0 if self._no_draws is None else seed)
+        twin.rng, twin._assessor = self._make_rng(seed), None
         return twin
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to one file, atomically; `latecomer.load` continues from it bit for bit."""
-        write(path, self.to_bytes())
-
-    def to_bytes(self) -> bytes:
-        """Return the contents of the file that `save` writes."""
-        check_registered(type(self))
-        name, generator = type(self).__name__, self.rng.state()
-        return pack(policy=name, parameters=self.parameters, generator=generator, arrays=self.state.arrays())
-
-    def restore(self, generator: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Become the policy that was saved; `latecomer.load` calls it."""
-        self.rng.restore(generator)
-        self.state.restore(arrays)
+    def _make_rng(self, seed: Seed) -> PolicyRng:
+        """Make a generator; that of a policy which draws nothing is always the same."""
+        return PolicyRng(self.algorithm.draw, seed if self._takes_draws else 0, spare=int(self._is_randomised))

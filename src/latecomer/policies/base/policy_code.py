@@ -68,7 +68,7 @@ class PolicyCode:
         dim = record["B"].shape[1]
         self._dim, self._job, self._label = dim, job, f"{algorithm.name} for d = {dim}"
         self._kind, self._empty = state_kind(algorithm, record), record.copy()
-        self._draws = draw_count(algorithm.draw, dim)
+        self._draws = draw_count(algorithm.draw, dim) + algorithm.is_randomised
         self._others: dict[Callable[..., Any], TieredKernel] = {}
         one = None if self._draws == 0 else np.empty(self._draws)
         states, ring, rounds = self._empty, new_ring(dim), np.ones(1, np.int64)
@@ -82,7 +82,7 @@ class PolicyCode:
         self.decide_large: Any = self._add("decide_large", decide_one, decision, one_thread)
         self.convert: Any = self._add("convert", apply_conversion_holding_gil, conversion)
         self.decide_small.companions = [self.convert, is_admissible]
-        sets = (states, ring, np.empty((1, 1, dim)), rounds, many, rounds, np.empty(1))
+        sets = (states, ring, np.empty((1, 1, dim)), rounds, many, rounds, np.empty(1), np.empty(1))
         self.decide_many: Any = self._add("decide_many", decide_many, sets, limit)
         log = (states, ring, np.empty((1, dim)), np.empty((1, dim + 2), np.int16), rounds, many)
         self.record_many: Any = self._add("record_many", record_many, log, limit)
@@ -157,7 +157,7 @@ def compile_policy(module: str, policy: str, parameters: dict[str, Any], kernels
             kernel.compile()
 
 
-def job_for(policy: type, dim: int, options: Mapping[str, str]) -> Job | None:
+def job_for(policy: type, dim: int, options: Mapping[str, Any]) -> Job | None:
     """Return how another process compiles for a policy's class; None where it could not import the class."""
     if policy.__module__ == "__main__" or "." in policy.__qualname__:
         return None

@@ -27,10 +27,13 @@ def draw_count(draw: Draw, dim: int) -> int:
 
 
 class PolicyRng:
-    """A seeded generator. The draws of many decisions at once are those of as many single ones."""
+    """A seeded generator. The draws of many decisions at once are those of as many single ones.
 
-    def __init__(self, draw: Draw, seed: Seed) -> None:
-        self.draw = draw
+    A decision takes `spare` numbers more than `draw` says, to seed a generator inside kernels.
+    """
+
+    def __init__(self, draw: Draw, seed: Seed, *, spare: int = 0) -> None:
+        self.draw, self._spare = draw, spare
         if isinstance(seed, np.random.Generator):
             self.generator = seed
         elif seed is None:
@@ -51,10 +54,10 @@ class PolicyRng:
     def draws(self, decisions: int, dim: int) -> Array:
         """Return the draws of so many decisions, a row each."""
         if self.draw is Draw.NORMAL:  # one comparison after the other: a look-up by an enum takes as long as the draws
-            return self.generator.standard_normal((decisions, dim))
+            return self.generator.standard_normal((decisions, dim + self._spare))
         if self.draw is Draw.NOTHING:
-            return np.empty((decisions, 0))
-        shape = (decisions, draw_count(self.draw, dim))
+            return self.generator.random((decisions, self._spare)) if self._spare else np.empty((decisions, 0))
+        shape = (decisions, draw_count(self.draw, dim) + self._spare)
         return self.generator.random(shape) if self.draw is Draw.UNIFORM else self.generator.standard_normal(shape)
 
     def state(self) -> dict[str, Any]:

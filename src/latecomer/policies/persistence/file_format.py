@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.atomic_write import replace_file
+from latecomer.encoding.encoder import Encoder
 from latecomer.errors import DamagedFileError, InputError, NewerFileError
 
 FORMAT = "latecomer policy"
@@ -26,7 +27,12 @@ _HEADER = "header.json"
 
 
 def pack(
-    *, policy: str, parameters: dict[str, Any], generator: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
+    *,
+    policy: str,
+    parameters: dict[str, Any],
+    generator: dict[str, Any],
+    arrays: dict[str, npt.NDArray[Any]],
+    encoder: Encoder | None = None,
 ) -> bytes:
     """Return the contents of a file."""
     members = {name: _npy(array) for name, array in arrays.items()}
@@ -37,12 +43,15 @@ def pack(
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "generator": generator,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        **({} if encoder is None else {"encoder": encoder.to_dict()}),
     }
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(_HEADER, json.dumps(header, indent=1))
+        archive.writestr(
+            zipfile.ZipInfo(_HEADER), json.dumps(header, indent=1)
+        )  # of no date: equal policies, equal files
         for name, data in members.items():
-            archive.writestr(f"{name}.npy", data)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data)
     return file.getvalue()
 
 
@@ -102,7 +111,8 @@ def _plain(value: Any) -> Any:
 
 
 def _rich(value: Any) -> Any:
-    return timedelta(microseconds=value["microseconds"]) if isinstance(value, dict) else value
+    is_duration = isinstance(value, dict) and "microseconds" in value
+    return timedelta(microseconds=value["microseconds"]) if is_duration else value
 
 
 def _damaged(name: str, error: Exception) -> DamagedFileError:

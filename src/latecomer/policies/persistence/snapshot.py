@@ -13,6 +13,7 @@ from msgspec import Struct
 from latecomer.core.ring import spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Integers, new_ring
 from latecomer.errors import DamagedFileError, InputError
+from latecomer.policies.base.bulk import read_open
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.persistence.file_format import pack, unpack
 from latecomer.policies.registry import policy_class
@@ -46,10 +47,7 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
     @classmethod
     def capture(cls, policy: LinearPolicy) -> "PolicySnapshot":
         """Copy the parts of a policy that a snapshot has; the policy may go on."""
-        record, ring = policy.state.record.copy(), policy.state.ring
-        head, held = record["head"].item(), record["rounds"].item() - record["oldest"].item() + 1
-        blocks = (head // ROUNDS_PER_BLOCK + np.arange(spanned_blocks(head, held))) % len(ring)
-        first = head % ROUNDS_PER_BLOCK
+        record = policy.state.record.copy()
         return cls(
             name="a policy",
             policy=type(policy).__name__,
@@ -57,7 +55,7 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
             generator=policy.rng.state(),
             arrays={
                 **{f"state/{name}": record[name] for name in policy.state.saved_fields()},
-                **{f"open/{name}": ring[name][blocks].ravel()[first : first + held] for name in _open_fields(policy)},
+                **{f"open/{name}": read_open(policy, name) for name in _open_fields(policy)},
             },
         )
 

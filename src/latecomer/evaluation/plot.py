@@ -1,0 +1,68 @@
+"""An evaluation as a picture for a slide: each policy's estimate with its interval, against what was logged."""
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from latecomer.evaluation.result import Evaluation
+from latecomer.evaluation.targets import LOGGED
+from latecomer.evaluation.text import format_figure, format_window
+
+_OURS, _LOGGED, _GREY = "#0072B2", "#000000", "#888888"  # of Okabe and Ito's palette
+
+
+def plot_evaluation(found: Evaluation) -> Figure:
+    """Draw a line for each row of the table; the dashed one is as logged, the thin ones are closed rounds alone."""
+    rows = found.details.to_dicts()
+    several = found.table["estimator"].n_unique() > 1
+    figure = Figure(figsize=(8.6, 1.7 + 0.62 * len(rows)), layout="constrained", dpi=130)
+    axes = figure.subplots()
+    scale = 1.0 if found.facts["is_value"] else 100.0
+    for place, row in enumerate(rows):
+        if row["value"] is None:
+            continue
+        colour = _LOGGED if row["policy"] == LOGGED else _OURS
+        axes.plot([scale * row["low"], scale * row["high"]], [place, place], color=colour, linewidth=2.6)
+        axes.plot(scale * row["value"], place, "o", color=colour, markersize=8)
+        if row["closed_low"] is not None and found.facts["window"] is not None:
+            bounds = [scale * row["closed_low"], scale * row["closed_high"]]
+            axes.plot(bounds, [place + 0.22] * 2, color=_GREY, linewidth=1.0)
+            axes.plot(scale * row["closed_value"], place + 0.22, "o", color=_GREY, markersize=3.5)
+        axes.annotate(
+            _label(row, scale),
+            (1.02, place),
+            xycoords=("axes fraction", "data"),
+            fontsize=11,
+            va="center",
+            color=colour,
+            annotation_clip=False,
+        )
+    logged = next((row for row in rows if row["policy"] == LOGGED and row["value"] is not None), None)
+    if logged is not None:
+        axes.axvline(scale * logged["value"], color=_LOGGED, linestyle="--", linewidth=0.9)
+    axes.set_yticks(range(len(rows)), [_name(row, several=several) for row in rows], fontsize=11)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlabel(_describe(found), fontsize=10)
+    axes.grid(visible=True, axis="x", linewidth=0.4, color="#dddddd")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return figure
+
+
+def _name(row: dict[str, Any], *, several: bool) -> str:
+    name = "as logged" if row["policy"] == LOGGED else str(row["policy"])
+    label = f"{name}, {str(row['estimator']).upper()}" if several else name
+    return f"\u200b{label}".replace("$", r"\$")  # a leading _ would hide it, a $ start a formula
+
+
+def _label(row: dict[str, Any], scale: float) -> str:
+    shown = f"{format_figure(scale * row['value'])}{' %' if scale > 1.0 else ''}"
+    return shown if row["policy"] == LOGGED or row["lift"] is None else f"{shown}   {100 * row['lift']:+.0f} %"
+
+
+def _describe(found: Evaluation) -> str:
+    facts = found.facts
+    what = "value" if facts["is_value"] else "conversions, %,"
+    within = "" if facts["window"] is None else f" within {format_window(facts['window'])}"
+    thin = "" if facts["window"] is None else "; thin: closed rounds alone"
+    return f"{what} for each decision{within}, with {100 * facts['confidence']:g} % intervals{thin}"

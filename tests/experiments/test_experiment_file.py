@@ -2,8 +2,10 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from experiment_texts import ACTIONS, DELAYS, OURS, POLICY, THETA, parse, text
 
@@ -134,3 +136,39 @@ def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "marked.toml"
     path.write_text(text(), encoding="utf-8-sig")
     assert experiment_file.read_experiment(path).horizon == 50
+
+
+def log_file(path: Path) -> Path:
+    """Write a log: a decision a minute, each converting half an hour to two hours later."""
+    decided = 60.0 * np.arange(2000)
+    converted = np.where(np.arange(2000) % 3 > 0, decided + 1800.0 + 5400.0 * (np.arange(2000) % 97) / 97, np.nan)
+    pl.DataFrame({"decided_at": decided, "converted_at": pl.Series(converted).fill_nan(None)}).write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("top", "keys", "law"),
+    [
+        ("", "", lambda log: log.law()),
+        ("per_day = 500", "", lambda log: log.law(per_day=500)),
+        ("per_day = 500", ", per_day = 100", lambda log: log.law(per_day=100)),
+        ("per_day = 500", ", unit = '10m'", lambda log: log.law(unit=600)),
+    ],
+)
+def test_delays_come_from_a_log_beside_the_file(top: str, keys: str, law: Any, tmp_path: Path) -> None:
+    log = lc.delays.read_conversions(log_file(tmp_path / "shop.parquet"))
+    inner = f"{{ law = 'log', file = 'shop.parquet'{keys} }}"
+    laws = f"[{inner}, {{ law = 'never' }}]"
+    world = f"{THETA}\n{ACTIONS}\ndelays = {{ law = 'mixture', laws = {laws}, weights = [0.5, 0.5] }}"
+    (tmp_path / "experiment.toml").write_text(text(top=f"horizon = 50\n{top}", world=world))
+    made = experiment_file.read_experiment(tmp_path / "experiment.toml")
+    assert made.per_day == (500 if top else None)
+    at = np.array([1, 5, 30, 100])
+    np.testing.assert_allclose(made.world.delays.cdf(at), law(log).cdf(at) / 2)
+
+
+def test_a_histogram_from_lists() -> None:
+    law = parse(
+        text(world=f'{THETA}\n{ACTIONS}\ndelays = {{ law = "histogram", ends = [1, 4], shares = [1, 3] }}')
+    ).world.delays
+    assert law.cdf(0) == 0.25

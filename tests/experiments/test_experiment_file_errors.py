@@ -61,6 +61,13 @@ REFUSED = [
     (offer("[[1, 0], [0, 1]]"), "world.actions must be drawn as .* since theta has 5 entries; .*"),
     (offer("[[-1, 0, 0, 0, 0]]"), r"world: every mean reward .* action \[-1.0, .*"),
     # delays
+    (text(top="horizon = 5\nper_day = 0"), "per_day must be above 0 and finite; got 0"),
+    (delays("{ law = 'log' }"), "world.delays.file is missing: the log law needs it"),
+    (delays("{ law = 'log', file = 3 }"), "world.delays.file must be the path of a log, Parquet or CSV; got 3"),
+    (
+        delays("{ law = 'log', file = 'nowhere.csv' }"),
+        "world.delays.file must be a log of conversions: nowhere.csv cannot be read: No such file .*",
+    ),
     (text(world=f"{THETA}\n{ACTIONS}"), "world.delays is missing: a world needs it"),
     (delays("{ law = 'geometric' }"), "world.delays.mean is missing: the geometric law needs it"),
     (delays("{ law = 'geometric', mean = 0.5 }"), "world.delays.mean must be finite and at least 1.*; got 0.5.*"),
@@ -105,7 +112,8 @@ REFUSED = [
     (text(policies=f"{OURS}\ndim = 5"), "policies.ours.dim must be left out: it follows from world.theta"),
     (
         text(policies=f"{OURS}\nexploration = 0.1"),
-        "policies.ours.exploration is not a key of recommended, which has 'policy', 'window'",
+        "policies.ours.exploration is not a key of recommended, which has 'policy', 'window', 'floor', "
+        "'draws', 'control'",
     ),
     (text(policies=POLICY.replace("OTF", "otf")), "policies.ucb.policy must be .*; did you mean 'OTFLinUCB'?"),
     (

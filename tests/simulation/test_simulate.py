@@ -17,14 +17,18 @@ from processes import run_python
 import latecomer as lc
 from latecomer.errors import InputError
 from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
-from latecomer.simulation.run import Episode, policy_rng
+from latecomer.simulation.run import Episode
+from latecomer.simulation.seeding import make_generators, policy_purpose
 
-THETA = np.array([0.5, 0.8])
+THETA = np.array([0.5, 0.6, 0.1, 0.3, 0.2])
+DIM = len(THETA)
+"""That of the paper's worlds: the machine code of one is that of the other."""
+
 WORLD = lc.World(theta=THETA, actions=lc.actions.Uniform(6), delays=lc.delays.Geometric(mean=15))
 
 
 CHANGING = lc.World(
-    theta=[3.0, -2.0],
+    theta=[3.0, -2.0, 0.5, 0.0, 1.0],
     actions=lc.actions.Rotating(count=9, visible=4, period=70),
     delays=lc.delays.ChangePoint(lc.delays.Geometric(mean=3), lc.delays.Geometric(mean=25), change=700),
     reward="logistic",
@@ -33,16 +37,22 @@ CHANGING = lc.World(
 
 
 def templates(window: int) -> dict[str, Any]:
-    return {name: make(name, 2, window) for name in EVERY_POLICY} | {
-        "ReleasedUCB": ReleasedUCB(2, window),
-        "ReleasedTS": ReleasedTS(2, window),
+    return {name: make(name, DIM, window) for name in EVERY_POLICY} | {
+        "ReleasedUCB": ReleasedUCB(DIM, window),
+        "ReleasedTS": ReleasedTS(DIM, window),
     }
 
 
 def play_step_by_step(world: lc.World, template: Any, name: str, *, horizon: int, seed: int, run: int) -> np.ndarray:
-    """Play the run through `decide` and `convert`, with the conversions delivered from a plain dictionary."""
+    """Play the run through `decide` and `convert` as plain Python, with the conversions from a plain dictionary."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LATECOMER_COMPILE", "never")
+        return _play_step_by_step(world, template, name, horizon=horizon, seed=seed, run=run)
+
+
+def _play_step_by_step(world: lc.World, template: Any, name: str, *, horizon: int, seed: int, run: int) -> np.ndarray:
     episode = Episode(world, horizon, seed=seed, run=run)
-    policy = template.fresh(policy_rng(seed, run, name))
+    policy = template.fresh(*make_generators(seed, run, [policy_purpose(name)]))
     due: dict[int, list[int]] = {}
     regret, block = [], None
     for t in range(horizon):
@@ -88,7 +98,7 @@ def test_a_simulated_run_is_the_run_step_by_step(world: lc.World, window: int) -
 
 @CASES
 def test_a_run_of_machine_code_is_the_run_step_by_step(world: lc.World, window: int) -> None:
-    assert_simulated_as_played(different(window), world, horizon=1300, runs=2)  # more than a block of rounds
+    assert_simulated_as_played(different(window), world, horizon=1060, runs=2)  # more than a block of rounds
 
 
 @pytest.mark.soak
@@ -101,7 +111,7 @@ def test_every_run_of_machine_code_is_the_run_step_by_step(world: lc.World, wind
 def test_threads_and_templates_change_nothing(make_policies: Callable[[int], dict[str, Any]], horizon: int) -> None:
     """Every policy as plain Python, and some as machine code, which threads run at the same time."""
     policies = make_policies(20)
-    policies["OTFLinUCB-exact"].decide(np.eye(2))  # a template that has lived
+    policies["OTFLinUCB-exact"].decide(np.eye(DIM))  # a template that has lived
     before = policies["OTFLinUCB-exact"].state.record.tobytes()
     one = lc.simulate(WORLD, policies, horizon=horizon, runs=7, seed=2, jobs=1, progress=False)
     four = lc.simulate(WORLD, policies, horizon=horizon, runs=7, seed=2, jobs=4, progress=False)
@@ -118,21 +128,56 @@ def test_others_do_not_touch_a_policys_numbers() -> None:
 
 
 def test_a_longer_horizon_has_the_same_beginning() -> None:
-    policies = {"ts": lc.OTFLinTS(2, 20)}
+    policies = {"ts": lc.OTFLinTS(DIM, 20)}
     short = lc.simulate(WORLD, policies, horizon=700, runs=2, seed=2, progress=False)
     long = lc.simulate(WORLD, policies, horizon=2500, runs=3, seed=2, progress=False)
     np.testing.assert_array_equal(short.regret("ts"), long.regret("ts")[:2, :700])
 
 
+LAWS = (
+    lc.actions.Binary(10),
+    lc.actions.Binary(300),  # a stretch is less than a block
+    lc.actions.Rotating(count=9, visible=4, period=70),
+    lc.actions.RandomFixed(5),
+    lc.actions.UnitVectors(),
+    lc.actions.Uniform(3),
+)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_stretches_are_the_blocks_of_a_seed(law: Any) -> None:
+    """However many rounds are drawn at once, a run meets the sets that its generator gives in blocks of 1,024."""
+    world = lc.World(theta=THETA, actions=law, delays=lc.delays.Geometric(mean=15))
+    horizon = 7500
+    rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(3, 0)))
+    blocks = [
+        law.sample_from(rng, first, 1024, THETA) if hasattr(law, "sample_from") else law.sample(rng, 1024, THETA)
+        for first in range(0, horizon, 1024)
+    ]
+    drawn = list(Episode(world, horizon, seed=5, run=3).stretches())
+    ends = np.cumsum([len(block.offers) for _, block in drawn])
+    assert [first for first, _ in drawn] == [0, *ends[:-1]]
+    np.testing.assert_array_equal(
+        np.concatenate([block.sets for _, block in drawn]), np.concatenate(blocks)[:horizon], strict=True
+    )
+    assert max(block.offers.size for _, block in drawn) <= max(2**16, 1024 * 5), "memory is bounded"
+
+
+def test_a_run_with_long_stretches_is_the_run_step_by_step() -> None:
+    world = lc.World(theta=THETA, actions=lc.actions.Binary(30), delays=lc.delays.Geometric(mean=15))
+    policies = {name: template for name, template in different(20).items() if name.startswith("OTF")}
+    assert_simulated_as_played(policies, world, horizon=2500, runs=2)
+
+
 def test_every_policy_meets_the_same_world() -> None:
     """Two policies that choose alike have the same regret to the last bit, run by run."""
-    policies = {"a": lc.Greedy(2, 20), "b": lc.LinUCB(2, 20, exploration=0.0)}
+    policies = {"a": lc.Greedy(DIM, 20), "b": lc.LinUCB(DIM, 20, exploration=0.0)}
     result = lc.simulate(WORLD, policies, horizon=300, runs=5, seed=1, progress=False)
     np.testing.assert_array_equal(result.regret("a"), result.regret("b"))
 
 
 def test_common_draws_make_like_policies_alike() -> None:
-    policies = {"a": lc.OTFLinTS(2, 20), "b": lc.OTFLinTS(2, 20)}
+    policies = {"a": lc.OTFLinTS(DIM, 20), "b": lc.OTFLinTS(DIM, 20)}
     own = lc.simulate(WORLD, policies, horizon=200, runs=3, seed=1, progress=False)
     common = lc.simulate(WORLD, policies, horizon=200, runs=3, seed=1, progress=False, common_draws=True)
     np.testing.assert_array_equal(common.regret("a"), common.regret("b"))
@@ -141,7 +186,7 @@ def test_common_draws_make_like_policies_alike() -> None:
 
 
 def test_result_is_the_same_as_arrays_frame_summary_and_file(tmp_path: Path) -> None:
-    policies = {"greedy": lc.Greedy(2, 20), "uniform": lc.Uniform(2, 20)}
+    policies = {"greedy": lc.Greedy(DIM, 20), "uniform": lc.Uniform(DIM, 20)}
     result = lc.simulate(WORLD, policies, horizon=50, runs=4, seed=1, progress=False)
     assert (result.policies, result.runs, result.horizon, result.is_complete) == (["greedy", "uniform"], 4, 50, True)
     frame = result.to_frame()
@@ -150,7 +195,7 @@ def test_result_is_the_same_as_arrays_frame_summary_and_file(tmp_path: Path) -> 
     one = frame.filter(pl.col("policy") == "uniform", pl.col("run") == 2)
     np.testing.assert_array_equal(one["regret"].to_numpy(), result.regret("uniform")[2])
     assert one["round"].to_list() == list(range(1, 51))
-    summary = result.summary(np.array([50])).filter(pl.col("policy") == "greedy")
+    summary = result.regret_by_round([50]).filter(pl.col("policy") == "greedy")
     values = result.final("greedy")
     assert summary["mean"].item() == pytest.approx(values.mean())
     assert summary["standard_error"].item() == pytest.approx(values.std(ddof=1) / 2)
@@ -217,15 +262,15 @@ def test_ctrl_c_leaves_what_is_done() -> None:
         ({"seed": -1}, r"seed must be at least 0"),
         ({"jobs": 0}, r"jobs must be at least 1"),
         ({"world": 3}, r"world must be a World; got 3"),
-        ({"policies": [lc.Greedy(2, 5)]}, r"policies must be a dictionary of policies by name"),
+        ({"policies": [lc.Greedy(DIM, 5)]}, r"policies must be a dictionary of policies by name"),
         ({"horizon": 10**15}, r"policies × runs × horizon must fit into memory, \d+ GB; got 8,000,000 GB"),
         ({"policies": {}}, r"policies must hold at least one policy"),
-        ({"policies": {"x": 3}}, r"policies\['x'\] must be a Latecomer policy, such as OTFLinUCB\(...\); got 3"),
-        ({"policies": {"x": lc.Greedy(3, 5)}}, r"policies\['x'\] must have the world's dim, 2; got 3"),
-        ({"policies": {"x": lc.Greedy(2, timedelta(1))}}, r"policies\['x'\] must have its window in rounds"),
+        ({"policies": {"x": 3}}, r"policies\['x'\] must be a Latecomer policy, such as OTFLinUCB\(...\), or .*; got 3"),
+        ({"policies": {"x": lc.Greedy(3, 5)}}, r"policies\['x'\] must have the world's dim, 5; got 3"),
+        ({"policies": {"x": lc.Greedy(DIM, timedelta(1))}}, r"policies\['x'\] must have its window in rounds"),
     ],
 )
 def test_simulate_refuses_bad_arguments(arguments: dict[str, Any], message: str) -> None:
-    good: dict[str, Any] = {"policies": {"g": lc.Greedy(2, 5)}, "horizon": 10, "runs": 1, "progress": False}
+    good: dict[str, Any] = {"policies": {"g": lc.Greedy(DIM, 5)}, "horizon": 10, "runs": 1, "progress": False}
     with pytest.raises(InputError, match=message):
         lc.simulate(**{"world": WORLD, **good, **arguments})

@@ -18,6 +18,7 @@ import numpy as np
 from latecomer import delays
 from latecomer.core.state import Array
 from latecomer.errors import InputError
+from latecomer.experiments.log_delays import LAW, complete_log_laws, read_log_law
 from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
 from latecomer.experiments.toml_tables import (
     check_key_choice,
@@ -55,6 +56,8 @@ DELAYS: Makers[delays.DelayLaw] = {
     "mixture": delays.Mixture,
     "empirical": delays.Empirical,
     "criteo": delays.Criteo,
+    "histogram": delays.Histogram,
+    LAW: read_log_law,
     "change point": delays.ChangePoint,
 }
 POLICIES: Makers[LinearPolicy] = {
@@ -80,6 +83,7 @@ class ExperimentFile:
     horizon: int
     runs: int = 100
     seed: int = 0
+    per_day: float | None = None
 
 
 def read_experiment(path: str | PathLike[str]) -> ExperimentFile:
@@ -92,7 +96,7 @@ def read_experiment(path: str | PathLike[str]) -> ExperimentFile:
         raise InputError(f"{path} must be UTF-8 text; byte {error.start} is not: save it as UTF-8") from None
     values = read_toml(text, path)
     try:
-        return parse_experiment(values)
+        return parse_experiment(values, folder=Path(path).parent)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -116,17 +120,19 @@ def read_law(text: str, *, name: str) -> delays.DelayLaw:
     return _parse_law(table, name, DELAYS)
 
 
-def parse_experiment(values: Mapping[str, object]) -> ExperimentFile:
-    """Parse the contents of a file."""
-    check_keys(values, "", of="an experiment", needed=("horizon", "world", "policies"), optional=("runs", "seed"))
+def parse_experiment(values: Mapping[str, object], *, folder: Path = Path()) -> ExperimentFile:
+    """Parse the contents of a file; paths in it begin at its folder."""
+    optional = ("runs", "seed", "per_day")
+    check_keys(values, "", of="an experiment", needed=("horizon", "world", "policies"), optional=optional)
+    per_day = check_positive("per_day", values["per_day"]) if "per_day" in values else None
     least = {"horizon": 1, "runs": 1, "seed": 0}
     numbers = {name: check_integer(name, values[name], least=least[name]) for name in least if name in values}
-    world = parse_world(values["world"])
+    world = parse_world(complete_log_laws(values["world"], folder=folder, per_day=per_day))
     tables = check_table(values["policies"], "policies")
     if not tables:
         raise InputError("policies must hold at least one table, [policies.NAME]; got none", field="policies")
     policies = {name: _parse_policy(table, full_key("policies", name), world.dim) for name, table in tables.items()}
-    return ExperimentFile(world, policies, **numbers)
+    return ExperimentFile(world, policies, per_day=per_day, **numbers)
 
 
 def parse_world(value: object) -> World:
@@ -254,7 +260,9 @@ _READERS: dict[str, Callable[[object, str], object]] = {
     "arms": _parse_rows,
     "before": _parse_delay_law,
     "delays": _parse_numbers,
+    "ends": _parse_numbers,
     "laws": _parse_laws,
+    "shares": _parse_numbers,
     "weights": _parse_numbers,
     "window": _parse_rounds,
 }

@@ -9,59 +9,36 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from latecomer.experiments.paper.experiments import OURS, RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
+from latecomer.simulation.plot import COLOURS, draw_result, escape_label, make_figure, plot_result, style_by_position
 from latecomer.simulation.result import Result
+
+__all__ = [
+    "COLOURS",
+    "REPORT_POLICIES",
+    "add_shared_legend",
+    "line_style",
+    "make_figure",
+    "plot_coverage",
+    "plot_density",
+    "plot_growth",
+    "plot_regret",
+    "plot_regret_panels",
+    "plot_sweep",
+]
 
 Array = npt.NDArray[np.float64]
 
-# Okabe and Ito's palette, the yellow left out: it does not show on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))  # one fewer than colours
 REPORT_POLICIES = (UCB, UCB_BUFFERED, TS, RELEASED_UCB, RELEASED_TS, UNIFORM, OURS)
-
-
-def make_figure(
-    columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float = 3.6
-) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, and its axes row by row."""
-    made = Figure(figsize=(width * columns, height * rows), layout="constrained", dpi=110)
-    axes = np.atleast_1d(made.subplots(rows, columns)).ravel().tolist()
-    for panel in axes:
-        panel.grid(visible=True, linewidth=0.4, color="#dddddd")
-        panel.spines[["top", "right"]].set_visible(False)
-    return made, axes
 
 
 def line_style(position: int, policy: str | None = None) -> dict[str, Any]:
     """Colour and line of the n-th thing in a plot; the report's policies look the same in every plot."""
-    if policy in REPORT_POLICIES:
-        position = REPORT_POLICIES.index(policy)
-    return {"color": COLOURS[position % len(COLOURS)], "linestyle": STYLES[position % len(STYLES)], "linewidth": 1.7}
-
-
-def _escape_label(label: str) -> str:
-    """A user's name for a policy, safe from Matplotlib: a leading _ would hide it, a $ start a formula."""
-    return f"\u200b{label}".replace("$", r"\$")
-
-
-def draw_regret(axes: Axes, result: Result, *, title: str) -> None:
-    """Mean cumulative regret over rounds, with the band that holds 90 % of the runs."""
-    rounds = np.unique(np.linspace(1, result.horizon, min(result.horizon, 400)).astype(np.int64))
-    for position, policy in enumerate(result.policies):
-        values = result.regret(policy)[:, rounds - 1]
-        low, high = np.quantile(values, [0.05, 0.95], axis=0)
-        line = line_style(position, policy)
-        axes.fill_between(rounds, low, high, color=line["color"], alpha=0.15, linewidth=0)
-        axes.plot(rounds, values.mean(axis=0), label=_escape_label(policy), **line)
-    axes.set(title=title, xlabel="round", ylabel="cumulative pseudo-regret", xlim=(0, result.horizon))
-    axes.set_ylim(bottom=0)
+    return style_by_position(REPORT_POLICIES.index(policy) if policy in REPORT_POLICIES else position)
 
 
 def plot_regret(result: Result, *, title: str) -> Figure:
     """One panel of regrets with its legend."""
-    made, (axes,) = make_figure(width=7.0, height=4.6)
-    draw_regret(axes, result, title=title)
-    axes.legend(frameon=False, loc="upper left", fontsize=9)
-    return made
+    return plot_result(result, title=title, style=line_style)
 
 
 def add_shared_legend(made: Figure, axes: Axes) -> None:
@@ -75,7 +52,7 @@ def plot_regret_panels(results: Mapping[str, Result], *, columns: int) -> Figure
     """A panel for each result, by title."""
     made, axes = make_figure(columns, -(-len(results) // columns))
     for panel, (title, result) in zip(axes, results.items(), strict=True):
-        draw_regret(panel, result, title=title)
+        draw_result(panel, result, title=title, style=line_style)
     add_shared_legend(made, axes[0])
     return made
 
@@ -108,7 +85,7 @@ def plot_sweep(
         low, high = np.quantile(finals, [0.05, 0.95], axis=1)
         line = line_style(position, policy)
         axes.fill_between(points, low, high, color=line["color"], alpha=0.15, linewidth=0)
-        axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=_escape_label(policy), **line)
+        axes.plot(points, finals.mean(axis=1), marker="o", markersize=4, label=escape_label(policy), **line)
     axes.set(title=title, xlabel=xlabel, ylabel=f"pseudo-regret at round {results[0].horizon}", xscale="log")
     axes.set_ylim(bottom=0)
     if mark:

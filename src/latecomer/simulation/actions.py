@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from latecomer.core.state import Array
 from latecomer.errors import InputError
+from latecomer.simulation.logged_actions import FromLog, Rows
 from latecomer.validation import check_integer
 
 __all__ = [
@@ -28,15 +29,13 @@ __all__ = [
     "Binary",
     "ChangingActions",
     "Fixed",
+    "FromLog",
     "RandomFixed",
     "Rotating",
     "Sphere",
     "Uniform",
     "UnitVectors",
 ]
-
-Rows = npt.NDArray[np.int32]
-"""Rows of a list of actions."""
 
 _LIST_LIMIT = 16
 """Up to this dimension, all of {0,1}^d is kept as a list."""
@@ -77,7 +76,7 @@ class ListedActions(Protocol):
 
 def is_listed(law: object) -> TypeGuard[ListedActions]:
     """Tell whether a law is a built-in one that draws from a list. One derived from it may sample otherwise."""
-    return type(law) in (Binary, Fixed, UnitVectors, RandomFixed, Rotating)
+    return type(law) in (Binary, Fixed, UnitVectors, RandomFixed, Rotating, FromLog)
 
 
 def _repeat_all_rows(count: int, rounds: int) -> Rows:

@@ -16,7 +16,7 @@ from latecomer import __version__
 from latecomer.core.linalg.blas import one_thread
 from latecomer.errors import InputError, LatecomerError
 from latecomer.extras import explain_missing_package
-from latecomer.simulation.simulate import Played, Regrets
+from latecomer.simulation.simulate import Outcome, Played
 from latecomer.validation import check_integer, check_positive
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _LARGEST_CHUNK = 16
 _RETRIES = 2
 """Retries after errors that pass, such as a full disk. Dask has its own limit for deaths of workers."""
 
-Chunk = list[tuple[int, Regrets]]
+Chunk = list[tuple[int, Outcome]]
 
 
 class DaskEngine:
@@ -75,7 +75,7 @@ class DaskEngine:
         self._worker_timeout = check_positive("worker_timeout", worker_timeout)
         self._connect_timeout = check_positive("connect_timeout", connect_timeout)
 
-    def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
+    def map(self, play: Callable[[int], Outcome], runs: int) -> Played:
         """Play runs 0 … runs − 1; what is not done when the iterator is closed is cancelled."""
         task = _make_task(_pickle(play), __version__)
         with self._connected() as client:
@@ -144,7 +144,7 @@ def _check_scheduler(address: str, timeout: float) -> None:
         ) from error
 
 
-def _pickle(play: Callable[[int], Regrets]) -> bytes:
+def _pickle(play: Callable[[int], Outcome]) -> bytes:
     """Pickle the runs once, and here, where an error can be explained; the scheduler passes them on unread."""
     try:
         return bytes(import_module("cloudpickle").dumps(play))
@@ -175,7 +175,7 @@ def play_chunk(packed: bytes, version: str, first: int, stop: int) -> Chunk:
     return one_thread(_play_all)(play, first, stop)
 
 
-def _play_all(play: Callable[[int], Regrets], first: int, stop: int) -> Chunk:
+def _play_all(play: Callable[[int], Outcome], first: int, stop: int) -> Chunk:
     return [(run, play(run)) for run in range(first, stop)]
 
 

@@ -7,7 +7,7 @@ from latecomer.core.conversions import apply_conversion
 from latecomer.core.jit import kernel
 from latecomer.core.state import UNSTAMPED, Array, Ring, StateArray
 from latecomer.policies.base.kernels import decide_and_record
-from latecomer.simulation.actions import Rows
+from latecomer.simulation.logged_actions import Rows
 from latecomer.tiers.tiered_kernel import TieredKernel
 
 Integers = npt.NDArray[np.int64]
@@ -74,3 +74,29 @@ def run_block(
         for j in range(starts[t], starts[t + 1]):
             if converts[order[j]]:
                 apply_conversion(states, ring, order[j] + 1, 1.0, UNSTAMPED)
+
+
+@kernel
+def run_ragged_block(
+    states: StateArray,
+    ring: Ring,
+    actions: Array,
+    means: Array,
+    offers: Rows,
+    draws: Array,
+    first: int,
+    uniforms: Array,
+    starts: Integers,
+    order: Integers,
+    converts: Flags,
+    regret: Array,
+) -> None:
+    """Play rounds as `run_block` does, with sets of any size: a smaller one ends with −1."""
+    for i in range(offers.shape[0]):
+        count = offers.shape[1]
+        while offers[i, count - 1] < 0:
+            count -= 1
+        run_block(
+            states, ring, actions, means, offers[i : i + 1, :count], draws[i : i + 1], first + i,
+            uniforms, starts, order, converts, regret,
+        )  # fmt: skip

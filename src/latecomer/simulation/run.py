@@ -1,29 +1,22 @@
 """One run: every policy meets the same action sets, rewards and delays."""
 
-import zlib
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Integers
-from latecomer.delays import DelayLaw, draw
+from latecomer.core.state import Array, Integers
+from latecomer.delays import NEVER, DelayLaw, draw
 from latecomer.delays.distribution import is_sequential
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.simulation.kernel import group_arrivals, run_block
-from latecomer.simulation.world import BLOCK, Block, World, mean_rewards
-from latecomer.tiers.tiered_kernel import Announce, TieredKernel
+from latecomer.simulation.kernel import group_arrivals
+from latecomer.simulation.player import Template, prepare, start
+from latecomer.simulation.seeding import ACTIONS, DELAYS, POLICY, REWARDS, make_generators, policy_purpose
+from latecomer.simulation.trace import Trace, Traces
+from latecomer.simulation.world import BLOCK, Block, World
 
-ACTIONS, REWARDS, DELAYS, POLICY = range(4)
-
-
-def rng_for(seed: int, run: int, *purpose: int) -> np.random.Generator:
-    """A generator for one purpose in one run: what others draw, or whether they are there, does not touch it."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run, *purpose)))
-
-
-def policy_rng(seed: int, run: int, name: str) -> np.random.Generator:
-    """The generator that a policy of this name draws from."""
-    return rng_for(seed, run, POLICY, zlib.crc32(name.encode()))
+STRETCH = 2**16
+"""Offers that are drawn at once from a list of actions: between stretches, a thread asks for Python's lock."""
 
 
 class Episode:
@@ -31,14 +24,25 @@ class Episode:
 
     def __init__(self, world: World, horizon: int, *, seed: int, run: int) -> None:
         self.world, self.horizon = world, horizon
-        self.uniforms: Array = rng_for(seed, run, REWARDS).random(horizon)
-        self.delays = _draw_delays(world.delays, rng_for(seed, run, DELAYS), horizon)
-        self._actions = rng_for(seed, run, ACTIONS)
+        rewards, delays, self._actions = make_generators(seed, run, ((REWARDS,), (DELAYS,), (ACTIONS,)))
+        self.uniforms: Array = rewards.random(horizon)
+        self.delays = _draw_delays(world.delays, delays, horizon)
+        self.uniforms[self.delays == NEVER] = math.inf  # then nothing converts
 
-    def block(self, first: int) -> Block:
+    def block(self, first: int, rounds: int = BLOCK) -> Block:
         """Rounds first, first + 1, …; blocks come in order."""
-        block = self.world.block(self._actions, BLOCK, first)
+        block = self.world.block(self._actions, rounds, first)
         return Block(block.actions, block.action_means, block.offers[: self.horizon - first])
+
+    def stretches(self) -> Iterator[tuple[int, Block]]:
+        """Yield all rounds in order: the first round of a stretch, and the stretch, which is one block or several.
+
+        Offers of a list are the same, however many rounds are drawn at once.
+        """
+        count = self.world.listed_count
+        rounds = BLOCK if count is None else min(self.horizon, max(1, STRETCH // count))
+        for first in range(0, self.horizon, rounds):
+            yield first, self.block(first, rounds)
 
 
 def _draw_delays(law: DelayLaw, rng: np.random.Generator, horizon: int) -> Integers:
@@ -48,19 +52,36 @@ def _draw_delays(law: DelayLaw, rng: np.random.Generator, horizon: int) -> Integ
     return np.concatenate([draw(law, rng, BLOCK, first) for first in range(0, horizon, BLOCK)])[:horizon]
 
 
-def find_block_kernel(policy: LinearPolicy) -> TieredKernel:
-    """Return the simulator's loop for a policy's kind."""
-    counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
-    actions, offers, draws = np.ones((1, policy.dim)), np.ones((1, 1), np.int32), policy.rng.draws(0, policy.dim)
-    return policy.state.code.kernel(
-        run_block, actions, numbers, offers, draws, 0, numbers, counts, counts, flags, numbers
-    )
+def trace_run(
+    world: World,
+    policies: Mapping[str, Template],
+    *,
+    horizon: int,
+    seed: int,
+    run: int,
+    common_draws: bool = False,
+    rounds: int = 0,
+    traces: dict[str, Trace] | None = None,
+) -> dict[str, Trace]:
+    """Play one run, and return every policy's trace, or fill in `traces`; with `common_draws` all use the same draws.
 
-
-def prepare(policies: Mapping[str, LinearPolicy], rounds: int, announce: Announce | None = None) -> None:
-    """Have machine code for so many rounds of each policy, where that is worth waiting for it."""
-    for kernel in (mean_rewards, group_arrivals, *map(find_block_kernel, policies.values())):
-        kernel.prepare(rounds, announce)
+    `rounds` is how many are to come in all runs together: enough of them are worth machine code.
+    """
+    prepare(world, policies, max(horizon, rounds))
+    traces = Traces(list(policies), 1, horizon).of_run(0) if traces is None else traces
+    episode = Episode(world, horizon, seed=seed, run=run)
+    arrivals = group_arrivals(episode.delays)
+    generators = make_generators(seed, run, [(POLICY,) if common_draws else policy_purpose(name) for name in policies])
+    players = {
+        name: start(template, generator, world, horizon)
+        for (name, template), generator in zip(policies.items(), generators, strict=True)
+    }
+    for first, block in episode.stretches():
+        for name, player in players.items():
+            player.play(block, first, uniforms=episode.uniforms, arrivals=arrivals, regret=traces[name].regret)
+    for name, player in players.items():
+        traces[name].converted[:] = np.packbits(player.converts)
+    return traces
 
 
 def play_run(
@@ -71,39 +92,7 @@ def play_run(
     seed: int,
     run: int,
     common_draws: bool = False,
-    rounds: int = 0,
 ) -> dict[str, Array]:
-    """Return the cumulative pseudo-regret of every policy in one run; with `common_draws` all use the same draws.
-
-    `rounds` is how many are to come in all runs together: enough of them are worth machine code.
-    """
-    prepare(policies, max(horizon, rounds))
-    episode = Episode(world, horizon, seed=seed, run=run)
-    starts, order = group_arrivals(episode.delays)
-    players = {
-        name: policy.fresh(rng_for(seed, run, POLICY) if common_draws else policy_rng(seed, run, name))
-        for name, policy in policies.items()
-    }
-    regrets = {name: np.empty(horizon) for name in policies}
-    converts = {name: np.zeros(horizon, np.bool_) for name in policies}
-    kernels = {name: find_block_kernel(player) for name, player in players.items()}
-    for player in players.values():
-        player.state.fit(min(horizon, player.span + 2 + ROUNDS_PER_BLOCK))  # then a round closes in every round
-    for first in range(0, horizon, BLOCK):
-        block = episode.block(first)
-        for name, player in players.items():
-            kernels[name](
-                player.state.record,
-                player.state.ring,
-                block.actions,
-                block.action_means,
-                block.offers,
-                player.rng.draws(len(block.offers), world.dim),
-                first,
-                episode.uniforms,
-                starts,
-                order,
-                converts[name],
-                regrets[name],
-            )
-    return regrets
+    """Return the cumulative pseudo-regret of every policy in one run, as `trace_run` plays it."""
+    traces = trace_run(world, policies, horizon=horizon, seed=seed, run=run, common_draws=common_draws)
+    return {name: trace.regret for name, trace in traces.items()}

@@ -4,31 +4,35 @@ import os
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Protocol
-
-import numpy as np
+from typing import Any, Protocol
 
 from latecomer.core.linalg.blas import one_thread
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.simulation.progress import show_progress
+from latecomer.progress import show_progress
+from latecomer.simulation.own_rule import FreshRule, Rule
+from latecomer.simulation.player import Template, check_template, prepare
 from latecomer.simulation.result import Result
-from latecomer.simulation.run import play_run, prepare
+from latecomer.simulation.run import trace_run
+from latecomer.simulation.trace import Trace, Traces
 from latecomer.simulation.world import World
-from latecomer.validation import check_integer
+from latecomer.validation import check_integer, check_positive
 
 Regrets = dict[str, Array]
-Played = Generator[tuple[int, Regrets], None, None]
+Outcome = dict[str, Any]
+"""A run by policy: `Trace`, `Regrets`, or nothing where it has been put into its place."""
+Played = Generator[tuple[int, Outcome], None, None]
 
 
 class Engine(Protocol):
-    """A place to play runs: it yields (run, its regrets) as they are done, in any order."""
+    """A place to play runs: it yields (run, its outcome) as they are done, in any order."""
 
-    def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
+    def map(self, play: Callable[[int], Outcome], runs: int) -> Played:
         """Play runs 0 … runs − 1."""
 
 
@@ -38,14 +42,14 @@ class ThreadEngine:
     def __init__(self, jobs: int | None = None) -> None:
         self.jobs = check_integer("jobs", jobs, least=1) if jobs is not None else os.cpu_count() or 1
 
-    def map(self, play: Callable[[int], Regrets], runs: int) -> Played:
+    def map(self, play: Callable[[int], Outcome], runs: int) -> Played:
         """Play runs 0 … runs − 1, a few ahead of what was taken, so that memory stays bounded.
 
-        Threads take runs from one queue and put their regrets into another: 10 µs a run, where a pool of futures, which
+        Threads take runs from one queue and put outcomes into another: 10 µs a run, where a pool of futures, which
         works under Python's lock too, takes 26 µs.
         """
         upcoming: SimpleQueue[int | None] = SimpleQueue()
-        played: SimpleQueue[tuple[int, Regrets | BaseException]] = SimpleQueue()
+        played: SimpleQueue[tuple[int, Outcome | _Failure]] = SimpleQueue()
         threads = [Thread(target=_play_upcoming, args=(play, upcoming, played)) for _ in range(min(self.jobs, runs))]
         ahead = min(2 * self.jobs, runs)
         try:
@@ -54,12 +58,12 @@ class ThreadEngine:
             for thread in threads:
                 thread.start()
             for taken in range(runs):
-                run, regrets = played.get()
-                if isinstance(regrets, BaseException):
-                    raise regrets
+                run, outcome = played.get()
+                if isinstance(outcome, _Failure):
+                    raise outcome.error
                 if taken + ahead < runs:
                     upcoming.put(taken + ahead)
-                yield run, regrets
+                yield run, outcome
         finally:
             _drain(upcoming)
             for _ in threads:
@@ -69,17 +73,24 @@ class ThreadEngine:
                     thread.join()
 
 
+@dataclass(frozen=True)
+class _Failure:
+    """An error, in the place of an outcome."""
+
+    error: BaseException
+
+
 def _play_upcoming(
-    play: Callable[[int], Regrets],
+    play: Callable[[int], Outcome],
     upcoming: "SimpleQueue[int | None]",
-    played: "SimpleQueue[tuple[int, Regrets | BaseException]]",
+    played: "SimpleQueue[tuple[int, Outcome | _Failure]]",
 ) -> None:
-    """Play runs until there is None; an error goes where the regrets would."""
+    """Play runs until there is None."""
     for run in iter(upcoming.get, None):
         try:
             played.put((run, play(run)))
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
-            played.put((run, error))
+            played.put((run, _Failure(error)))
 
 
 def _drain(queue: "SimpleQueue[int | None]") -> None:
@@ -90,7 +101,7 @@ def _drain(queue: "SimpleQueue[int | None]") -> None:
 
 def simulate(
     world: World,
-    policies: Mapping[str, LinearPolicy],
+    policies: Mapping[str, LinearPolicy | Callable[[], Rule] | FreshRule],
     *,
     horizon: int,
     runs: int,
@@ -99,6 +110,7 @@ def simulate(
     engine: Engine | None = None,
     progress: bool | None = None,
     common_draws: bool = False,
+    per_day: float | None = None,
 ) -> Result:
     """Play every policy in the same world, `runs` times.
 
@@ -112,7 +124,9 @@ def simulate(
     world
         θ, actions and delays.
     policies
-        Templates by name, with windows in rounds; they are copied, never changed.
+        Templates by name, with windows in rounds; they are copied, never changed. A rule of your own takes part too,
+        outside of compiled code: give a class or a function without arguments that makes one, or an object with
+        `fresh(seed)`. A rule has decide(actions) and convert(round); see `latecomer.simulation.own_rule.Rule`.
     horizon
         T, rounds in a run.
     runs
@@ -128,6 +142,8 @@ def simulate(
     common_draws
         Give every policy the same draws of its own, too: for policies of one kind that differ in a parameter, such as
         the window, their differences are then less noisy.
+    per_day
+        Decisions a day, for pictures and summaries in days; the simulation itself counts rounds.
 
     Examples
     --------
@@ -142,27 +158,27 @@ def simulate(
         check_integer("runs", runs, least=1),
         check_integer("seed", seed, least=0),
     )
+    rate = None if per_day is None else check_positive("per_day", per_day)
     if not isinstance(world, World):
         raise InputError(f"world must be a World; got {world!r}")
     if not isinstance(policies, Mapping) or not all(isinstance(name, str) for name in policies):
         raise InputError(f"policies must be a dictionary of policies by name; got {policies!r}")
-    templates = {name: _check_template(name, policy, world) for name, policy in policies.items()}
+    templates = {name: check_template(name, policy, world) for name, policy in policies.items()}
     if not templates:
         raise InputError("policies must hold at least one policy; got none")
     _check_memory(len(templates) * runs * horizon * 8)
     play = partial(_play, world, templates, horizon, seed, common_draws, horizon * runs)
-    if engine is None:
-        prepare(templates, horizon * runs, None if progress is False else _announce)
-        engine = ThreadEngine(jobs)
-    regrets = {name: np.empty((runs, horizon)) for name in templates}
+    traces = Traces(list(templates), runs, horizon)
     done: set[int] = set()
     collect = one_thread(_collect)
-    collect(engine.map(play, runs), regrets, done, progress=progress)
+    if engine is None or isinstance(engine, ThreadEngine):
+        prepare(world, templates, horizon * runs, None if progress is False or engine is not None else _announce)
+        collect((engine or ThreadEngine(jobs)).map(partial(_fill, traces, play), runs), traces, done, progress=progress)
+    else:
+        collect(engine.map(play, runs), traces, done, progress=progress)
     if not done:
         raise KeyboardInterrupt
-    if len(done) < runs:
-        regrets = {name: regret[sorted(done)] for name, regret in regrets.items()}
-    return Result(regrets, runs_requested=runs)
+    return Result(traces if len(done) == runs else traces.keep(sorted(done)), runs_requested=runs, per_day=rate)
 
 
 def _check_memory(needed: int) -> None:
@@ -181,33 +197,37 @@ def _announce(text: str) -> None:
 
 def _play(
     world: World,
-    templates: Mapping[str, LinearPolicy],
+    templates: Mapping[str, Template],
     horizon: int,
     seed: int,
     common_draws: bool,
     rounds: int,
     run: int,
-) -> Regrets:
+    traces: dict[str, Trace] | None = None,
+) -> dict[str, Trace]:
     """Play a run; a function of the run alone, which pickles, for engines."""
-    return play_run(world, templates, horizon=horizon, seed=seed, run=run, common_draws=common_draws, rounds=rounds)
+    return trace_run(
+        world,
+        templates,
+        horizon=horizon,
+        seed=seed,
+        run=run,
+        common_draws=common_draws,
+        rounds=rounds,
+        traces=traces,
+    )
 
 
-def _collect(source: Played, regrets: Regrets, done: set[int], *, progress: bool | None) -> None:
-    """Copy what comes into the rows of `regrets`, until all is there or Ctrl-C."""
-    runs = len(next(iter(regrets.values())))
-    with suppress(KeyboardInterrupt), closing(source), show_progress("runs", runs, progress=progress) as advance:
+def _fill(traces: Traces, play: Callable[[int, dict[str, Trace]], Outcome], run: int) -> Outcome:
+    """Play a run into its place. To copy it there from another thread would take Python's lock again and again."""
+    play(run, traces.of_run(run))
+    return {}
+
+
+def _collect(source: Played, traces: Traces, done: set[int], *, progress: bool | None) -> None:
+    """Wait until all runs are played, or for Ctrl-C; copy those that are not in their place."""
+    with suppress(KeyboardInterrupt), closing(source), show_progress("runs", traces.runs, progress=progress) as advance:
         for run, played in source:
-            for name, regret in played.items():
-                regrets[name][run] = regret
+            traces.put(run, played)
             done.add(run)
             advance()
-
-
-def _check_template(name: str, policy: LinearPolicy, world: World) -> LinearPolicy:
-    if not isinstance(policy, LinearPolicy):
-        raise InputError(f"policies[{name!r}] must be a Latecomer policy, such as OTFLinUCB(...); got {policy!r}")
-    if policy.dim != world.dim:
-        raise InputError(f"policies[{name!r}] must have the world's dim, {world.dim}; got {policy.dim}")
-    if not isinstance(policy.window, int):
-        raise InputError(f"policies[{name!r}] must have its window in rounds, as the world has; got {policy.window!r}")
-    return policy.fresh(0)  # what it has played stays here: only its parameters matter, and travel

@@ -13,7 +13,8 @@ from latecomer.core.state import Array
 from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
 from latecomer.policies.base.kernels import NORM_LIMIT
-from latecomer.simulation.actions import ActionLaw, Rows, is_changing, is_listed
+from latecomer.simulation.actions import ActionLaw, is_changing, is_listed
+from latecomer.simulation.logged_actions import FromLog, Rows
 from latecomer.tiers.tiered_kernel import TieredKernel
 from latecomer.validation import check_call, check_choice, check_number
 
@@ -66,11 +67,16 @@ class Block:
     action_means: Array
     """(N,), their probabilities of a conversion"""
     offers: Rows
-    """(rounds, K), the rows of `actions` that each round offers"""
+    """(rounds, K), the rows of `actions` that each round offers; a set that is smaller than others ends with −1"""
+
+    def rows_of(self, i: int) -> Rows:
+        """The rows of `actions` that the i-th round offers."""
+        rows: Rows = self.offers[i]
+        return rows if rows[-1] >= 0 else rows[rows >= 0]
 
     @property
     def sets(self) -> Array:
-        """The action sets, a (rounds, K, d) array."""
+        """The action sets, a (rounds, K, d) array; `rows_of` tells where they differ in size."""
         return np.asarray(self.actions[self.offers])
 
     @property
@@ -128,7 +134,10 @@ class World:
             if isinstance(law, type) or not callable(getattr(law, "sample", None)):
                 raise InputError(f"{name} must be a law with a method sample; got {law!r}", field=name)
         # A law that cannot fit is refused here, not after an hour.
-        self._sample_block(np.random.default_rng(0), BLOCK, 0)
+        if isinstance(actions, FromLog):
+            self._check_columns(actions)
+        else:
+            self._sample_block(np.random.default_rng(0), BLOCK, 0)
         self._check_list()
         draw(delays, np.random.default_rng(0), BLOCK)
 
@@ -148,6 +157,26 @@ class World:
             actions, means = self._listed
             return Block(actions, means, self.actions.sample_rows(rng, first, rounds, self.dim))
         return self._sample_block(rng, rounds, first)
+
+    def _check_columns(self, law: FromLog) -> None:
+        if law.actions.shape[1] != self.dim:
+            raise InputError(
+                f"actions must have {self.dim} columns, since theta has {self.dim} entries; {law!r} has "
+                f"{law.actions.shape[1]}",
+                field="actions",
+            )
+
+    @property
+    def is_ragged(self) -> bool:
+        """True where action sets are of different sizes."""
+        return isinstance(self.actions, FromLog) and self.actions.is_ragged
+
+    @cached_property
+    def listed_count(self) -> int | None:
+        """K, where action sets are drawn from a list: they are the same, however many rounds are drawn at once."""
+        if not is_listed(self.actions) or self._listed is None:
+            return None
+        return int(self.actions.sample_rows(np.random.default_rng(0), 0, 1, self.dim).shape[1])
 
     @cached_property
     def _listed(self) -> tuple[Array, Array] | None:

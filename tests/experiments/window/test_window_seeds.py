@@ -33,7 +33,7 @@ def write_log(name: str, folder: Path) -> Path:
 
 def advise(name: str, folder: Path, *, seeds: int = 10, **setting: Any) -> list[WindowAdvice]:
     path = write_log(name, folder)
-    return [lc.advise_window(path, seed=seed, dim=2, arms=4, progress=False, **setting) for seed in range(seeds)]
+    return [lc.advise_window(path, seed=seed, dim=5, arms=4, progress=False, **setting) for seed in range(seeds)]
 
 
 @pytest.mark.parametrize("seeds", [4, pytest.param(10, marks=pytest.mark.soak)])

@@ -14,8 +14,8 @@ from latecomer.core.state import Array, Ring, StateArray
 from latecomer.core.width import pending_width_at
 from latecomer.policies.base.algorithm import width
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
-from latecomer.simulation.actions import Rows
 from latecomer.simulation.kernel import group_arrivals, run_block
+from latecomer.simulation.logged_actions import Rows
 from latecomer.simulation.run import Episode
 from latecomer.simulation.simulate import Engine, ThreadEngine
 from latecomer.simulation.world import BLOCK, World

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from latecomer.delays import Criteo, CriteoDelays, DelayLaw, read_criteo
@@ -55,13 +54,13 @@ class Setting:
 
 def final_table(result: Result, **key: object) -> pl.DataFrame:
     """Mean, standard error and band at the horizon, with the columns that say which experiment this was."""
-    table = result.summary(np.array([result.horizon])).drop("round")
+    table = result.regret_by_round([result.horizon]).drop("round")
     return table.select([pl.lit(value).alias(name) for name, value in key.items()] + [pl.all()])
 
 
 def curve_table(result: Result, **key: object) -> pl.DataFrame:
     """Regret by round."""
-    return result.summary().select([pl.lit(value).alias(name) for name, value in key.items()] + [pl.all()])
+    return result.regret_by_round().select([pl.lit(value).alias(name) for name, value in key.items()] + [pl.all()])
 
 
 def read_cell(table: pl.DataFrame, policy: str, **key: object) -> float:

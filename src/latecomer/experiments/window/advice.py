@@ -9,10 +9,12 @@ import numpy as np
 import polars as pl
 
 from latecomer.delays import DelayLaw
+from latecomer.delays.estimation.bands import DEFAULT_BAND, Band, check_band
 from latecomer.delays.readers.table_source import LogSource, is_table
 from latecomer.durations import Duration, parse_duration
 from latecomer.errors import InputError
 from latecomer.experiments.window.cost import Setting, choose_scale, pending_bytes, regret_bound
+from latecomer.experiments.window.dependence import RecentDelays
 from latecomer.experiments.window.grid import HOUR, choose_windows, format_duration
 from latecomer.experiments.window.runs import Simulated, simulate_windows
 from latecomer.experiments.window.source import KnownDelays, read_law_delays, read_log_delays
@@ -45,7 +47,10 @@ class WindowAdvice:
     skipped: dict[str, int]
     """Dirty rows of the log that were left out, by reason."""
     warning: str = ""
-    """A sentence where more than half of the log's rows were skipped; `finding` begins with it."""
+    """Sentences where more than half of the log's rows were skipped, where delays depend on the action, and where they
+    drift; `finding` begins with them."""
+    recent: pl.DataFrame | None = None
+    """The curve of the recent decisions, as `curve`, where delays drift: of the later half of the conversions."""
 
     def __repr__(self) -> str:
         clear = "clear" if self.facts["is_clear"] else "not certain"
@@ -73,9 +78,14 @@ class WindowAdvice:
 def advise_window(
     source: LogSource | DelayLaw,
     *,
+    decided_at: str = "decided_at",
+    converted_at: str = "converted_at",
+    action: str | None = None,
     rate: float | None = None,
+    since: Moment | None = None,
     until: Moment | None = None,
     longest: Duration | None = None,
+    band: Band = DEFAULT_BAND,
     unit: Duration = timedelta(seconds=1),
     horizon: Duration = timedelta(days=30),
     conversion_rate: float | None = None,
@@ -97,15 +107,23 @@ def advise_window(
     Parameters
     ----------
     source
-        A log (a Parquet or CSV file, or a table of polars, pandas or pyarrow, with `decided_at` and `converted_at`; see
+        A log (a Parquet or CSV file, a folder of them, or a table of polars, pandas or pyarrow; see
         `delays.read_conversions`), or a delay law.
+    decided_at, converted_at
+        The names of the log's columns.
+    action
+        The log's column of the action, on which delays may depend; by default `action_id` or `action`, where it has it.
     rate
         Decisions an hour; by default, what the log has. A law, or a log of conversions alone, does not tell it.
+    since
+        The first decision of the log to read: of a log whose delays drift, the recent part.
     until
         When the log's watching ended; by default the last moment that it mentions.
     longest
         The longest window to think of, as "60d" or a `timedelta`. By default the longest delay of the log, or what
         99 % of a law's come within.
+    band
+        Which 90 % band: "mid-p", "conservative" or "anytime"; see `delays.DelayCurve.confidence_band`.
     unit
         What a law counts its delays in.
     horizon
@@ -150,7 +168,16 @@ def advise_window(
         if conversion_rate is None
         else check_share("conversion_rate", check_positive("conversion_rate", conversion_rate)),
     }
-    known = _read_delays(source, until=until, unit=_check_duration("unit", unit), given=given, strict=strict)
+    reading = {
+        "decided_at": decided_at,
+        "converted_at": converted_at,
+        "action": action,
+        "since": since,
+        "until": until,
+        "band": check_band(band),
+        "strict": strict,
+    }
+    known = _read_delays(source, unit=_check_duration("unit", unit), given=given, reading=reading)
     compared = choose_windows(known.ends, known.share).tolist()
     simulated = simulate_windows(known, setting, compared, engine=engine or ThreadEngine(jobs), progress=progress)
     return _make_advice(known, setting, compared, simulated)
@@ -164,19 +191,20 @@ def _check_duration(name: str, value: Duration) -> timedelta:
     raise InputError(f"{name} must be a timedelta above 0, or a text such as '30d'; got {value!r}", field=name)
 
 
-def _read_delays(
-    source: object, *, until: Moment | None, unit: timedelta, given: dict[str, Any], strict: bool
-) -> KnownDelays:
+def _read_delays(source: object, *, unit: timedelta, given: dict[str, Any], reading: dict[str, Any]) -> KnownDelays:
     if isinstance(source, str | PathLike) or is_table(source):
-        return read_log_delays(source, until=until, strict=strict, **given)
+        return read_log_delays(source, **reading, **given)
     if isinstance(source, type) or not isinstance(source, DelayLaw):
         raise InputError(
             "source must be the path of a log, a table, or a delay law such as LogNormal(3600, 1.5); "
             f"got {source!r:.200}",
             field="source",
         )
-    if until is not None:
-        raise InputError(f"until is for logs, and a law has no end of watching; got {until!r}", field="until")
+    for name in ("action", "since", "until"):
+        if (value := reading[name]) is not None:
+            raise InputError(
+                f"{name} is for logs: a law has no decisions and no end of watching; got {value!r}", field=name
+            )
     return read_law_delays(source, unit=unit, **given)
 
 
@@ -191,11 +219,16 @@ def _make_advice(known: KnownDelays, setting: Setting, compared: list[float], si
         reason=write_reason(rows, comparison, theory=theory, facts=facts),
         notes=write_notes(rows, comparison, dirt=known.dirt, facts=facts),
         table=pl.DataFrame(rows),
-        curve=pl.DataFrame({"seconds": known.ends, "share": known.share, "low": known.low, "high": known.high}),
+        curve=_make_curve(known),
         facts=facts,
         skipped=known.skipped,
         warning=known.warning,
+        recent=None if known.recent is None else _make_curve(known.recent),
     )
+
+
+def _make_curve(known: KnownDelays | RecentDelays) -> pl.DataFrame:
+    return pl.DataFrame({"seconds": known.ends, "share": known.share, "low": known.low, "high": known.high})
 
 
 def _make_row(known: KnownDelays, setting: Setting, window: float, simulated: Simulated, at: int) -> dict[str, Any]:
@@ -224,6 +257,8 @@ def _collect_facts(known: KnownDelays, setting: Setting, compared: list[float], 
     return {
         "delays": known.origin,
         "rows": known.rows,
+        "tests": known.tests,
+        "recent_since": None if known.recent is None else known.recent.since,
         "decisions_an_hour": known.rate,
         "conversion_rate": known.conversion_rate,
         "longest_seconds": known.longest,

@@ -23,6 +23,10 @@ def plot_window(advice: WindowAdvice) -> Figure:
             ages, curve["low"], curve["high"], color=COLOURS[0], alpha=0.25, linewidth=0, label="90 % band"
         )
     kept.plot(ages, curve["share"], label="F_M", **line_style(0))
+    if advice.recent is not None:
+        recent = advice.recent.filter(advice.recent["seconds"] >= seconds[0] / 2)
+        within = format_duration(float(recent["seconds"][-1]))
+        kept.plot(recent["seconds"], recent["share"], label=f"later half, within {within}", **line_style(3))
     kept.plot(seconds, table["share"], "o", color=COLOURS[0], markersize=4)
     longest = format_duration(advice.facts["longest_seconds"])
     kept.set(title="What a window keeps", ylabel=f"share of conversions within {longest}", ylim=(0, 1.03))

@@ -16,7 +16,7 @@ from latecomer.experiments.window.grid import HOUR
 from latecomer.experiments.window.source import KnownDelays
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.uniform import Uniform
-from latecomer.simulation.progress import show_progress
+from latecomer.progress import show_progress
 from latecomer.simulation.run import play_run
 from latecomer.simulation.simulate import Engine, Regrets
 from latecomer.simulation.world import World

@@ -2,17 +2,22 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from latecomer.delays import DelayLaw, Empirical
 from latecomer.delays.distribution import NEVER, Floats
-from latecomer.delays.readers.conversion_log import ConversionLog, make_time_grid, read_conversions
+from latecomer.delays.estimation.bands import DEFAULT_BAND, Band
+from latecomer.delays.readers.conversion_log import ConversionLog, read_conversions
+from latecomer.delays.readers.delay_cells import make_time_grid
 from latecomer.delays.readers.row_checks import describe_skipped
 from latecomer.delays.readers.table_source import LogSource
 from latecomer.errors import InputError
+from latecomer.experiments.window.dependence import RecentDelays, collect_tests, read_recent, write_dependence
 from latecomer.experiments.window.grid import HOUR, LADDER, format_duration
-from latecomer.timestamps import Moment
+from latecomer.timestamps import Moment, to_datetime
 from latecomer.validation import check_positive
 
 USUAL_CONVERSION_RATE = 0.05
@@ -44,7 +49,11 @@ class KnownDelays:
     dirt: str = ""
     """Dirty rows in words."""
     warning: str = ""
-    """A sentence where dirty rows are more than half."""
+    """Sentences where dirty rows are more than half, and where delays depend on the action or drift."""
+    tests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The tests of dependence and drift, as plain data."""
+    recent: RecentDelays | None = None
+    """The curve of the recent decisions, where delays drift."""
 
     @property
     def longest(self) -> float:
@@ -66,15 +75,32 @@ class KnownDelays:
 def read_log_delays(
     source: LogSource,
     *,
+    decided_at: str = "decided_at",
+    converted_at: str = "converted_at",
+    action: str | None = None,
+    since: Moment | None = None,
     until: Moment | None,
+    band: Band = DEFAULT_BAND,
     longest: timedelta | None,
     rate: float | None,
     conversion_rate: float | None,
     strict: bool = False,
 ) -> KnownDelays:
     """Read a log; a rate that it does not show must be given."""
-    log = read_conversions(source, until=until, longest=longest, marks=LADDER, strict=strict)
-    low, high = log.curve.credible_band(0.9)
+    read = partial(
+        read_conversions,
+        source,
+        decided_at=decided_at,
+        converted_at=converted_at,
+        action=action,
+        until=until,
+        longest=longest,
+        marks=LADDER,
+        strict=strict,
+    )
+    log = read(since=since)
+    low, high = log.curve.confidence_band(0.9, band=band)
+    recent = read_recent(log, partial(read, until=to_datetime(round(log.until * 1e6))), band=band)
     rate = _measure_rate(log) if rate is None else rate
     if conversion_rate is None:
         conversion_rate = USUAL_CONVERSION_RATE if log.only_positives else log.conversion_rate
@@ -89,7 +115,9 @@ def read_log_delays(
         rows=log.counts.rows,
         skipped=log.skipped,
         dirt=describe_skipped(log.counts),
-        warning=log.counts.warning,
+        warning=" ".join(filter(None, [log.counts.warning, write_dependence(log, recent)])),
+        tests=collect_tests(log.tests),
+        recent=recent,
     )
 
 

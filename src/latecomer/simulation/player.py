@@ -1,0 +1,95 @@
+"""Players: a policy's run, whose rounds are compiled, or the run of a rule of one's own."""
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import cache
+
+import numpy as np
+
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Integers
+from latecomer.errors import InputError
+from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.policy_code import PolicyCode
+from latecomer.simulation.kernel import group_arrivals, run_block, run_ragged_block
+from latecomer.simulation.own_rule import OwnRule, RulePlayer, find_maker, make_sample
+from latecomer.simulation.world import Block, World, mean_rewards
+from latecomer.tiers.tiered_kernel import Announce, TieredKernel
+
+Template = LinearPolicy | OwnRule
+"""A policy that has seen nothing, or what makes a rule."""
+
+
+def check_template(name: str, given: object, world: World) -> Template:
+    """Return what is played under a name; only parameters matter, and travel, not what a policy has seen."""
+    if not isinstance(given, LinearPolicy):
+        make = find_maker(name, given)
+        given = make_sample(name, make)
+        if not isinstance(given, LinearPolicy):
+            return OwnRule(name, make)
+    if given.dim != world.dim:
+        raise InputError(f"policies[{name!r}] must have the world's dim, {world.dim}; got {given.dim}")
+    if not isinstance(given.window, int):
+        raise InputError(f"policies[{name!r}] must have its window in rounds, as the world has; got {given.window!r}")
+    return given.fresh(0)
+
+
+def prepare(world: World, templates: Mapping[str, Template], rounds: int, announce: Announce | None = None) -> None:
+    """Have machine code for so many rounds of each policy, where that is worth waiting for it."""
+    policies = [template for template in templates.values() if isinstance(template, LinearPolicy)]
+    for kernel in (mean_rewards, group_arrivals, *(find_block_kernel(policy, world) for policy in policies)):
+        kernel.prepare(rounds, announce)
+
+
+def start(
+    template: Template, generator: np.random.Generator, world: World, horizon: int
+) -> "PolicyPlayer | RulePlayer":
+    """Begin a run."""
+    if isinstance(template, LinearPolicy):
+        return PolicyPlayer(template, generator, find_block_kernel(template, world), horizon)
+    return RulePlayer(template, generator, horizon)
+
+
+class PolicyPlayer:
+    """A policy's run: a fresh state, and a generator of its own."""
+
+    def __init__(
+        self, policy: LinearPolicy, generator: np.random.Generator, kernel: TieredKernel, horizon: int
+    ) -> None:
+        self._kernel = kernel
+        room = min(horizon, policy.span + 2 + ROUNDS_PER_BLOCK)  # then a round closes in every round
+        self._dim, self._state = policy.dim, policy.state.make_empty(room)
+        self._rng = copy(policy.rng)
+        self._rng.generator = generator
+        self.converts = np.zeros(horizon, np.bool_)
+
+    def play(
+        self, block: Block, first: int, *, uniforms: Array, arrivals: tuple[Integers, Integers], regret: Array
+    ) -> None:
+        """Play a stretch of rounds."""
+        self._kernel(
+            self._state.record,
+            self._state.ring,
+            block.actions,
+            block.action_means,
+            block.offers,
+            self._rng.draws(len(block.offers), self._dim),
+            first,
+            uniforms,
+            *arrivals,
+            self.converts,
+            regret,
+        )
+
+
+def find_block_kernel(policy: LinearPolicy, world: World) -> TieredKernel:
+    """Return the simulator's loop for a policy's kind; another one for a world whose sets differ in size."""
+    draw_count = policy.rng.draws(0, policy.dim).shape[1]
+    function = run_ragged_block if world.is_ragged else run_block
+    return _make_block_kernel(policy.state.code, function, policy.dim, int(draw_count))
+
+
+@cache
+def _make_block_kernel(code: PolicyCode, function: Callable[..., None], dim: int, draw_count: int) -> TieredKernel:
+    counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
+    actions, offers, draws = np.ones((1, dim)), np.ones((1, 1), np.int32), np.empty((0, draw_count))
+    return code.kernel(function, actions, numbers, offers, draws, 0, numbers, counts, counts, flags, numbers)

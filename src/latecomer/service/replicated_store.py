@@ -8,19 +8,16 @@ of it runs on one event loop.
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import closing, nullcontext, suppress
-from typing import Any, Self
+from contextlib import nullcontext, suppress
+from typing import Any, Self, Unpack
 
 import numpy.typing as npt
-import psycopg
 
 from latecomer.errors import StoreError
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.bandit.decision_call import check_decision_call
-from latecomer.service.bandit.descriptor import (
-    check_policy,
-    resolve_spec,
-)
+from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
+from latecomer.service.bandit.descriptor import check_policy, resolve_spec
+from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
@@ -31,22 +28,23 @@ from latecomer.service.messages import (
     Conversion,
     DecisionAnswer,
     Health,
+    ImportAnswer,
+    ImportBatch,
     Revocation,
 )
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.postgres.call_queue import PATIENCE
-from latecomer.service.storage.postgres.calls import Decide, PendingCall, Report, Work
+from latecomer.service.storage.postgres.calls import PendingCall, Repeatable, Report, Work
 from latecomer.service.storage.postgres.chain_worker import ChainWorker
-from latecomer.service.storage.postgres.connection import PostgresConnection, UnreachableError, make_connect_error
-from latecomer.service.storage.postgres.pool import USE_SECONDS
+from latecomer.service.storage.postgres.connection import UnreachableError
 from latecomer.service.storage.postgres.replica import Replica
-from latecomer.service.storage.postgres.schema import check_version
+from latecomer.service.storage.postgres.schema import check_reachable
 from latecomer.service.storage.postgres.shared_bandits import SharedBandits
 from latecomer.service.storage.postgres.shared_settings import SharedSettings, read_shared
 
 _POLL_SECONDS = 0.3
 """Seconds between two looks at what other replicas have done."""
-_CONNECTIONS = 4
+CONNECTIONS = 4
 """Connections that requests use, at most."""
 
 
@@ -62,11 +60,14 @@ class ReplicatedStore:
     """
 
     def __init__(self, address: str, *, snapshot_every: int = 100_000) -> None:
-        self._replica = Replica(address, snapshot_every=snapshot_every, connections=_CONNECTIONS)
+        self._replica = Replica(address, snapshot_every=snapshot_every, connections=CONNECTIONS)
         self._bandits = SharedBandits(self._replica)
         self._is_closed = self._is_open = False
+        self._expected: dict[int, int] = {}
+        """The last commits of all chains when this replica began, or when the database came back."""
         self.settings = SharedSettings(self._replica)
         self._tasks: list[asyncio.Task[None]] = []
+        self._closing = asyncio.Event()
 
     @classmethod
     async def open(
@@ -81,7 +82,7 @@ class ReplicatedStore:
         store = cls(address, snapshot_every=snapshot_every)
         store.settings.wanted_retention = retention
         with nullcontext() if wait else suppress(UnreachableError):
-            await asyncio.to_thread(_check, address)
+            await asyncio.to_thread(check_reachable, address)
         store._tasks = [asyncio.create_task(store._poll()), asyncio.create_task(store._expire())]
         if wait:
             try:
@@ -100,8 +101,11 @@ class ReplicatedStore:
 
     @property
     def is_ready(self) -> bool:
-        """True once every bandit has been read."""
-        return self._is_open and all(worker.is_loaded for worker in self._bandits.workers.values())
+        """True once this replica has applied what was committed before it began, or before the database came back.
+
+        A bandit that another replica creates meanwhile changes nothing: calls on it wait until it has been read.
+        """
+        return self._is_open and self._bandits.have_applied(self._expected)
 
     # ---- events ----
 
@@ -111,17 +115,21 @@ class ReplicatedStore:
         actions: npt.ArrayLike,
         ids: Sequence[str] | None = None,
         *,
-        request_id: str | None = None,
-        body: bytes | None = None,
         future: "asyncio.Future[Any] | None" = None,
+        **options: Unpack[CallOptions],
     ) -> "asyncio.Future[DecisionAnswer]":
         """Choose one of the actions; the answer is durable when the future has it. See `Store.decide`.
 
         `future` is used instead of a new one, where it is given.
         """
         worker = self._bandits.get(name)
-        call = check_decision_call(worker.descriptor.spec.dim, actions, ids, request_id=request_id, body=body)
-        return self._submit(worker, Decide(call), future)
+        call = check_decision_call(worker.descriptor.spec.dim, actions, ids, **options)
+        return self._submit(worker, Repeatable(call), future)
+
+    def import_batch(self, name: str, batch: ImportBatch) -> "asyncio.Future[ImportAnswer]":
+        """Apply a batch of an import; the answer is durable when the future has it. See `Store.import_batch`."""
+        worker = self._bandits.get(name)
+        return self._submit(worker, Repeatable(check_import_call(worker.descriptor.spec.dim, batch)))
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> "asyncio.Future[VerdictList]":
         """Report conversions; the verdicts are durable when the future has them."""
@@ -207,7 +215,7 @@ class ReplicatedStore:
                 await self._poll_once()
             except Exception as error:  # noqa: BLE001 - whatever it was, a replica recovers by itself
                 await self._replica.report_failure(error)
-            await asyncio.sleep(_POLL_SECONDS)
+            await self._pause()
 
     async def _expire(self) -> None:
         """Give up calls that have waited too long, whatever the database does."""
@@ -215,12 +223,21 @@ class ReplicatedStore:
             reason = self._replica.failure or f"the log was not written within {PATIENCE:g} s"
             for worker in list(self._bandits.workers.values()):
                 worker.calls.expire(time.monotonic(), f"{reason}: ask again, with the same request id")
-            await asyncio.sleep(_POLL_SECONDS)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait for the next look, or for the end."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), _POLL_SECONDS)
 
     async def _poll_once(self) -> None:
         if not self._is_open:
-            await asyncio.wait_for(asyncio.to_thread(_check, self._replica.address), USE_SECONDS)
+            await asyncio.to_thread(check_reachable, self._replica.address)
         heads = await read_shared(self._replica, self.settings)  # keys before bandits: nobody sees those without a key
+        if not self._is_open or self._replica.failure is not None:
+            self._expected = heads
+        elif self._bandits.have_applied(self._expected):
+            self._expected = {}
         await self._bandits.follow(heads)
         if not self._is_open:
             self._is_open = True
@@ -265,15 +282,8 @@ class ReplicatedStore:
         if self._is_closed:
             return
         self._is_closed = True
+        self._closing.set()
+        self._replica.stopping.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._bandits.close()
         await self._replica.pool.drop_idle()
-
-
-def _check(address: str) -> None:
-    """Raise `FileError` where a database cannot be reached or has no store of this version."""
-    try:
-        with closing(PostgresConnection(address, read_only=True)) as connection:
-            check_version(connection, address)
-    except psycopg.Error as error:
-        raise make_connect_error(address, error) from None

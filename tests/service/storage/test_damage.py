@@ -186,10 +186,10 @@ def outcomes(originals: Originals, folder: Path, seeds: range) -> dict[str, int]
     return counts
 
 
-def test_damaged_log_is_refused_or_recovered_200_damages(originals: Originals, tmp_path: Path) -> None:
+def test_damaged_log_is_refused_or_recovered_100_damages(originals: Originals, tmp_path: Path) -> None:
     assert originals[0].stat().st_size > MEGABYTE
     assert Path(f"{originals[1]}-wal").stat().st_size > MEGABYTE
-    counts = outcomes(originals, tmp_path, range(200))
+    counts = outcomes(originals, tmp_path, range(100))
     assert min(counts["refused"], counts["a beginning"], counts["whole"]) > 20, counts
     assert counts["quarantined"] > 5, counts
     assert counts.keys() <= {"refused", "refused later", "quarantined", "a beginning", "whole"}, counts

@@ -132,7 +132,7 @@ def test_repeated_request_is_found_without_a_log_scan(path: Path) -> None:
     """A log may have millions of rows: SQLite's own steps are counted."""
     steps: list[int] = []
     with Store.open(path) as store:
-        store.create("shop", WEEK)
+        store.create("shop", BanditSpec(dim=2, window="7d", policy="Uniform"))
         for count in (100, 2_000):
             while store.stats("shop").rounds < count:
                 _answer, ticket = store.decide("shop", np.eye(2), request_id=f"r{store.stats('shop').rounds}")

@@ -22,8 +22,6 @@ from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 from latecomer.service.tools.replay import replay
 
-TRACE = tuple[list[np.ndarray], list[int]]
-
 
 def run(*arguments: object) -> tuple[int, str]:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
@@ -82,18 +80,18 @@ def test_failed_export_creates_nothing(store_path: Path, tmp_path: Path, file: s
 
 
 def test_export_tables_have_the_log(store_path: Path, tmp_path: Path) -> None:
-    code, output = run("log", "export", store_path, "--bandit", "shop", "--out", tmp_path / "tables")
-    assert code == 0, output
-    decisions = pl.read_parquet(tmp_path / "tables/decisions-*.parquet")
-    reports = pl.read_parquet(tmp_path / "tables/reports-*.parquet")
-    assert f"{len(decisions)} decisions and {len(reports)} reports" in output
+    where = ("--out", tmp_path / "tables", "--reports", tmp_path / "reports")
+    output = run("log", "export", store_path, "--bandit", "shop", *where)[1]
+    decisions = pl.read_parquet(tmp_path / "tables/*.parquet")
+    reports = pl.read_parquet(tmp_path / "reports/*.parquet")
+    assert f"{len(decisions)} decisions in {tmp_path / 'tables'} and {len(reports)} reports in" in output
     assert decisions["round"].to_list() == list(range(1, 201))
     with Store.open(store_path) as store:
         known = [store.registry.bandits["shop"].find_round(decision_id) for decision_id in decisions["decision_id"]]
     assert known == decisions["round"].to_list()
     assert reports.join(decisions, on=["decision_id", "round"]).height == reports.height
     assert decisions["decided_at"].diff().drop_nulls().unique().to_list() == [timedelta(hours=1)]
-    np.testing.assert_allclose(np.linalg.norm(decisions["action"].to_numpy(), axis=1), 1.0)
+    np.testing.assert_allclose(np.linalg.norm(decisions["chosen_action"].to_numpy(), axis=1), 1.0)
     assert set(decisions["action_id"]) <= {"x", "y", "z"}
     counts = dict(reports.filter(kind="conversion").group_by("verdict").len().iter_rows())
     with Store.open(store_path) as store:
@@ -101,14 +99,15 @@ def test_export_tables_have_the_log(store_path: Path, tmp_path: Path) -> None:
         B = store.registry.bandits["shop"].policy.B
     assert counts == {verdict: count for verdict, count in counted.items() if count}
     accepted = reports.filter(kind="conversion", verdict="accepted").join(decisions, on="round")
-    np.testing.assert_allclose((accepted["value"].to_numpy()[:, None] * accepted["action"].to_numpy()).sum(0), B)
+    np.testing.assert_allclose((accepted["value"].to_numpy()[:, None] * accepted["chosen_action"].to_numpy()).sum(0), B)
 
 
 def oracle(path: Path, tables: Path, window: timedelta) -> lc.OTFLinUCB:
     """The exported events, played through a policy by hand."""
-    assert run("log", "export", path, "--bandit", "shop", "--out", tables)[0] == 0
-    decisions = pl.read_parquet(tables / "decisions-*.parquet").select("round", at="decided_at", action="action")
-    reports = pl.read_parquet(tables / "reports-*.parquet").filter(kind="conversion").unique("round", keep="first")
+    where = ("--out", tables / "decisions", "--reports", tables / "reports")
+    assert run("log", "export", path, "--bandit", "shop", *where)[0] == 0
+    decisions = pl.read_parquet(tables / "decisions/*").select("round", at="decided_at", action="chosen_action")
+    reports = pl.read_parquet(tables / "reports/*").filter(kind="conversion").unique("round", keep="first")
     policy = lc.OTFLinUCB(2, window)
     events = [(at, 0, round_, action, 0.0) for round_, at, action in decisions.iter_rows()]
     events += [(at, 1, r, None, value) for r, at, value in reports.select("round", "reported_at", "value").iter_rows()]

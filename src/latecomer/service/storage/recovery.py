@@ -244,6 +244,8 @@ def _load_snapshot(
     bandit.stamp = snapshot.stamp
     bandit.ids.add(snapshot.secrets)
     bandit.counters.restore(snapshot.counters)
+    if snapshot.tally is not None:
+        bandit.tally.restore(snapshot.tally)
     index = open_index(descriptor.number, at_least=snapshot.indexed_rounds)
     chain = Chain(descriptor.number, index)
     chain.compacted_up_to = snapshot.compacted_up_to

@@ -7,6 +7,7 @@ exist. Each bandit keeps two, so that a damaged one costs time and nothing else.
 
 import hashlib
 import struct
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +29,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Everything that the next event needs and that the log's open rounds do not have.
 
     The policy without its open actions; the last round of the index of request ids, which has all requests before it;
-    the secrets of decision ids; counters; the stamp of the latest event; the last row that compaction has looked at.
+    the secrets of decision ids; counters and the tally; the stamp of the latest event; the last row that compaction
+    has looked at.
     """
 
     policy: bytes
@@ -37,6 +39,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     counters: dict[str, list[int]]
     stamp: int
     compacted_up_to: int
+    tally: dict[str, Any] | None = None
+    """None in a snapshot of an earlier version, which has no tally."""
 
 
 class SnapshotCopy(Struct, frozen=True, kw_only=True):
@@ -49,6 +53,7 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
     counters: dict[str, list[int]]
     stamp: int
     compacted_up_to: int
+    tally: dict[str, Any]
 
     def encode(self) -> bytes:
         """Return the snapshot as bytes; call it once all requests before it are in the index."""
@@ -59,12 +64,14 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
             counters=self.counters,
             stamp=self.stamp,
             compacted_up_to=self.compacted_up_to,
+            tally=self.tally,
         )
         return msgspec.msgpack.encode(snapshot)
 
 
 def copy_for_snapshot(bandit: Bandit, chain: Chain) -> SnapshotCopy:
     """Copy everything of a bandit that the next event may change."""
+    bandit.count_notes()
     return SnapshotCopy(
         number=bandit.number,
         policy=PolicySnapshot.capture(bandit.policy),
@@ -73,6 +80,7 @@ def copy_for_snapshot(bandit: Bandit, chain: Chain) -> SnapshotCopy:
         counters=bandit.counters.to_dict(),
         stamp=bandit.stamp,
         compacted_up_to=chain.compacted_up_to,
+        tally=bandit.tally.to_dict(),
     )
 
 

@@ -1,6 +1,7 @@
 """Copy a store from a file to a database or back, row by row: every checksum stays, and so does every bit of state."""
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
@@ -26,8 +27,10 @@ from latecomer.service.tools.reader import open_reader
 from latecomer.service.tools.verify import verify
 
 _BATCH = 256
-_KEPT_SETTINGS = ("retention",)
-"""Settings that go with the store; those of the clock belong to a machine."""
+_KEPT_SETTINGS = ("retention", "shift")
+"""Settings that go with the store; the clock's offset belongs to a machine."""
+_MAX_WAIT = 60.0
+"""Seconds by which a store's time may be ahead of a database's: a copy waits for so long."""
 _INSERTS = {
     "log": "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "snapshot": "INSERT INTO snapshot VALUES (?, ?, ?, ?)",
@@ -53,13 +56,8 @@ def copy_store(
         Called with the number of rows copied so far.
     """
     with open_reader(source) as connection:
-        if int(read_setting(connection, "shift", "0")):
-            raise InputError(
-                f"the clock of {source} was adjusted (`latecomer log adjust-clock`), which a copy cannot keep: replay "
-                "its bandits into a new store once their windows have closed"
-            )
         if is_address(target):
-            return _copy_to_database(connection, os.fspath(target), report)
+            return _copy_to_database(connection, hide_secrets(os.fspath(source)), os.fspath(target), report)
         return _copy_to_file(connection, Path(target), report)
 
 
@@ -89,7 +87,7 @@ def _insert_many(connection: apsw.Connection, table: str, rows: Sequence[tuple[A
     connection.executemany(_INSERTS[table], rows)
 
 
-def _copy_to_database(source: SQLConnection, address: str, report: Report) -> list[str]:
+def _copy_to_database(source: SQLConnection, name: str, address: str, report: Report) -> list[str]:
     require_packages("a store on PostgreSQL", "psycopg")
     import psycopg  # noqa: PLC0415 - an extra of its own
 
@@ -104,11 +102,35 @@ def _copy_to_database(source: SQLConnection, address: str, report: Report) -> li
                 copy.execute("LOCK TABLE head IN ACCESS EXCLUSIVE MODE")  # a replica that runs waits for the end
                 if next(iter(copy.execute("SELECT count(*) FROM log")))[0]:
                     raise InputError(f"the store of {shown} must be empty; it has bandits: choose another database")
+                latest = _read_latest(source) - int(read_setting(source, "shift", "0"))
+                _check_lead(name, shown, (latest - copy.read_time()) / 1e6)
                 copy.execute("DELETE FROM head")
                 _copy_rows(source, copy.insert_many, report, database=True)
+                time.sleep(max(0.0, (_read_latest(copy) - copy.read_time()) / 1e6))
     except psycopg.Error as error:
         raise FileError(f"{shown} could not be written: {' '.join(str(error).split())}") from error
     return list(verify(address))
+
+
+def _read_latest(connection: SQLConnection) -> int:
+    """Return the latest stamp of a store; those of a chain never run backwards."""
+    alive, _ = read_descriptors(connection, {})
+    query = "SELECT stamp FROM log WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1"
+    chains = (STORE_CHAIN, *alive)
+    found = [list(connection.execute(query, (key_of(chain, 0), key_of(chain, MAX_SEQ)))) for chain in chains]
+    return max((int(rows[0][0]) for rows in found if rows), default=0)
+
+
+def _check_lead(source: str, target: str, lead: float) -> None:
+    """Raise `InputError` where a store's time is so far ahead that no decision could follow its last one."""
+    if lead > _MAX_WAIT:
+        adjusted = "copy it to a file, and that one after `latecomer log adjust-clock`"
+        if not is_address(source):
+            adjusted = f"run `latecomer log adjust-clock {source}` first"
+        raise InputError(
+            f"the time of {source} is {lead:,.0f} s ahead of the database's time, and time cannot go back: where the "
+            f"clock of {target} is right, {adjusted}"
+        )
 
 
 def _copy_rows(source: SQLConnection, insert: Insert, report: Report, *, database: bool) -> None:

@@ -1,6 +1,10 @@
-"""Export a bandit's log as tables of decisions and reports, for any tool that reads Parquet."""
+"""Export a bandit's log: one row a decision with its offer and its fate, and a table of all reports.
+
+The reports are read first, since a conversion comes after its decision; then the decisions are streamed.
+"""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from os import PathLike
 from typing import Any
 
@@ -8,20 +12,20 @@ import numpy as np
 import polars as pl
 
 from latecomer.core.state import Integers
-from latecomer.errors import DamagedFileError, UnknownBanditError
+from latecomer.errors import DamagedFileError
 from latecomer.policies.base.decision import VERDICTS
 from latecomer.service.bandit import events
 from latecomer.service.bandit.decision_ids import DecisionIds, read_secrets
 from latecomer.service.bandit.descriptor import BanditDescriptor
-from latecomer.service.storage.recovery import read_descriptors
 from latecomer.service.storage.rows import make_row_error, read_remaining_rows
 from latecomer.service.storage.snapshots import read_newest_secrets
 from latecomer.service.storage.sql import SQLConnection
-from latecomer.service.tools.reader import open_reader
-from latecomer.validation import short_repr
+from latecomer.service.tools.fates import Fates
+from latecomer.service.tools.offer_table import OfferTable
+from latecomer.service.tools.reader import find_descriptor, open_reader
 
-_EVENTS_PER_TABLE = 500_000
-"""Events in a table, about."""
+_EVENTS_PER_TABLE, _BYTES_PER_TABLE = 500_000, 64_000_000
+"""Events in a table, and bytes of the log, about."""
 _WORDS = np.array([verdict.value for verdict in VERDICTS])
 _TIME = pl.Datetime("us", "UTC")
 
@@ -29,65 +33,88 @@ _TIME = pl.Datetime("us", "UTC")
 def check_bandit(path: str | PathLike[str], name: str) -> None:
     """Raise `UnknownBanditError` or `FileError` where there is no such bandit to export."""
     with open_reader(path) as connection:
-        _find(connection, name)
+        find_descriptor(connection, name)
 
 
 def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield the tables of a bandit, ("decisions" or "reports", frame), for one part of the log after the other.
 
-    `DamagedFileError` at a damaged row, after the tables of the rows before it.
+    A decision's row has its offer, where that was logged, and its accepted conversion. `DamagedFileError` at a damaged
+    row, after the tables of the rows before it.
     """
     with open_reader(path) as connection:
-        descriptor = _find(connection, name)
+        descriptor = find_descriptor(connection, name)
         ids = DecisionIds(descriptor.skipped)
         ids.add(read_newest_secrets(connection, descriptor.number))
-        part = _Part(descriptor, ids)
+        fates = Fates(_read_until_damage(connection, descriptor))
+        offers = OfferTable(descriptor.describe())
+        part = _Part(descriptor, ids, fates, offers)
         try:
             for row in read_remaining_rows(connection, descriptor.number):
                 try:
                     part.add(row.payload)
                 except (ValueError, IndexError) as error:
                     raise make_row_error(row.bandit, row.seq, str(error)) from error
-                if part.count >= _EVENTS_PER_TABLE:
+                if part.count >= _EVENTS_PER_TABLE or part.size >= _BYTES_PER_TABLE:
                     yield from part.make_frames()
-                    part = _Part(descriptor, ids)
+                    part = _Part(descriptor, ids, fates, offers)
         except DamagedFileError:
             yield from part.make_frames()  # of the rows before the damage
             raise
         yield from part.make_frames()
 
 
-def _find(connection: SQLConnection, name: str) -> BanditDescriptor:
-    alive, _ = read_descriptors(connection, {})
-    for descriptor in alive.values():
-        if descriptor.name == name:
-            return descriptor
-    names = ", ".join(descriptor.name for descriptor in alive.values())
-    raise UnknownBanditError(f"there is no bandit {short_repr(name)}; there are: {names}")
+def _read_until_damage(connection: SQLConnection, descriptor: BanditDescriptor) -> Iterator[events.Payload]:
+    with suppress(DamagedFileError, ValueError, IndexError):  # reading the decisions meets them again, and says so
+        for row in read_remaining_rows(connection, descriptor.number):
+            yield events.Payload(row.payload, descriptor.spec.dim)
 
 
 class _Part:
     """The events of a part of the log, collected for tables."""
 
-    def __init__(self, descriptor: BanditDescriptor, ids: DecisionIds) -> None:
-        self.count = 0
-        self._dim, self._ids = descriptor.spec.dim, ids
+    def __init__(self, descriptor: BanditDescriptor, ids: DecisionIds, fates: Fates, offers: OfferTable) -> None:
+        self.count, self.size = 0, 0
+        self._dim, self._ids, self._fates, self._offers = descriptor.spec.dim, ids, fates, offers
         self._decisions: list[events.Records] = []
         self._labels: dict[int, str] = {}
+        self._signed: dict[int, float] = {}
         self._reports: list[pl.DataFrame] = []
 
     def add(self, data: bytes) -> None:
         """Add the events of a row."""
         payload = events.Payload(data, self._dim)
-        labels, decided = payload.numbers(events.LABEL), payload.records(events.DECISION)
+        decided = payload.records(events.DECISION)
         if len(decided):
             self._decisions.append(decided)
-            before = np.searchsorted(payload.numbers(events.DECISION), labels) - 1  # a label comes after its decision
-            texts = (payload.text(label).decode() for label in labels)
-            self._labels.update(zip(decided["round"][before].tolist(), texts, strict=True))
+            labels = payload.numbers(events.LABEL)
+            texts = [payload.text(label).decode() for label in labels]
+            self._labels.update(zip(self._rounds_of(payload, labels), texts, strict=True))
+            signed = payload.numbers(events.PROPENSITY)
+            values = payload.records(events.PROPENSITY)["signed"].tolist()
+            self._signed.update(zip(self._rounds_of(payload, signed), values, strict=True))
+            self._add_offers(payload)
         self._ids.add(read_secrets(payload))
         self._add_reports(payload)
-        self.count += len(payload.kinds)
+        self.count, self.size = self.count + len(payload.kinds), self.size + len(data)
+
+    @staticmethod
+    def _rounds_of(payload: events.Payload, annotations: Integers) -> list[int]:
+        """Return the rounds of the decisions that annotations come after."""
+        before = np.searchsorted(payload.numbers(events.DECISION), annotations) - 1
+        rounds: list[int] = payload.records(events.DECISION)["round"][before].tolist()
+        return rounds
+
+    def _add_offers(self, payload: events.Payload) -> None:
+        whole, repeated = payload.numbers(events.OFFER), payload.numbers(events.REPEATED_OFFER)
+        back = payload.records(events.REPEATED_OFFER)["distance"]
+        distances = dict(zip(repeated.tolist(), back.tolist(), strict=True))
+        numbers = np.sort(np.concatenate([whole, repeated]))
+        for round_, number in zip(self._rounds_of(payload, numbers), numbers.tolist(), strict=True):
+            if number in distances:
+                self._offers.add_repeated(round_, distances[number])
+            else:
+                self._offers.add(round_, payload.text(number))
 
     def _add_reports(self, payload: events.Payload) -> None:
         runs = {kind: payload.records(kind) for kind in (events.CONVERSION, events.REVOCATION)}
@@ -106,17 +133,28 @@ class _Part:
             return np.concatenate([run[name] for run in self._decisions])
 
         rounds = column("round")
-        return pl.DataFrame(
+        signed = pl.Series([self._signed.get(round_) for round_ in rounds.tolist()], dtype=pl.Float64)
+        is_converted, arrivals, values, is_revoked = self._fates.find(rounds)
+        frame = pl.DataFrame(
             {
                 "decision_id": self._make_ids(rounds),
                 "round": rounds,
                 "decided_at": _make_times(column("stamp")),
-                "index": column("index"),
-                "score": column("score"),
-                "action": pl.Series(column("action"), dtype=pl.Array(pl.Float64, self._dim)),
+                "chosen": column("index"),
                 "action_id": pl.Series([self._labels.get(round_) for round_ in rounds.tolist()], dtype=pl.String),
+                "score": column("score"),
+                "chosen_action": pl.Series(column("action"), dtype=pl.Array(pl.Float64, self._dim)),
+                "propensity": signed.abs(),
+                "control": signed < 0.0,
+                "converted": is_converted,
+                "converted_at": _make_times(arrivals),
+                "value": values,
+                "revoked": is_revoked,
             }
         )
+        only_converted = [pl.when("converted").then(name).alias(name) for name in ("converted_at", "value", "revoked")]
+        offers = self._offers.take(rounds.tolist())
+        return frame.with_columns(*only_converted).drop("converted").hstack(offers.get_columns())
 
     def _make_reports(self, kind: int, run: events.Records) -> pl.DataFrame:
         occurred, rounds = np.ascontiguousarray(run["occurred"]), np.ascontiguousarray(run["round"])

@@ -7,11 +7,14 @@ from os import PathLike
 
 import apsw
 
-from latecomer.errors import FileError
+from latecomer.errors import FileError, UnknownBanditError
 from latecomer.extras import require_packages
+from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.storage.postgres.address import hide_secrets, is_address
+from latecomer.service.storage.recovery import read_descriptors
 from latecomer.service.storage.schema import connect, make_read_error
 from latecomer.service.storage.sql import SQLConnection
+from latecomer.validation import short_repr
 
 
 @contextmanager
@@ -49,3 +52,13 @@ def _open_database(address: str) -> Iterator[SQLConnection]:
         raise FileError(f"{hide_secrets(address)} cannot be read: {reason}") from error
     finally:
         connection.close()
+
+
+def find_descriptor(connection: SQLConnection, name: str) -> BanditDescriptor:
+    """Return the descriptor of a bandit; `UnknownBanditError` where there is none such."""
+    alive, _ = read_descriptors(connection, {})
+    for descriptor in alive.values():
+        if descriptor.name == name:
+            return descriptor
+    names = ", ".join(descriptor.name for descriptor in alive.values())
+    raise UnknownBanditError(f"there is no bandit {short_repr(name)}; there are: {names}")

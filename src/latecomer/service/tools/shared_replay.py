@@ -1,8 +1,11 @@
 """A replay in a store on PostgreSQL, while its replicas go on: as of one moment of the old bandit's log."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, Self
+
+import msgspec
 
 from latecomer.errors import InputError, StoreError
 from latecomer.service.bandit import events
@@ -19,7 +22,7 @@ from latecomer.service.bandit.registry import make_unknown_error
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import BanditStats
 from latecomer.service.storage.pending_commit import Heads
-from latecomer.service.storage.postgres.connection import PostgresConnection
+from latecomer.service.storage.postgres.connection import MAINTENANCE_SECONDS, PostgresConnection
 from latecomer.service.storage.postgres.registry_chain import make_begun_row
 from latecomer.service.storage.postgres.schema import check_version
 from latecomer.service.storage.recovery import apply_registry_row, read_descriptors
@@ -42,10 +45,12 @@ class SharedReplay:
     ----------
     address
         The database.
+    renewal
+        Seconds after which the database is told that the replay goes on.
     """
 
-    def __init__(self, address: str) -> None:
-        self._address = address
+    def __init__(self, address: str, *, renewal: float = 3600.0) -> None:
+        self._address, self._renewal = address, renewal
         self._exits = ExitStack()
         self._bandit: Bandit
         self._head: Row
@@ -54,7 +59,7 @@ class SharedReplay:
         """Connect."""
         self._reading = PostgresConnection(self._address, read_only=True)
         self._exits.callback(self._reading.close)
-        self._writing = PostgresConnection(self._address)
+        self._writing = PostgresConnection(self._address, hold=MAINTENANCE_SECONDS)  # it locks the store's chain
         self._exits.callback(self._writing.close)
         check_version(self._reading, self._address)
         self._exits.enter_context(self._reading)
@@ -105,6 +110,7 @@ class SharedReplay:
             insert_row(self._writing, self._head)
             self._writing.insert_many("head", [(descriptor.number, 1, self._head.link, 0, 0)])
         self._bandit = Bandit(descriptor, descriptor.make_policy())
+        self._renewed_at = time.monotonic()
 
     def append(self, payload: bytes, *, count: int, stamp: int) -> None:
         """Apply a row of the old log to the new bandit, and log it as the new one's own."""
@@ -127,16 +133,38 @@ class SharedReplay:
             if requests:
                 self._writing.insert_many("request", requests)
             values = (row.seq, row.link, row.stamp, row.count, bandit.number)
-            self._writing.execute(
-                "UPDATE head SET seq = ?, checksum = ?, stamp = ?, unsaved = unsaved + ? WHERE bandit = ?", values
-            )
+            moved = "UPDATE head SET seq = ?, checksum = ?, stamp = ?, unsaved = unsaved + ? WHERE bandit = ?"
+            self._check_there(self._writing.execute(f"{moved} RETURNING bandit", values))
         self._head = row
+        if time.monotonic() - self._renewed_at > self._renewal:
+            self._renew()
+
+    def _check_there(self, heads: Iterable[Any]) -> None:
+        """Raise `StoreError` where the head of the new bandit's chain was not found."""
+        if not list(heads):
+            raise StoreError(
+                f"the replay into {self._name!r} was removed, since nothing was heard of it for a day: begin it again"
+            )
+
+    @property
+    def _name(self) -> str:
+        return self._bandit.descriptor.name.removeprefix(UNFINISHED_PREFIX)
+
+    def _renew(self) -> None:
+        """Record that the replay goes on: a replica removes what has been left unfinished for a day."""
+        with self._writing:
+            heads, _ = self._lock_registry()
+            renewed = msgspec.structs.replace(self._bandit.descriptor, stamp=self._writing.read_time())
+            self._append_registry(heads, renewed)  # `finish` records the stamp of the beginning again
+        self._renewed_at = time.monotonic()
 
     def finish(self) -> BanditStats:
         """Give the new bandit its name: from now on it is served."""
-        name = self._bandit.descriptor.name.removeprefix(UNFINISHED_PREFIX)
+        name = self._name
         with self._writing:
             heads, _ = self._lock_registry()
+            query = "SELECT seq FROM head WHERE bandit = ?"
+            self._check_there(self._writing.execute(query, (self._bandit.number,)))
             if self.is_taken(name):
                 raise InputError(f"the new bandit needs a name of its own; {name!r} was taken meanwhile")
             self._bandit.rename(name)

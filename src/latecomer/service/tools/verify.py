@@ -11,7 +11,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.events import Payload
 from latecomer.service.storage.pending_commit import Heads
-from latecomer.service.storage.postgres.address import hide_secrets
+from latecomer.service.storage.postgres.address import hide_secrets, is_address
 from latecomer.service.storage.postgres.no_index import open_no_index
 from latecomer.service.storage.recovery import make_index_opener, read_descriptors, recover_bandit
 from latecomer.service.storage.request_id_segments import check_index
@@ -54,12 +54,16 @@ def check_pages(connection: SQLConnection, path: str | PathLike[str]) -> None:
 def _make_advice(store_path: str, damages: dict[str, str], bandits: int) -> str:
     """Return which bandits are damaged, and the commands with which to go on."""
     lines = [f"{len(damages)} of the {bandits} bandits of {store_path} are damaged; a server serves the others"]
+    whole = f"stop the server, put a copy in the place of {store_path}, without -wal and -shm files;"
+    rest = "or, with the server stopped, go on with what comes before the damage, and give the rest up:"
+    if is_address(store_path):
+        whole = "restore a dump into a new database, verify that, and start the replicas on it;"
+        rest = "or go on with what comes before the damage, and give the rest up:"
     for name, damage in damages.items():
         lines += [
             f"{name}: {damage}",
-            f"  to have it whole, stop the server, put a copy in the place of {store_path}, without -wal and -shm "
-            "files;",
-            "  or, with the server stopped, go on with what comes before the damage, and give the rest up:",
+            f"  to have it whole, {whole}",
+            f"  {rest}",
             f"    latecomer log export {store_path} --bandit {name} --out {name}-tables",
             f"    latecomer log replay {store_path} --bandit {name} --into {name}-rest --partial",
             f"    latecomer log delete {store_path} --bandit {name} --confirm {name}",
@@ -92,13 +96,33 @@ def _check_tables(connection: SQLConnection, descriptor: BanditDescriptor, last:
     heads = connection.execute("SELECT seq, checksum FROM head WHERE bandit = ?", (number,))
     if [(seq, bytes(checksum)) for seq, checksum in heads] != [(last, link)]:
         raise make_row_error(number, last, "the head of the chain is another")
-    found = connection.execute("SELECT digest, round FROM request WHERE bandit = ?", (number,))
-    rounds = {bytes(digest): round_ for digest, round_ in found}
-    for row in read_remaining_rows(connection, number):
+    first = read_first_row(connection, number)
+    query = "SELECT * FROM request WHERE bandit = ? AND seq >= ? ORDER BY seq, round"
+    table = iter(connection.execute(query, (number, first.first if first else 0)))
+    entry = next(table, None)
+    for seq, round_, digest, span in _list_requests(connection, descriptor):
+        if entry is not None and entry[2] < span.start:
+            break  # its row has been passed
+        if entry is not None and (bytes(entry[1]), entry[3]) == (digest, round_) and entry[2] in span:
+            entry = next(table, None)
+        elif not _is_answered_later(connection, number, digest, round_):
+            raise make_row_error(number, seq, f"the request of round {round_} cannot be found")
+    if entry is not None:
+        raise make_row_error(number, entry[2], f"it lacks the request of round {entry[3]}")
+
+
+def _list_requests(connection: SQLConnection, descriptor: BanditDescriptor) -> Iterator[tuple[int, int, bytes, range]]:
+    """Yield the row, the round and the digest of each request of the log, and the commits that the row stands for."""
+    for row in read_remaining_rows(connection, descriptor.number):
         decided = Payload(row.payload, descriptor.spec.dim).records(events.DECISION_WITH_REQUEST)
         for digest, round_ in zip(decided["request"].tolist(), decided["round"].tolist(), strict=True):
-            if rounds.get(digest, -1) < round_:
-                raise make_row_error(number, row.seq, f"the request of round {round_} cannot be found")
+            yield row.seq, round_, digest, range(row.first, row.seq + 1)
+
+
+def _is_answered_later(connection: SQLConnection, number: int, digest: bytes, round_: int) -> bool:
+    """Tell whether the table has a later answer to the same request: its id was used again."""
+    query = "SELECT round FROM request WHERE bandit = ? AND digest = ?"
+    return any(later > round_ for (later,) in connection.execute(query, (number, digest)))
 
 
 def _is_same(one: Bandit, other: Bandit) -> bool:

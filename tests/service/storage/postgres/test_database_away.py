@@ -1,15 +1,17 @@
 """The database gone and back, and its failover to a standby: 503 meanwhile, and recovery by itself."""
 
+import threading
 import time
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 from history import read_log
 from history_checker import check_history
 from postgres_server import PostgresServer, cluster_folder, run_postgres
 from replica_load import BANDIT, DIM, create_bandit, run_load
-from replicas import Replica, agree, check_bits, init_store, run_replicas, wait_for
+from replicas import Replica, agree, check_bits, init_store, run_replicas, stop_all, wait_for
 from servers import error_of
 from tcp_proxy import run_proxy
 
@@ -52,6 +54,23 @@ def test_a_database_that_is_gone_is_a_503_until_it_is_back(
         assert (counts["accepted"], counts["duplicate"]) == (0, 0), "a refused report was counted"
 
 
+def test_a_request_outlives_a_database_that_is_back_within_its_patience(
+    cluster: PostgresServer, database: str, tmp_path: Path
+) -> None:
+    """No client tries again here: the replica does, and decides once."""
+    with run_replicas(database, tmp_path, 1) as (replica,):
+        create_bandit(replica.url)
+        answers: list[httpx.Response] = []
+        path = f"/v1/bandits/{BANDIT}/decisions"
+        cluster.kill()
+        asking = threading.Thread(target=lambda: answers.append(replica.http.post(path, json=BODY)))
+        asking.start()
+        cluster.start()
+        asking.join(20)
+        assert [(answer.status_code, answer.json().get("round")) for answer in answers] == [(201, 1)], replica.log
+        assert replica.stop() == 0
+
+
 def fail_over(folder: Path) -> None:
     """Promote the standby under load; a proxy is the address that moves with the database."""
     with cluster_folder() as clusters, run_postgres(clusters / "first") as primary:
@@ -78,8 +97,7 @@ def fail_over(folder: Path) -> None:
                         assert time.monotonic() - returned < 2 * RECOVERY
                     check_history(load.history, read_log(url, BANDIT))
                     stats = agree(replicas, BANDIT)
-                    for replica in replicas:
-                        assert replica.stop() == 0, replica.log
+                    stop_all(replicas)
                 check_bits(url, BANDIT, stats, folder)
         finally:
             standby.kill()

@@ -20,7 +20,7 @@ def answer_of(round: int) -> DecisionAnswer:
 def logged(round: int) -> LoggedDecision:
     answer = answer_of(round)
     return LoggedDecision(
-        decision_id=answer.decision_id, round=round, index=answer.index, score=answer.score, action_id=answer.action_id
+        decision_id=answer.decision_id, round=round, chosen=answer.index, score=answer.score, action_id=answer.action_id
     )
 
 
@@ -93,7 +93,7 @@ def log_another_score(history: History, log: Log) -> None:
 
 
 def log_another_index(history: History, log: Log) -> None:
-    log.decisions[1] = replace(log.decisions[1], index=1)
+    log.decisions[1] = replace(log.decisions[1], chosen=1)
 
 
 def log_another_action(history: History, log: Log) -> None:

@@ -20,6 +20,7 @@ FAULTS: dict[str, Callable[[TcpProxy], None]] = {
     "nothing passes": lambda proxy: proxy.drop(),
     "answers of the database are lost": lambda proxy: proxy.drop(Way.TO_CLIENT),
     "statements are lost": lambda proxy: proxy.drop(Way.TO_TARGET),
+    "everything is acknowledged and lost": lambda proxy: proxy.swallow(),
     "connections are reset": lambda proxy: proxy.cut(),
     "the database seems to hang up": lambda proxy: proxy.half_close(Way.TO_CLIENT),
     "the replica seems to hang up": lambda proxy: proxy.half_close(Way.TO_TARGET),

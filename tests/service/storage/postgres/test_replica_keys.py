@@ -14,9 +14,9 @@ def status(replica: Replica, key: str | None) -> int:
     return replica.http.get("/v1/bandits", headers=headers).status_code
 
 
-def add_key(store: str) -> str:
+def add_key(store: str, *options: str) -> str:
     """Return a new key: the line of the output that is one word."""
-    lines = run_cli("keys", "add", *SCOPES, "--store", store).splitlines()
+    lines = run_cli("keys", "add", *SCOPES, *options, "--store", store).splitlines()
     return next(line for line in lines if line and " " not in line)
 
 
@@ -43,6 +43,24 @@ def test_a_key_that_is_added_or_revoked_is_known_to_all_within_a_second(database
         for replica in replicas:
             assert first not in replica.log
             assert second not in replica.log
+
+
+def test_a_key_of_one_bandit_opens_that_one_alone_on_every_replica(database: str, tmp_path: Path) -> None:
+    with run_replicas(database, tmp_path, 2) as replicas:
+        for name in ("offers", "news"):
+            assert replicas[0].http.put(f"/v1/bandits/{name}", json={"dim": 2, "window": 10}).status_code == 201
+        keys = {name: add_key(database, "--bandit", name) for name in ("offers", "news")}
+
+        def statuses(replica: Replica, key: str) -> list[int]:
+            headers = {"Authorization": f"Bearer {key}"}
+            paths = (f"/v1/bandits/{name}/stats" for name in keys)
+            return [replica.http.get(path, headers=headers).status_code for path in paths]
+
+        assert wait_for(
+            lambda: all(statuses(replica, keys["news"]) == [403, 200] for replica in replicas), KNOWN_TO_ALL
+        )
+        for replica in replicas:
+            assert statuses(replica, keys["offers"]) == [200, 403]
 
 
 def test_a_replica_beyond_this_machine_needs_a_key_from_the_database(database: str, tmp_path: Path) -> None:

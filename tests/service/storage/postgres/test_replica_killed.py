@@ -11,9 +11,9 @@ from replica_load import BANDIT, create_bandit, run_load
 from replicas import agree, run_replicas, stop_and_check
 
 
-def kill_replicas(database: str, folder: Path, *, cycles: int) -> None:
+def kill_replicas(database: str, folder: Path, *, cycles: int, **environment: str) -> None:
     chance = random.Random(cycles)  # noqa: S311
-    with run_replicas(database, folder, LATECOMER_SNAPSHOT_EVERY="500") as replicas:
+    with run_replicas(database, folder, 3, **{"LATECOMER_SNAPSHOT_EVERY": "500", **environment}) as replicas:
         create_bandit(replicas[0].url)
         with run_load({replica.name: replica.url for replica in replicas}) as load:
             for cycle in range(cycles):
@@ -35,7 +35,7 @@ def test_a_killed_replica_loses_nothing_acknowledged_30_cycles(database: str, tm
 
 @pytest.mark.soak
 def test_a_killed_replica_loses_nothing_acknowledged_300_cycles(database: str, tmp_path: Path) -> None:
-    kill_replicas(database, tmp_path, cycles=300)
+    kill_replicas(database, tmp_path, cycles=300, LATECOMER_COMPILE="bulk")
 
 
 def test_all_replicas_killed_at_once_lose_nothing_acknowledged(database: str, tmp_path: Path) -> None:

@@ -33,6 +33,39 @@ def test_a_password_on_a_command_line_is_refused_and_not_repeated(database: str,
     assert PASSWORD not in refused.output
 
 
+PASSWORDS = ["hun%ter2", "hun/ter2", "hun@ter2", "hun#ter2", "hun:ter2", "hun ter2", "hun?ter2"]
+"""Passwords of which libpq's own errors show parts."""
+
+
+def check_refusal(shown: str) -> None:
+    shown = " ".join(shown.split())
+    assert "shop:***@127.0.0.1:1/offers cannot be read" in shown
+    assert "hun" not in shown
+    assert "ter2" not in shown
+
+
+@pytest.mark.parametrize("password", PASSWORDS)
+def test_an_address_that_cannot_be_read_is_refused_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    monkeypatch.setenv("LATECOMER_STORE", f"postgresql://shop:{password}@127.0.0.1:1/offers")
+    for words in (["log", "verify", "-"], ["store", "init"], ["keys", "list"]):
+        refused = CliRunner().invoke(app, words)
+        assert refused.exit_code == 2, refused.output
+        check_refusal(refused.output)
+
+
+def test_a_server_refuses_an_address_that_cannot_be_read_without_its_password(tmp_path: Path) -> None:
+    address = "postgresql://shop:hun%ter2@127.0.0.1:1/offers"
+    replica = Replica(address, tmp_path, LATECOMER_STORE=address)
+    try:
+        replica.start(wait=False)
+        assert wait_for(lambda: "cannot be read" in replica.log, 20), replica.log
+        check_refusal(replica.log)
+    finally:
+        replica.close()
+
+
 def test_a_password_of_the_environment_is_shown_nowhere(
     cluster: PostgresServer, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,14 +8,14 @@ from history import read_log
 from history_checker import check_history
 from postgres_server import PostgresServer
 from replica_load import BANDIT, Load, create_bandit
-from replicas import agree, check_bits, run_replicas
+from replicas import agree, check_bits, run_replicas, stop_all
 
 CLIENTS = 16
 
 
 def mixed_load(database: str, folder: Path, *, events: int, batch: int, seconds: float) -> None:
     """Sixteen clients: a decision for about every `batch` / 3 reports, most of which are duplicates."""
-    with run_replicas(database, folder) as replicas:
+    with run_replicas(database, folder, LATECOMER_COMPILE="bulk") as replicas:
         create_bandit(replicas[0].url)
         load = Load({replica.name: replica.url for replica in replicas}, clients=CLIENTS, batch=batch)
         load.start(events=events)
@@ -31,8 +31,7 @@ def mixed_load(database: str, folder: Path, *, events: int, batch: int, seconds:
         assert stats["revocations"]["accepted"] == verdicts["revocation", "accepted"]
         asked = {record.replica for record in load.history.decisions}
         assert asked == {replica.name for replica in replicas}
-        for replica in replicas:
-            assert replica.stop() == 0, replica.log
+        stop_all(replicas)
     check_bits(database, BANDIT, stats, folder)
 
 
@@ -64,6 +63,5 @@ def test_replicas_with_small_snapshots_end_with_the_same_bits(
         replicas[0].kill()
         replicas[0].start()  # from a snapshot and the rows since
         assert agree(replicas, BANDIT) == stats
-        for replica in replicas:
-            assert replica.stop() == 0, replica.log
+        stop_all(replicas)
     check_bits(database, BANDIT, stats, tmp_path)

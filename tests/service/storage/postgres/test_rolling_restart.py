@@ -12,8 +12,11 @@ RETRIES = 6
 """The default of the client."""
 
 
-def restart_in_turn(database: str, folder: Path, *, rounds: int) -> None:
-    with run_replicas(database, folder) as replicas, run_proxy(*(replica.port for replica in replicas)) as balancer:
+def restart_in_turn(database: str, folder: Path, *, rounds: int, **environment: str) -> None:
+    with (
+        run_replicas(database, folder, 3, **environment) as replicas,
+        run_proxy(*(replica.port for replica in replicas)) as balancer,
+    ):
         create_bandit(replicas[0].url)
         url = f"http://127.0.0.1:{balancer.port}"
         with run_load({"balancer": url}, retries=RETRIES) as load:
@@ -34,4 +37,4 @@ def test_no_error_reaches_a_caller_during_a_rolling_restart(database: str, tmp_p
 
 @pytest.mark.soak
 def test_no_error_reaches_a_caller_during_fifty_rolling_restarts(database: str, tmp_path: Path) -> None:
-    restart_in_turn(database, tmp_path, rounds=50)
+    restart_in_turn(database, tmp_path, rounds=50, LATECOMER_COMPILE="bulk")

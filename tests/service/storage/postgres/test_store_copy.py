@@ -18,7 +18,9 @@ from latecomer.service.store import Store
 SPECS = {
     "shop": BanditSpec(dim=3, window=100, parameters={"seed": 1}),
     "sampled": BanditSpec(dim=2, window=10**9, policy="OTFLinTS", parameters={"seed": 2}),
-    "bounded": BanditSpec(dim=2, window=50, policy="OTFLinUCB"),
+    "bounded": BanditSpec(
+        dim=2, window=50, policy="OTFLinUCB", encoder=lc.Encoder(2, actions={"price": {"scale": 9}}).spec
+    ),
     "untouched": BanditSpec(dim=2, window=50),
 }
 IDS = ["x", "y", "ζ"]
@@ -74,6 +76,7 @@ def test_a_copy_there_and_back_is_the_same_bits(database: str, tmp_path: Path) -
         assert [info.name for info in copy.list_bandits()] == [info.name for info in source.list_bandits()]
         for name, spec in SPECS.items():
             assert copy.info(name) == source.info(name)
+            assert copy.info(name).encoder == spec.encoder
             assert state_of(copy, name) == state_of(source, name), name
             rows = unit_rows(np.random.default_rng(9), 4, spec.dim)
             (one, _), (two, _) = source.decide(name, rows), copy.decide(name, rows)

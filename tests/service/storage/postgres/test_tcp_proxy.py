@@ -81,6 +81,27 @@ def test_dropped_bytes_arrive_after_the_restore(echo: Echo, ways: tuple[Way, ...
         assert client.recv(1000) == b"a:2"
 
 
+@pytest.mark.parametrize("ways", [(), (Way.TO_TARGET,), (Way.TO_CLIENT,)])
+def test_swallowed_bytes_never_arrive(echo: Echo, ways: tuple[Way, ...]) -> None:
+    with run_proxy(echo.port) as proxy, connect(proxy) as client:
+        assert ask(client, b"1") == b"a:1"
+        proxy.swallow(*ways)
+        client.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            ask(client, b"2")
+        proxy.restore()
+        client.settimeout(5)
+        assert ask(client, b"3") == b"a:3"
+
+
+def test_the_end_of_a_stream_is_swallowed_too(echo: Echo) -> None:
+    with run_proxy(echo.port) as proxy, connect(proxy) as client:
+        assert ask(client, b"1") == b"a:1"
+        proxy.swallow()
+        client.shutdown(socket.SHUT_WR)
+        assert not echo.ended.wait(0.2)
+
+
 def test_delayed_bytes_arrive_late(echo: Echo) -> None:
     with run_proxy(echo.port) as proxy, connect(proxy) as client:
         proxy.delay(0.1)

@@ -10,6 +10,9 @@ _SECRETS = (
     re.compile(r"(?<=://)([^:/?#@]*):.*@", re.DOTALL),  # whatever a password has in it, it ends before the last @
     re.compile(r"([?&](?:ssl)?password)=[^&]*"),
 )
+_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_HOSTS = re.compile(r"^(?:(?:\[[^]]*\]|[^:,]*)(?::\d*)?(?:,|$))*$")
+"""Hosts, each with a port that is a number where there is one."""
 
 
 def is_address(store: str | os.PathLike[str]) -> bool:
@@ -31,6 +34,23 @@ def hide_secrets(address: str) -> str:
         return address
     shown = _SECRETS[0].sub(r"\1:***@", address)
     return _SECRETS[1].sub(r"\1=***", shown)
+
+
+def check_address(address: str) -> None:
+    """Raise `InputError` where an address could be read in two ways; libpq's own error would show parts of a password.
+
+    >>> check_address("postgresql://shop:p%40ss@db:5432/offers?sslmode=require")
+    """
+    path, _, options = address.partition("://")[2].partition("?")
+    authority, _, name = path.partition("/")
+    user, _, host = authority.rpartition("@")
+    is_clear = not (set("@#[]") & set(user) or "@" in name + options or " " in address) and user.count(":") <= 1
+    if not is_clear or _STRAY_PERCENT.search(address) or not _HOSTS.match(host):
+        raise InputError(
+            f"the address {hide_secrets(address)} cannot be read: its port is a number, and in its user, password and "
+            "options other characters than letters, digits and -._~ are written as % and two hexadecimal digits (@ as "
+            "%40, / as %2F, : as %3A, % as %25)"
+        )
 
 
 def check_no_secret(address: str) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from latecomer.errors import LatecomerError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.idempotency import LoggedDecision
-from latecomer.service.storage.postgres.calls import Decide, PendingCall
+from latecomer.service.storage.postgres.calls import PendingCall, Repeatable
 from latecomer.service.storage.rows import Row, make_row
 
 _RUN_SECONDS = 0.2
@@ -37,6 +37,7 @@ def run_calls(
     *,
     head: tuple[int, bytes],
     now: int,
+    shift: int,
 ) -> BatchRow | None:
     """Run calls on a bandit; return the row of their events, None where there are none.
 
@@ -52,8 +53,8 @@ def run_calls(
         Decisions that answered requests before.
     head
         The number and checksum of the chain's last row.
-    now
-        The time of the events.
+    now, shift
+        The time of the events, and its microseconds ahead of the calendar.
     """
     parts: list[bytes] = []
     total, end = 0, time.perf_counter() + _RUN_SECONDS
@@ -64,9 +65,9 @@ def run_calls(
             break
         digest = call.work.request
         try:
-            if digest and _repeat(bandit, call, known, first):
+            if digest and _repeat(bandit, call, known, first, shift=shift):
                 continue
-            call.answer, data, count = call.work.run(bandit, now)
+            call.answer, data, count = call.work.run(bandit, now, shift)
         except LatecomerError as error:  # it comes before any change
             call.fail(error)
             continue
@@ -87,17 +88,22 @@ def run_calls(
 
 
 def _repeat(
-    bandit: Bandit, call: PendingCall, known: dict[bytes, LoggedDecision], first: dict[bytes, PendingCall]
+    bandit: Bandit,
+    call: PendingCall,
+    known: dict[bytes, LoggedDecision],
+    first: dict[bytes, PendingCall],
+    *,
+    shift: int,
 ) -> bool:
     """Answer a request that the log or this batch has answered already; False where there is none such."""
     work = call.work
-    if not isinstance(work, Decide):
+    if not isinstance(work, Repeatable):
         return False
     if work.request in known:
-        call.answer = work.repeat(bandit, known[work.request])
+        call.answer = work.repeat(bandit, known[work.request], shift)
     elif work.request in first:
         earlier = first[work.request]
-        if isinstance(earlier.work, Decide):
+        if isinstance(earlier.work, Repeatable):
             work.call.check_same_body(earlier.work.call.body)
         call.answer = earlier.answer
     else:

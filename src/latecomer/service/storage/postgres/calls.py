@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.idempotency import LoggedDecision
+from latecomer.service.bandit.imports import ImportCall
 from latecomer.service.bandit.verdict_list import VerdictList
 
 
@@ -16,27 +17,28 @@ class Work(Protocol):
     request: bytes
     """The digest of its request id; empty where it has none."""
 
-    def run(self, bandit: Bandit, now: int) -> tuple[Any, bytes, int]:
-        """Change the bandit; return the answer, the events for the log, and how many they are."""
+    def run(self, bandit: Bandit, now: int, shift: int) -> tuple[Any, bytes, int]:
+        """Change the bandit; return the answer, the events for the log, and how many they are.
+
+        `now` is the store's time, which is `shift` microseconds ahead of the calendar.
+        """
 
 
-class Decide:
-    """A call for a decision."""
+class Repeatable:
+    """A call that the log may have answered before: a decision, or a batch of an import."""
 
     __slots__ = ("call", "request")
 
-    def __init__(self, call: DecisionCall) -> None:
+    def __init__(self, call: DecisionCall | ImportCall) -> None:
         self.call, self.request = call, call.request
 
-    def run(self, bandit: Bandit, now: int) -> tuple[Any, bytes, int]:
-        """Have the bandit decide."""
-        call = self.call
-        answer, data = bandit.decide(call.actions, call.ids, now=now, digests=call.digests)
-        return answer, data, 1
+    def run(self, bandit: Bandit, now: int, shift: int) -> tuple[Any, bytes, int]:
+        """Run it on the bandit."""
+        return self.call.run(bandit, now=now, shift=shift)
 
-    def repeat(self, bandit: Bandit, known: LoggedDecision) -> Any:
+    def repeat(self, bandit: Bandit, known: LoggedDecision, shift: int) -> Any:
         """Return the answer that the log has."""
-        return self.call.repeat(bandit, known, shift=0)
+        return self.call.repeat(bandit, known, shift=shift)
 
 
 class Report:
@@ -47,9 +49,9 @@ class Report:
     def __init__(self, apply: Callable[..., tuple[VerdictList, bytes]], reports: Sequence[Any]) -> None:
         self._apply, self._reports, self.request = apply, reports, b""
 
-    def run(self, bandit: Bandit, now: int) -> tuple[Any, bytes, int]:
+    def run(self, bandit: Bandit, now: int, shift: int) -> tuple[Any, bytes, int]:
         """Apply the reports in their order."""
-        verdicts, data = self._apply(bandit, self._reports, now=now)
+        verdicts, data = self._apply(bandit, self._reports, now=now, shift=shift)
         return verdicts, data, len(verdicts)
 
 

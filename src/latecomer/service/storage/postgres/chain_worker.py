@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import psycopg
 from psycopg import AsyncConnection
 
 from latecomer.errors import DamagedFileError, FileError, StoreError
@@ -24,6 +23,7 @@ from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.postgres.batch import BanditDeletedError, BatchRow, run_calls
 from latecomer.service.storage.postgres.call_queue import PATIENCE, CallQueue
 from latecomer.service.storage.postgres.calls import PendingCall
+from latecomer.service.storage.postgres.connection import DATABASE_ERRORS, RETRIED
 from latecomer.service.storage.postgres.maintenance import SnapshotWriter, load_bandit
 from latecomer.service.storage.postgres.messages import roll_back
 from latecomer.service.storage.postgres.replica import Replica
@@ -40,7 +40,6 @@ from latecomer.service.storage.recovery import apply_rows
 from latecomer.service.storage.rows import Row, check_chain, make_row_error
 
 _PAUSES = (0.05, 0.1, 0.2, 0.5)  # seconds between attempts, after the first failures
-DATABASE_ERRORS = (psycopg.Error, OSError)  # a timeout is an OSError
 _log = logging.getLogger(__name__)
 
 
@@ -79,14 +78,13 @@ class ChainWorker:
         self._task = asyncio.create_task(self._run(), name=f"chain {self.number}")
 
     @property
-    def is_loaded(self) -> bool:
-        """True once the state has been read."""
-        return self.bandit is not None or bool(self.damage)
-
-    @property
     def seq(self) -> int:
         """The last commit that this replica has applied."""
         return self._head[0] if self.bandit is not None else 0
+
+    def has_applied(self, seq: int) -> bool:
+        """Tell whether this replica has a commit; a quarantined bandit will have no other."""
+        return self.seq >= seq if self.bandit is not None else bool(self.damage)
 
     def submit(self, call: PendingCall) -> None:
         """Run a call with the next commit."""
@@ -115,7 +113,7 @@ class ChainWorker:
         self._is_stopping = True
         self._wake.set()
         await self._task
-        await self._snapshots.wait()
+        await self._snapshots.stop()
         self.calls.fail_all(StoreError("the store is closed: open it again"))
 
     def discard(self) -> None:
@@ -152,7 +150,9 @@ class ChainWorker:
     async def _recover(self, error: Exception) -> None:
         """Go on after a failure: a database that does not answer, or a state that is lost."""
         self._failures += 1
-        if isinstance(error, (*DATABASE_ERRORS, FileError)):
+        if isinstance(error, RETRIED):
+            _log.info("the database has ended a transaction, which is tried again: %s", error)
+        elif isinstance(error, (*DATABASE_ERRORS, FileError)):
             await self._replica.report_failure(error)
         else:
             _log.error("a batch of calls failed, and the state is read anew", exc_info=error)
@@ -282,7 +282,7 @@ class ChainWorker:
         began, bandit = time.perf_counter(), self.bandit
         assert bandit is not None  # noqa: S101 - it has caught up
         self.bandit = None  # until its calls have been run: where one fails half-way, the state is read anew
-        made = run_calls(bandit, calls, known, head=self._head, now=max(locked.now, head.stamp))
+        made = run_calls(bandit, calls, known, head=self._head, now=max(locked.now, head.stamp), shift=locked.shift)
         self.bandit, bandit.has_unlogged_change = bandit, False
         if made is None:
             await roll_back(connection)

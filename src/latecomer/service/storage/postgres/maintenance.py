@@ -5,6 +5,7 @@ import time
 from collections import deque
 from contextlib import closing
 from functools import partial
+from threading import Event
 
 import psycopg
 
@@ -15,18 +16,19 @@ from latecomer.service.storage.background import Steps
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.compaction import compact
 from latecomer.service.storage.maintenance import DAY
-from latecomer.service.storage.postgres.connection import PostgresConnection
+from latecomer.service.storage.postgres.call_queue import PATIENCE
+from latecomer.service.storage.postgres.connection import MAINTENANCE_SECONDS, USE_SECONDS, PostgresConnection
 from latecomer.service.storage.postgres.no_index import NoRequestIndex, open_no_index
 from latecomer.service.storage.postgres.replica import Replica
 from latecomer.service.storage.recovery import Recovered, apply_registry_row, recover_bandit
 from latecomer.service.storage.retention import list_deleted_chains, prune_rows, remove_chain
-from latecomer.service.storage.rows import GENESIS, STORE_CHAIN, read_first_row, read_rows
+from latecomer.service.storage.rows import GENESIS, MAX_SEQ, STORE_CHAIN, read_first_row, read_rows
 from latecomer.service.storage.snapshots import SnapshotCopy, copy_for_snapshot, write_snapshot
 
 
 def load_bandit(address: str, descriptor: BanditDescriptor) -> Recovered | None:
     """Read a bandit's state; None where it has been deleted."""
-    with closing(PostgresConnection(address, read_only=True)) as connection, connection:
+    with closing(PostgresConnection(address, read_only=True, silence=USE_SECONDS)) as connection, connection:
         query = "SELECT seq FROM head WHERE bandit = ?"
         if not list(connection.execute(query, (descriptor.number,))):
             return None
@@ -37,6 +39,7 @@ def load_bandit(address: str, descriptor: BanditDescriptor) -> Recovered | None:
 
 _IDLE_FACTOR, _MAX_PAUSE = 9.0, 0.2
 """The pause after a step of a compaction, in the step's own duration, and in seconds at most."""
+_REQUESTS_PER_STEP = 10_000
 
 
 class SnapshotWriter:
@@ -53,6 +56,7 @@ class SnapshotWriter:
     def __init__(self, replica: Replica, descriptor: BanditDescriptor) -> None:
         self._replica, self._descriptor = replica, descriptor
         self._task: asyncio.Task[None] | None = None
+        self._connection: PostgresConnection | None = None
         self._begun_at = 0
         """The store's time when the latest snapshot of this replica was begun, or its first commit."""
 
@@ -75,10 +79,13 @@ class SnapshotWriter:
         save = partial(self._save, copy, bandit, chain, head, now, self._replica.retention)
         self._task = asyncio.create_task(self._write(save))
 
-    async def wait(self) -> None:
-        """Wait for the snapshot that is being written."""
-        if self._task is not None:
-            await self._task
+    async def stop(self) -> None:
+        """Wait for the snapshot that is being written, as long as a caller is patient; then give it up."""
+        writing, patience = self._task, PATIENCE
+        while writing is not None and not (await asyncio.wait([writing], timeout=patience))[0]:
+            patience = 1.0
+            if self._connection is not None:
+                self._connection.cut()
 
     async def _write(self, save: "partial[None]") -> None:
         try:
@@ -90,43 +97,69 @@ class SnapshotWriter:
     def _save(
         self, copy: SnapshotCopy, bandit: Bandit, chain: Chain, head: tuple[int, bytes], now: int, retention: int | None
     ) -> None:
-        with closing(PostgresConnection(self._replica.address)) as connection:
+        stopping = self._replica.stopping
+        with closing(_connect(self._replica.address)) as self._connection:
+            connection = self._connection
             with connection:  # whole or not at all: another replica may remove parts that have no entry yet
                 deque(write_snapshot(connection, copy, seq=head[0], row_checksum=head[1]), 0)
-            _take_turns(compact(connection, chain, until=head[0]))
+            _take_steps(compact(connection, chain, until=head[0]), stopping, idle=_IDLE_FACTOR)
             if retention is not None:
-                deque(prune_rows(connection, bandit, chain, now=now, retention=retention), 0)
-                prune_requests(connection, bandit.number)
+                _take_steps(prune_rows(connection, bandit, chain, now=now, retention=retention), stopping)
+                _take_steps(prune_requests(connection, bandit.number), stopping)
 
 
-def _take_turns(steps: Steps) -> None:
-    """Take steps that can wait, in a tenth of the time: the rest is for requests."""
+def _connect(address: str, *, read_only: bool = False) -> PostgresConnection:
+    """Return a connection for work that may take long."""
+    return PostgresConnection(address, read_only=read_only, silence=MAINTENANCE_SECONDS, hold=MAINTENANCE_SECONDS)
+
+
+def _take_steps(steps: Steps, stopping: Event, *, idle: float = 0.0) -> None:
+    """Take steps until the replica stops, with pauses of `idle` times a step's duration: the rest is for requests."""
     began = time.perf_counter()
     for _ in steps:
-        time.sleep(min(_IDLE_FACTOR * (time.perf_counter() - began), _MAX_PAUSE))
+        if stopping.wait(min(idle * (time.perf_counter() - began), _MAX_PAUSE)):
+            return
         began = time.perf_counter()
 
 
-def prune_requests(connection: PostgresConnection, number: int) -> None:
-    """Remove the requests whose rows are gone."""
+def prune_requests(connection: PostgresConnection, number: int) -> Steps:
+    """Remove the requests whose rows are gone, some a step."""
     first = read_first_row(connection, number)
     if first is not None:
-        connection.execute("DELETE FROM request WHERE bandit = ? AND seq < ?", (number, first.first))
+        yield from _remove_requests(connection, number, before=first.first)
 
 
-def remove_deleted_chains(address: str) -> None:
+def _remove_requests(connection: PostgresConnection, number: int, *, before: int) -> Steps:
+    oldest = "SELECT seq FROM request WHERE bandit = ? AND seq < ? ORDER BY seq LIMIT ?"
+    query = f"SELECT max(seq) FROM ({oldest}) AS oldest"  # noqa: S608 - our own text
+    while (last := next(iter(connection.execute(query, (number, before, _REQUESTS_PER_STEP))))[0]) is not None:
+        connection.execute("DELETE FROM request WHERE bandit = ? AND seq <= ?", (number, last))
+        yield
+
+
+def remove_deleted_chains(address: str, stopping: Event) -> None:
     """Remove the rows, snapshots and requests of bandits that have been deleted, or were never finished."""
-    with closing(PostgresConnection(address, read_only=True)) as reader, reader:
+    with closing(_connect(address, read_only=True)) as reader, reader:
         # One view: a bandit that is created meanwhile is in none of it.
         deleted = list_deleted_chains(reader, _list_alive(reader), ("log", "snapshot_part"))
-    with closing(PostgresConnection(address)) as connection:
-        for number in deleted:
-            deque(remove_chain(connection, number), 0)
-            connection.execute("DELETE FROM request WHERE bandit = ?", (number,))
+    with closing(_connect(address)) as connection:
+        for number in filter(partial(_end_chain, connection), deleted):
+            _take_steps(_remove_requests(connection, number, before=MAX_SEQ), stopping)
+            _take_steps(remove_chain(connection, number), stopping)  # last: what is left is found by the next start
+
+
+def _end_chain(connection: PostgresConnection, number: int) -> bool:
+    """Remove the head of a chain, unless its replay has gone on meanwhile: nothing can be appended to it any more."""
+    with connection:
+        list(connection.execute("SELECT seq FROM head WHERE bandit = ? FOR UPDATE", (STORE_CHAIN,)))
+        is_over = number not in _list_alive(connection)
+        if is_over:
+            connection.execute("DELETE FROM head WHERE bandit = ?", (number,))
+    return is_over
 
 
 def _list_alive(connection: PostgresConnection) -> set[int]:
-    """Return the numbers of the bandits that exist, with those that are being replayed since less than a day."""
+    """Return the numbers of the bandits that exist, with those that a replay has worked at since yesterday."""
     alive: dict[int, BanditDescriptor] = {}
     for row in read_rows(connection, STORE_CHAIN, after=0, parent=GENESIS):
         apply_registry_row(alive, row)

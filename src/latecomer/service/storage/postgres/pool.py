@@ -1,8 +1,6 @@
 """A few connections to PostgreSQL for one event loop."""
 
 import asyncio
-import os
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -13,19 +11,11 @@ from psycopg import AsyncConnection
 from latecomer.service.storage.postgres.connection import (
     HOLD_SECONDS,
     STATEMENT_SECONDS,
+    USE_SECONDS,
     connect_options,
+    cut,
     session_settings,
 )
-
-USE_SECONDS = 6.0
-"""Seconds that a connection may be used for one block, before it is cut: a network may swallow an answer for ever."""
-
-
-def _cut(connection: AsyncConnection[Any]) -> None:
-    """End a connection for good: whoever waits for its answer gets an error."""
-    if not connection.closed:
-        with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as shared:
-            shared.shutdown(socket.SHUT_RDWR)
 
 
 class ConnectionPool:
@@ -49,7 +39,7 @@ class ConnectionPool:
         """Use a connection for one block; whatever leaves the block, no transaction stays open."""
         async with self._free:
             connection = self._idle.pop() if self._idle else await self._connect()
-            watch = asyncio.get_running_loop().call_later(USE_SECONDS, _cut, connection)
+            watch = asyncio.get_running_loop().call_later(USE_SECONDS, cut, connection)
             try:
                 yield connection
             except BaseException:
@@ -62,7 +52,7 @@ class ConnectionPool:
 
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await AsyncConnection.connect(self._address, **connect_options(self._address))
-        watch = asyncio.get_running_loop().call_later(USE_SECONDS, _cut, connection)
+        watch = asyncio.get_running_loop().call_later(USE_SECONDS, cut, connection)
         try:
             limits = session_settings(hold=HOLD_SECONDS, statement=STATEMENT_SECONDS)
             await connection.execute(limits, prepare=False)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from threading import Event
 
 from latecomer.service.log_interface import LogStatus
 from latecomer.service.storage.listeners import Listeners
@@ -32,6 +33,8 @@ class Replica:
         """The failure with its address and error, for the log alone: anybody may ask whether a server is ready."""
         self.failing_since = 0.0
         self.snapshot_failure: str | None = None
+        self.stopping = Event()
+        """Set when the replica closes: work in threads that can be done later is given up."""
         self.listeners = Listeners()
         self.on_deleted: Callable[[int], None] = lambda _: None
         self._commits, self._events, self._bytes, self._seconds = 0, 0, 0, 0.0

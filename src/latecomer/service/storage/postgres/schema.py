@@ -5,11 +5,14 @@ row of every chain: whoever locks a bandit's row may append to its chain. `reque
 request id; `api_key` has the keys.
 """
 
+from collections.abc import Mapping
+from contextlib import closing
+
 import psycopg
 
 from latecomer.errors import FileError, NewerFileError
 from latecomer.service.storage.postgres.address import hide_secrets
-from latecomer.service.storage.postgres.connection import SCHEMA, PostgresConnection
+from latecomer.service.storage.postgres.connection import SCHEMA, USE_SECONDS, PostgresConnection, make_connect_error
 from latecomer.service.storage.rows import GENESIS, STORE_CHAIN
 
 VERSION = 1
@@ -55,39 +58,48 @@ def initialise(address: str) -> bool:
             if read_version(connection):
                 check_version(connection, address)
                 return False
-            for statement in filter(None, map(str.strip, _TABLES.split(";"))):
-                connection.execute(statement)
+            _execute_all(connection, _TABLES)
             connection.execute("INSERT INTO version VALUES (?)", (VERSION,))
             connection.execute("INSERT INTO head VALUES (?, 0, ?, 0, 0)", (STORE_CHAIN, GENESIS))
     except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject, psycopg.errors.DuplicateTable):
         return False  # another process has made them at the same time
     except psycopg.errors.InsufficientPrivilege as error:
-        raise FileError(
-            f"{hide_secrets(address)}: the tables cannot be created: {' '.join(str(error).split())}; use a role that "
-            "may create a schema"
-        ) from None
+        raise _make_privilege_error(address, error, "use a role that may create a schema") from None
     finally:
         connection.close()
     return True
 
 
-def upgrade(address: str) -> tuple[int, int]:
-    """Bring the tables to this version; return the versions before and after."""
+def _execute_all(connection: PostgresConnection, statements: str) -> None:
+    for statement in filter(None, map(str.strip, statements.split(";"))):
+        connection.execute(statement)
+
+
+def _make_privilege_error(address: str, error: Exception, remedy: str) -> FileError:
+    reason = " ".join(str(error).split())
+    return FileError(f"{hide_secrets(address)}: the tables cannot be made: {reason}; {remedy}")
+
+
+def upgrade(address: str, *, version: int = VERSION, upgrades: Mapping[int, str] = UPGRADES) -> tuple[int, int]:
+    """Bring the tables to a version, whole or not at all; return the versions before and after.
+
+    `upgrades` has the statements that lead from a version to the next.
+    """
     connection = PostgresConnection(address)
     try:
-        with connection:
-            before = number = read_version(connection)
-            if not before or before > VERSION:
-                check_version(connection, address)
+        if not 0 < read_version(connection) <= version:
+            check_version(connection, address)
+        with connection:  # the lock comes first: two that had read the version would wait for each other
             connection.execute("LOCK TABLE version IN ACCESS EXCLUSIVE MODE")
-            while number < VERSION:
-                for statement in filter(None, map(str.strip, UPGRADES[number].split(";"))):
-                    connection.execute(statement)
-                number += 1
-            connection.execute("UPDATE version SET number = ?", (number,))
+            before = read_version(connection)  # another process may have been faster
+            for number in range(before, version):
+                _execute_all(connection, upgrades[number])
+            connection.execute("UPDATE version SET number = ?", (version,))
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise _make_privilege_error(address, error, "use the role that owns them") from None
     finally:
         connection.close()
-    return before, number
+    return before, version
 
 
 def check_version(connection: PostgresConnection, address: str) -> None:
@@ -101,3 +113,12 @@ def check_version(connection: PostgresConnection, address: str) -> None:
         raise FileError(
             f"{shown} has version {number}: run `latecomer store upgrade {shown}` with all replicas stopped"
         )
+
+
+def check_reachable(address: str) -> None:
+    """Raise `FileError` where a database cannot be reached or has no store of this version."""
+    try:
+        with closing(PostgresConnection(address, read_only=True, silence=USE_SECONDS)) as connection:
+            check_version(connection, address)
+    except psycopg.Error as error:
+        raise make_connect_error(address, error) from None

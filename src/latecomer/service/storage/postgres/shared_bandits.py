@@ -15,7 +15,8 @@ from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import BanditInfo
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.postgres.call_queue import PATIENCE
-from latecomer.service.storage.postgres.chain_worker import DATABASE_ERRORS, ChainWorker
+from latecomer.service.storage.postgres.chain_worker import ChainWorker
+from latecomer.service.storage.postgres.connection import DATABASE_ERRORS, RETRIED
 from latecomer.service.storage.postgres.maintenance import remove_deleted_chains
 from latecomer.service.storage.postgres.messages import roll_back
 from latecomer.service.storage.postgres.no_index import NoRequestIndex
@@ -64,12 +65,17 @@ class SharedBandits:
             raise make_unknown_error(name)
         return worker.descriptor.describe(quarantined=bool(worker.damage))
 
+    def have_applied(self, heads: dict[int, int]) -> bool:
+        """Tell whether all bandits have these commits, as far as they still exist."""
+        found = ((self.workers.get(number), seq) for number, seq in heads.items())
+        return all(worker is None or worker.has_applied(seq) for worker, seq in found)
+
     async def follow(self, heads: dict[int, int]) -> None:
         """Apply what other replicas have committed, as of the last commits of all chains."""
         if heads.get(0, 0) > self._chain.seq:
             await self.look()
         for number, worker in list(self.workers.items()):
-            if worker.is_loaded and heads.get(number, 0) > worker.seq:
+            if not worker.has_applied(heads.get(number, 0)):
                 worker.follow()
 
     async def look(self) -> None:
@@ -173,6 +179,9 @@ class SharedBandits:
                     self._replica.report_success()
                     return answer
                 await self.look()
+            except RETRIED as error:
+                if time.monotonic() > end:
+                    raise StoreError(f"the database has ended the transaction again and again: {error}") from None
             except DATABASE_ERRORS as error:
                 await self._replica.report_failure(error)
                 if time.monotonic() > end:
@@ -187,7 +196,7 @@ class SharedBandits:
 
     async def _remove_rows(self) -> None:
         try:
-            await asyncio.to_thread(remove_deleted_chains, self._replica.address)
+            await asyncio.to_thread(remove_deleted_chains, self._replica.address, self._replica.stopping)
         except (psycopg.Error, OSError, FileError) as error:  # the next start removes them
             self._replica.snapshot_failure = f"{type(error).__name__}: {error}"
 

@@ -16,12 +16,15 @@ from psycopg import AsyncConnection
 from latecomer.service.bandit.idempotency import LoggedDecision, find_logged_decision
 from latecomer.service.storage.postgres.messages import run
 from latecomer.service.storage.rows import MAX_SEQ, Row, key_of, make_row_error, parse_row
+from latecomer.service.storage.settings_table import parse_setting
 
 TAIL = 256
 """Rows that are read under a lock, at most."""
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_NOW = (
+    "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT value FROM setting WHERE name = 'shift')"
+)
 
 
 class Head(NamedTuple):
@@ -34,11 +37,14 @@ class Head(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """A chain that is locked: its head, PostgreSQL's time, the rows after a given one, and rounds by request."""
+    """A chain that is locked: its head, the store's time, the rows after a given one, and rounds by request."""
 
     head: Head | None
     """None where the bandit is deleted."""
     now: int
+    """PostgreSQL's time and the shift."""
+    shift: int
+    """Microseconds by which the store's time is ahead of the calendar: those of the file that it was copied from."""
     tail: list[Row]
     known: dict[bytes, tuple[int, int]]
     """By the digest of a request, the commit and the round that answered it."""
@@ -56,9 +62,10 @@ async def lock_chain(
     ]
     if asked := list(requests):
         statements.append(_select_requests(bandit, asked))
-    _, head, ((now,),), tail, *known = await run(connection, statements)
+    _, head, ((now, stored),), tail, *known = await run(connection, statements)
+    shift = int(parse_setting("shift", stored)) if stored else 0
     rows = [parse_row(bandit, columns) for columns in tail]
-    return Locked(Head(*head[0]) if head else None, now, rows, _by_digest(known[0]) if known else {})
+    return Locked(Head(*head[0]) if head else None, now + shift, shift, rows, _by_digest(known[0]) if known else {})
 
 
 def _select_requests(bandit: int, requests: Iterable[bytes]) -> str:

@@ -12,9 +12,9 @@ import pytest
 from servers import Server, error_of, run_server
 
 import latecomer as lc
+from latecomer.encoding.values import to_plain_features
 from latecomer.errors import ConflictError, InputError
 from latecomer.service.bandit_spec import BanditSpec, Scale
-from latecomer.service.feature_values import to_plain_features
 from latecomer.service.features import hash_features
 from latecomer.service.store import Store
 

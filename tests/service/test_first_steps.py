@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import latecomer as lc
 from latecomer.cli.main import app
+from latecomer.encoding.values import to_plain_actions, to_plain_features
 from latecomer.errors import ConflictError, InputError, StoreError
 from latecomer.service.bandit.descriptor import check_same_spec, make_descriptor, resolve_spec
 from latecomer.service.bandit_spec import BanditSpec, Scale
-from latecomer.service.feature_values import to_plain_actions, to_plain_features
 from latecomer.service.messages import Conversion
 
 ROWS = [[1.0, 0.0], [0.0, 1.0]]

@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from functools import cache
@@ -118,6 +119,7 @@ def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     for module in LOADED:
         importlib.import_module(module)
+    _parse_a_command()
     running: set[int] = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(channel, LONGEST_ORDER, 1)
@@ -144,6 +146,15 @@ def main() -> None:
         os.waitpid(pid, 0)
 
 
+def _parse_a_command() -> None:
+    """Have Typer import what it imports at the first command, a tenth of a second of each server's start."""
+    from typer.testing import CliRunner
+
+    from latecomer.cli.main import app
+
+    assert CliRunner().invoke(app, ["serve", "--port", "none"]).exit_code == 2
+
+
 def _serve(order: dict[str, Any], stderr: int) -> None:
     from latecomer.__main__ import main as run_latecomer
 
@@ -158,7 +169,22 @@ def _serve(order: dict[str, Any], stderr: int) -> None:
     if order["clock_ahead"]:
         _set_clocks_ahead(order["clock_ahead"])
     sys.argv = ["latecomer", *order["arguments"]]
-    run_latecomer()
+    try:
+        run_latecomer()
+    except SystemExit as end:
+        _exit(end.code)
+        raise
+
+
+def _exit(code: Any) -> None:
+    """End as a process does, but leave its memory as it is: to take that apart takes a quarter of a second."""
+    if not isinstance(code, int | None):
+        return
+    threading._shutdown()  # type: ignore[attr-defined] # waits for threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
 
 
 def _set_clocks_ahead(seconds: float) -> None:

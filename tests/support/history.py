@@ -145,7 +145,7 @@ class LoggedDecision:
 
     decision_id: str
     round: int
-    index: int
+    chosen: int
     score: float
     action_id: str | None
 
@@ -170,9 +170,11 @@ class Log:
 def read_log(store: str | Path, bandit: str) -> Log:
     """Read a bandit's log by `latecomer log export`."""
     with tempfile.TemporaryDirectory(prefix="latecomer-export-") as folder:
-        result = CliRunner().invoke(app, ["log", "export", str(store), "--bandit", bandit, "--out", folder])
+        folders = {table: Path(folder, table) for table in ("decisions", "reports")}
+        where = ["--out", str(folders["decisions"]), "--reports", str(folders["reports"])]
+        result = CliRunner().invoke(app, ["log", "export", str(store), "--bandit", bandit, *where])
         assert result.exit_code == 0, f"log export: {result.output} {result.exception!r}"
-        tables = {table: _read_table(Path(folder), table) for table in ("decisions", "reports")}
+        tables = {table: _read_table(folders[table], table) for table in folders}
     return Log(
         [LoggedDecision(**row) for row in _rows(tables["decisions"], LoggedDecision)],
         [LoggedReport(**row) for row in _rows(tables["reports"], LoggedReport)],

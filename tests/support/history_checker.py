@@ -126,7 +126,7 @@ def _check_answers(requests: list[_Request], logged: dict[str, LoggedDecision]) 
 
 def _is_same(answer: DecisionAnswer, kept: LoggedDecision) -> bool:
     given = (answer.round, answer.index, answer.score, answer.action_id)
-    return given == (kept.round, kept.index, kept.score, kept.action_id)
+    return given == (kept.round, kept.chosen, kept.score, kept.action_id)
 
 
 def _check_order(requests: list[_Request]) -> Iterator[Violation]:

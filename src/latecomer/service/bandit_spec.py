@@ -1,18 +1,15 @@
 """The specification of a bandit, as a client sends it and as the log keeps it."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
+
+from latecomer.encoding.spec import EncoderSpec, Scale
+
+__all__ = ["DEFAULT_POLICY", "BanditSpec", "Scale"]
 
 DEFAULT_POLICY = "recommended"
 """The policy of a specification that names none: that of `latecomer.recommended` on the day of its creation."""
-
-
-class Scale(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The scale of a feature's number: a row has (x - center) / scale, at least -1 and at most 1."""
-
-    scale: Annotated[float, Meta(gt=0)]
-    center: float = 0.0
 
 
 class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,7 +17,9 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `window` is rounds (an int) or a time ("7d", "36h"); `policy` a class of the policy registry, or "recommended";
     `parameters` its keyword arguments. Without a seed, one is drawn when the bandit is created, and kept. `features`
-    declares the scales of numbers, by name, for decisions with features instead of vectors.
+    declares the scales of numbers, by name, for decisions with features instead of vectors; `encoder`, in its place,
+    is an encoder as `Encoder.to_dict` gives it. `log_offers` says whether the log gets the whole offer of each
+    decision, which evaluating another policy needs.
     """
 
     dim: int
@@ -28,3 +27,5 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     policy: str = DEFAULT_POLICY
     parameters: dict[str, Any] = {}
     features: dict[str, Scale] = {}
+    encoder: EncoderSpec | None = None
+    log_offers: bool = True

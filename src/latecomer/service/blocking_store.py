@@ -3,15 +3,27 @@
 import asyncio
 from collections.abc import Coroutine, Sequence
 from threading import Thread
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 import numpy.typing as npt
 
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.decision_call import CallOptions
+from latecomer.service.bandit.report import make_report
 from latecomer.service.bandit.verdict_list import VerdictList
+from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.log_interface import DoneTicket, Ticket
-from latecomer.service.messages import BanditInfo, BanditStats, Conversion, DecisionAnswer, Health, Revocation
+from latecomer.service.messages import (
+    BanditInfo,
+    BanditStats,
+    Conversion,
+    DecisionAnswer,
+    Health,
+    ImportAnswer,
+    ImportBatch,
+    Revocation,
+)
 from latecomer.service.replicated_store import ReplicatedStore
 
 _Answer = TypeVar("_Answer")
@@ -48,14 +60,20 @@ class BlockingStore:
         name: str,
         actions: npt.ArrayLike,
         ids: Sequence[str] | None = None,
-        *,
-        request_id: str | None = None,
-        body: bytes | None = None,
+        **options: Unpack[CallOptions],
     ) -> tuple[DecisionAnswer, Ticket]:
         """Choose one of the actions; see `Store.decide`."""
 
         async def call() -> DecisionAnswer:
-            return await self._store.decide(name, actions, ids, request_id=request_id, body=body)
+            return await self._store.decide(name, actions, ids, **options)
+
+        return self._run(call()), DoneTicket()
+
+    def import_batch(self, name: str, batch: ImportBatch) -> tuple[ImportAnswer, Ticket]:
+        """Apply a batch of an import; see `Store.import_batch`."""
+
+        async def call() -> ImportAnswer:
+            return await self._store.import_batch(name, batch)
 
         return self._run(call()), DoneTicket()
 
@@ -89,6 +107,11 @@ class BlockingStore:
     def info(self, name: str) -> BanditInfo:
         """Describe a bandit that is served."""
         return self._run(self._store.find(name))
+
+    def bandit_report(self, name: str) -> BanditReport:
+        """Report on a bandit: counts over time, rates, lift and health."""
+        bandit = self._run(self._store.refresh(name))
+        return make_report(bandit, now=bandit.stamp, health=self._store.health)
 
     def stats(self, name: str) -> BanditStats:
         """Return what a bandit has counted and learned, on all replicas."""

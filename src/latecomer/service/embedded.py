@@ -1,23 +1,36 @@
 """A bandit in this process: the same policies, log and verdicts as the server's, without a server."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
 from latecomer.durations import Span
+from latecomer.encoding.encoder import Encoder, read_encoder
+from latecomer.encoding.scales import parse_scales
+from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.extras import require_packages
+from latecomer.policies.base.learning import LearnableLog
 from latecomer.service.bandit.descriptor import check_policy
 from latecomer.service.bandit.verdict_list import VerdictList
+from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
 from latecomer.service.durations import format_window, parse_retention
-from latecomer.service.feature_values import FeatureRow, to_plain_actions, to_plain_features
-from latecomer.service.features import digest_features, hash_features
-from latecomer.service.messages import BanditStats, Conversion, DecisionAnswer, Revocation, Verdict, decision_id_of
-from latecomer.service.scales import parse_scales
+from latecomer.service.features import digest_features, encode_features
+from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
+from latecomer.service.messages import (
+    BanditStats,
+    Conversion,
+    DecisionAnswer,
+    ImportAnswer,
+    ImportBatch,
+    Revocation,
+    Verdict,
+    decision_id_of,
+)
 from latecomer.service.storage.clock import Clocks
 from latecomer.service.storage.creation import check_not_lost
 from latecomer.service.storage.postgres.address import hide_secrets, is_address
@@ -77,10 +90,44 @@ class OpenBandit:
         """
         info, described = self._store.info(self.name), to_plain_actions(actions)
         around = {} if context is None else to_plain_features(context, "context")
-        rows = hash_features(around, [features for _, features in described], info.dim, scales=info.features)
+        rows = encode_features(info, around, [features for _, features in described])
         body = None if request_id is None else digest_features(around, described)
         ids = [id_ for id_, _ in described]
-        answer, ticket = self._store.decide(self.name, rows, ids, request_id=request_id, body=body)
+        offer = (around, [features for _, features in described])
+        answer, ticket = self._store.decide(self.name, rows, ids, request_id=request_id, body=body, described=offer)
+        self._store.wait(ticket)
+        return answer
+
+    def import_log(
+        self,
+        log: LearnableLog,
+        *,
+        encoder: Encoder | None = None,
+        scale: float = 1.0,
+        import_id: str | None = None,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> ImportReport:
+        """Learn from decisions that others made, as `LinearPolicy.learn` does, durably; the same log counts once.
+
+        Parameters
+        ----------
+        log
+            A log of decisions, as `latecomer.read_log` reads it.
+        encoder, scale
+            As in `LinearPolicy.learn`.
+        import_id
+            Identifies the import, so that it can go on after a failure; by default made of the log's contents.
+        advance
+            Called with the number of decisions of each batch, once it is on disk.
+        """
+        identity = import_id or make_import_id(log, encoder=encoder, scale=scale)
+        dim = self._store.info(self.name).dim
+        self._store.read_bandit(self.name).policy.state.prepare(log.decisions)
+        batches = make_import_batches(log, dim, import_id=identity, encoder=encoder, scale=scale)
+        return run_import(self._import_batch, batches, advance)
+
+    def _import_batch(self, batch: ImportBatch) -> ImportAnswer:
+        answer, ticket = self._store.import_batch(self.name, batch)
         self._store.wait(ticket)
         return answer
 
@@ -123,6 +170,10 @@ class OpenBandit:
         """Return what the bandit has counted and learned."""
         return self._store.stats(self.name)
 
+    def report(self) -> BanditReport:
+        """Return the bandit's report: counts over time, rates, and the lift over the control."""
+        return self._store.bandit_report(self.name)
+
     def close(self) -> None:
         """Close the store; a `with` statement does it."""
         self._store.close()
@@ -143,6 +194,8 @@ def open(
     policy: str = DEFAULT_POLICY,
     parameters: Mapping[str, Any] | None = None,
     features: Mapping[str, Any] | None = None,
+    encoder: Encoder | Mapping[str, Any] | None = None,
+    log_offers: bool = True,
     retention: str | None = None,
     clock: Clocks | None = None,
     create: bool = False,
@@ -163,6 +216,10 @@ def open(
         The policy's class and its keyword arguments.
     features
         The scales of numbers, for `decide_features`: {"price": {"scale": 200}, "age": {"center": 40, "scale": 30}}.
+    encoder
+        The encoder of `decide_features`, in place of `features`; `dim` is then its own.
+    log_offers
+        Whether the log gets the whole offer of each decision, which evaluating another policy needs.
     retention
         How long after its window a decision stays in the log, as "7d" or "forever"; the file keeps it. None: as it was
         set last, "7d" where it never was.
@@ -180,6 +237,9 @@ def open(
     ...     bandit.convert(answer.decision_id).name, bandit.convert(answer.decision_id).name
     ('ACCEPTED', 'DUPLICATE')
     """
+    encoding = None if encoder is None else read_encoder(encoder)
+    if dim is None and encoding is not None:
+        dim = encoding.dim
     if (dim is None) != (window is None):
         raise InputError(f"dim and window go together; got dim={dim!r} and window={window!r}")
     if retention is not None:
@@ -196,6 +256,8 @@ def open(
             policy=policy,
             parameters=dict(parameters or {}),
             features=parse_scales(features),
+            encoder=encoding,
+            log_offers=log_offers,
         )
         check_policy(name, spec)  # a mistake leaves no file behind
     if address is None:

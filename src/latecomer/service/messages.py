@@ -1,13 +1,13 @@
 """Messages of the store and of HTTP: plain records that need nothing but msgspec."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from latecomer.encoding.spec import EncoderSpec, Scale
 from latecomer.errors import InputError
 from latecomer.policies.base.decision import Verdict
-from latecomer.service.bandit_spec import Scale
 from latecomer.validation import short_repr
 
 __all__ = [
@@ -16,6 +16,8 @@ __all__ = [
     "Conversion",
     "DecisionAnswer",
     "Health",
+    "ImportAnswer",
+    "ImportBatch",
     "Revocation",
     "Verdict",
 ]
@@ -36,12 +38,17 @@ class BanditInfo(Struct, frozen=True, kw_only=True):
     quarantined: bool = False
     """True where its rows are damaged, so that it is not served."""
     features: dict[str, Scale] = {}
+    encoder: EncoderSpec | None = None
+    """The encoder of decisions with features, where it was created with one; `Encoder.from_dict` takes it."""
+    log_offers: bool = True
 
 
 class DecisionAnswer(Struct, frozen=True):
     """The answer to a request for a decision: the index of the chosen action, and its id where ids were given.
 
     Conversions are reported by `decision_id`. `expires_at` is when the window closes, where the window is a time.
+    `propensity` is the probability by which the action was chosen, null where the policy does not know it;
+    `is_control` tells whether the control chose it.
     """
 
     decision_id: str
@@ -50,6 +57,8 @@ class DecisionAnswer(Struct, frozen=True):
     round: int
     score: float
     expires_at: datetime | None
+    propensity: float | None = None
+    is_control: bool = False
 
 
 def decision_id_of(decision: DecisionAnswer | str) -> str:
@@ -88,6 +97,50 @@ class Revocation(Struct, frozen=True, forbid_unknown_fields=True):
     occurred_at: datetime | None = None
 
 
+MAX_IMPORTED = 10_000
+"""Decisions in one batch of an import, and conversions."""
+_MOST = 2**53
+Ordinal = Annotated[int, Meta(ge=1, le=_MOST)]
+Seconds = Annotated[float, Meta(ge=0.0, le=1e11)]
+"""A time since 1970."""
+
+
+class ImportedConversions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Conversions of imported decisions, column by column: `decisions` has the ordinals of their decisions, from 1."""
+
+    decisions: Annotated[list[Ordinal], Meta(max_length=MAX_IMPORTED)] = []
+    converted_at: Annotated[list[Seconds], Meta(max_length=MAX_IMPORTED)] = []
+    values: Annotated[list[Annotated[float, Meta(ge=0.0, le=1.0)]], Meta(max_length=MAX_IMPORTED)] = []
+
+
+class ImportBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Some of the decisions that others made, in the order of time, column by column, for a bandit to learn from.
+
+    `after` is the number of decisions in the batches before, and `first_round` the round of the import's first one,
+    which the answer to its first batch has. Times are seconds since 1970. `summaries` are of the sets that the actions
+    were chosen from; without them, each action is its own set. The same `import_id` and `after` count once.
+    """
+
+    import_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
+    decided_at: Annotated[list[Seconds], Meta(min_length=1, max_length=MAX_IMPORTED)]
+    actions: list[list[float]]
+    after: Annotated[int, Meta(ge=0, le=_MOST)] = 0
+    first_round: Ordinal | None = None
+    summaries: list[list[Annotated[int, Meta(ge=-32767, le=32767)]]] | None = None
+    conversions: ImportedConversions = ImportedConversions()
+
+
+class ImportAnswer(Struct, frozen=True, kw_only=True):
+    """The answer to a batch of an import: its first decision's round, and how many decisions have been imported.
+
+    `verdicts` counts those on the batch's conversions; it is null where the batch had been imported before.
+    """
+
+    first_round: int
+    imported: int
+    verdicts: dict[str, int] | None
+
+
 class BanditCounts(Struct, frozen=True, kw_only=True):
     """Counts of a bandit's rounds and reports.
 
@@ -115,13 +168,16 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
 
     `width` is the policy's width as of the next round, `pending_width` the part due to open rounds. `delay_curve` is
     the policy's own estimate, where it makes one: pairs of an age and the share of in-window conversions that have
-    arrived by then. The share of all conversions that the window keeps cannot be estimated from inside it.
+    arrived by then; `delay_band` has its 90 % confidence band, pairs of low and high at the same ages, from the counts
+    alone, where the curve has a prior and may be outside. The share of all conversions that the window keeps cannot be
+    estimated from inside it.
     """
 
     theta_hat: list[float]
     width: float
     pending_width: float
     delay_curve: list[list[float]] | None
+    delay_band: list[list[float]] | None = None
 
 
 class Health(Struct, frozen=True, kw_only=True):

@@ -6,17 +6,20 @@ the ticket is on disk; `resolve_when_done` has futures resolved then. An answer 
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, Self, Unpack
 
 import numpy.typing as npt
 
 from latecomer.errors import LatecomerError, StoreError
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.bandit.decision_call import check_decision_call
+from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
+from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.registry import Registry, make_unknown_error
+from latecomer.service.bandit.report import make_report
 from latecomer.service.bandit.verdict_list import VerdictList
+from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.log_interface import DoneTicket, Log, Ticket
@@ -27,6 +30,8 @@ from latecomer.service.messages import (
     Conversion,
     DecisionAnswer,
     Health,
+    ImportAnswer,
+    ImportBatch,
     Revocation,
 )
 from latecomer.service.storage.clock import Clocks, StoreClock, SystemClocks
@@ -55,6 +60,7 @@ class Store:
         self._is_closed, self._lost = False, ""
         self.wait, self.wait_async, self.resolve_when_done = log.wait, log.wait_async, log.resolve_when_done
         self.flush_now, self.group = log.flush_now, log.group
+        self.describe, self.read_bandit = registry.describe, registry.get
         self.settings = StoreSettings(log, clock, self.check_open)
         self.set_retention = self.settings.set_retention
         self.registry_ticket: Ticket = DoneTicket()
@@ -110,41 +116,36 @@ class Store:
         name: str,
         actions: npt.ArrayLike,
         ids: Sequence[str] | None = None,
-        *,
-        request_id: str | None = None,
-        body: bytes | None = None,
+        **options: Unpack[CallOptions],
     ) -> tuple[DecisionAnswer, Ticket]:
         """Choose one of the actions; return the answer, and the ticket to wait for before it leaves.
 
-        Parameters
-        ----------
-        name
-            The bandit.
-        actions
-            A (K, d) array-like, finite, of norms at most 1.
-        ids
-            A text for each action; the chosen one's is in the answer.
-        request_id
-            The same id and body get the same answer, as long as the log keeps it.
-        body
-            At least 8 bytes that identify the body; computed from actions and ids where they are not given.
+        `actions`, `ids` and the options are as in `check_decision_call`.
         """
         with self._lock:
             bandit = self.registry.get(name)
-            call = check_decision_call(bandit.dim, actions, ids, request_id=request_id, body=body)
-            if call.request:
-                known = self.log.find_decision(bandit, call.request)
-                if known is not None:
-                    return call.repeat(bandit, known[0], shift=self.clock.shift), known[1]
-            self.check_open()
-            now = self.clock.now()
-            try:
-                shift, digests = self.clock.shift, call.digests
-                answer, data = bandit.decide(call.actions, call.ids, now=now, shift=shift, digests=digests)
-                return answer, self.log.append(bandit, data, count=1, stamp=now, request=call.request)
-            except BaseException as error:
-                self._check_unlogged_change(bandit, error)
-                raise
+            return self._run(bandit, check_decision_call(bandit.dim, actions, ids, **options))
+
+    def import_batch(self, name: str, batch: ImportBatch) -> tuple[ImportAnswer, Ticket]:
+        """Apply a batch of decisions that others made; return the answer, and the ticket to wait for."""
+        with self._lock:
+            bandit = self.registry.get(name)
+            return self._run(bandit, check_import_call(bandit.dim, batch))
+
+    def _run(self, bandit: Bandit, call: Any) -> tuple[Any, Ticket]:
+        """Run a call that the log may have answered before: a `DecisionCall` or an `ImportCall`."""
+        if call.request:
+            known = self.log.find_decision(bandit, call.request)
+            if known is not None:
+                return call.repeat(bandit, known[0], shift=self.clock.shift), known[1]
+        self.check_open()
+        now = self.clock.now()
+        try:
+            answer, data, count = call.run(bandit, now=now, shift=self.clock.shift)
+            return answer, self.log.append(bandit, data, count=count, stamp=now, request=call.request)
+        except BaseException as error:
+            self._check_unlogged_change(bandit, error)
+            raise
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[VerdictList, Ticket]:
         """Report conversions; return a verdict for each, and the ticket to wait for before they leave."""
@@ -238,18 +239,16 @@ class Store:
         """Describe a bandit that is served."""
         return self.registry.get(name).info
 
-    def describe(self, name: str) -> BanditInfo:
-        """Describe a bandit, a quarantined one too."""
-        return self.registry.describe(name)
-
     def stats(self, name: str) -> BanditStats:
         """Return what a bandit has counted and learned."""
         with self._lock:
             return self.registry.get(name).stats()
 
-    def read_bandit(self, name: str) -> Bandit:
-        """Return a bandit, which must not be changed."""
-        return self.registry.get(name)
+    def bandit_report(self, name: str) -> BanditReport:
+        """Report on a bandit: counts over time, rates, lift and health."""
+        with self._lock:
+            bandit = self.registry.get(name)
+            return make_report(bandit, now=self.clock.now(), shift=self.clock.shift, health=self.health)
 
     def count_all(self) -> list[BanditCounts]:
         """Return the counts of every bandit."""

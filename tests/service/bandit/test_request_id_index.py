@@ -165,7 +165,7 @@ def ask(store: Store, numbers: range) -> dict[int, str]:
 
 def full_store(path: Path, count: int) -> dict[int, str]:
     with Store.open(path, clock=FakeClocks(), limits=SMALL, snapshot_every=400) as store:
-        store.create("shop", BanditSpec(dim=2, window=100, policy="OTFLinUCB"))
+        store.create("shop", BanditSpec(dim=2, window=100, policy="Uniform"))
         return ask(store, range(count))
 
 
@@ -230,7 +230,7 @@ def test_memory_and_snapshots_do_not_grow_with_request_ids(tmp_path: Path) -> No
     for count in (2_000, 20_000):
         path = tmp_path / f"{count}.db"
         with Store.open(path, clock=FakeClocks(), limits=Limits(request_buffer=500), snapshot_every=1_000) as store:
-            store.create("shop", BanditSpec(dim=2, window=100, policy="OTFLinUCB"))
+            store.create("shop", BanditSpec(dim=2, window=100, policy="Uniform"))
             for first in range(0, count, 100):
                 ask(store, range(first, first + 100))
             index = chain_of(store, "shop").requests

@@ -33,7 +33,8 @@ def test_a_decision_and_its_conversion(server: Server) -> None:
     answer = server.http.post("/v1/bandits/b/decisions", json={"actions": ROWS, "ids": ["x", "y"]})
     assert answer.status_code == 201
     decision = answer.json()
-    assert set(decision) == {"decision_id", "index", "action_id", "round", "score", "expires_at"}
+    place = {"decision_id", "index", "action_id", "round", "expires_at"}
+    assert set(decision) == {*place, "score", "propensity", "is_control"}
     assert decision["action_id"] == "xy"[decision["index"]]
     assert decision["expires_at"] is None  # the window is in rounds
     report = {"decision_id": decision["decision_id"]}
@@ -132,13 +133,14 @@ def test_stats_count_decisions_and_verdicts(server: Server) -> None:
     assert stats["pending_width"] == pytest.approx(pending_width, rel=1e-9)
     assert len(stats["theta_hat"]) == 2
     assert stats["drift"] < 1e-8
-    assert stats["delay_curve"] is None
+    assert stats["delay_curve"] is stats["delay_band"] is None
 
 
 def test_stats_have_the_delay_curve_of_a_policy_that_estimates_it(server: Server) -> None:
     server.http.put("/v1/bandits/curved", json=SPEC)
-    curve = server.http.get("/v1/bandits/curved/stats").json()["delay_curve"]
-    ages, shares = zip(*curve, strict=True)
+    stats = server.http.get("/v1/bandits/curved/stats").json()
+    ages, shares = zip(*stats["delay_curve"], strict=True)
+    assert stats["delay_band"] == [[1.0, 1.0]] * len(ages)
     assert ages[0] == 0.0
     assert list(ages) == sorted(ages)
     assert set(shares) == {1.0}  # nothing can have been seen yet: maturity is relative to what can

@@ -37,20 +37,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 schema = schemathesis.openapi.from_dict(write_document(SETTINGS))
 
 
-@schemathesis.serializer("application/x-npy")
+@schemathesis.serializer("application/x-npy")  # type: ignore[untyped-decorator]
 def as_it_is(context: Any, value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
 @pytest.mark.filterwarnings("default")  # of the tool's own
-@schema.parametrize()
+@schema.parametrize()  # type: ignore[untyped-decorator]
 @BRIEFLY
 def test_answers_match_the_schema(case: Any, server: Server) -> None:
     _validate(case, server)
 
 
 @pytest.mark.filterwarnings("default")
-@schema.include(path_regex="name").parametrize()
+@schema.include(path_regex="name").parametrize()  # type: ignore[untyped-decorator]
 @BRIEFLY
 def test_answers_match_the_schema_for_an_existing_bandit(case: Any, server: Server) -> None:
     if case.method != "DELETE":

@@ -30,6 +30,25 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("spec", {"dim": 1, "window": 0, "policy": "OTFLinTS", "parameters": {"beta": "heuristic", "seed": 1}}),
     ("spec", {"dim": 2, "window": 9, "parameters": {"ridge": 2.0, "prior": 1, "context_discount": 0.5, "optimism": 0}}),
     ("spec", {"dim": 3, "window": 9, "features": {"x": {"scale": 1, "center": -1}}}),
+    ("spec", {"dim": 3, "window": 9, "encoder": {"version": 1, "dim": 3, "scales": {"x": {"scale": 1, "center": -1}}}}),
+    (
+        "spec",
+        {
+            "dim": 3,
+            "window": 9,
+            "features": {},
+            "encoder": {
+                "dim": 3,
+                "context": [{"kind": "one-hot", "name": "c", "levels": ["x"]}],
+                "actions": [{"kind": "number", "name": "p", "scale": 2, "center": 1}],
+                "interactions": [],
+            },
+        },
+    ),
+    (
+        "spec",
+        {"dim": 3, "window": 9, "encoder": {"dim": 3, "actions": [{"kind": "hashed", "name": "s", "known": ["x"]}]}},
+    ),
     ("decision", {"actions": [ROW, ROW], "ids": ["x", "y"], "request_id": None, "context": None}),
     ("decision", {"actions": [ROW] * 4}),
     (

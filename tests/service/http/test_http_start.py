@@ -64,6 +64,8 @@ def test_serving_is_logged_once_connections_are_accepted(tmp_path: Path) -> None
         assert process.stderr is not None
         port = json.loads(process.stderr.readline())["port"]
         assert httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT).status_code == 200
+        process.terminate()
+        assert process.wait(LIMIT) == 0  # its memory taken apart, which `fork_server` leaves out
     finally:
         process.kill()
         process.communicate()

@@ -78,7 +78,7 @@ def test_a_lost_store_is_noticed_by_the_embedded_store(store: Path, how: str) ->
 
 
 def test_under_load_requests_after_the_loss_are_refused(store: Path) -> None:
-    answered: list[tuple[float, int]] = []
+    answered: list[tuple[float, float, int]] = []
     with run_server(store) as server:
         client, over = PlainClient(server.port), threading.Event()
         assert client.create("b") == 201
@@ -86,12 +86,14 @@ def test_under_load_requests_after_the_loss_are_refused(store: Path) -> None:
         def ask() -> None:
             while not over.is_set():
                 began = time.monotonic()
-                answered.append((began, client.decide("b")[0]))
+                status = client.decide("b")[0]
+                answered.append((began, time.monotonic(), status))
 
         threads = [threading.Thread(target=ask) for _ in range(4)]
         for thread in threads:
             thread.start()
         time.sleep(0.3)
+        removing = time.monotonic()
         remove(store)
         lost = time.monotonic()
         time.sleep(0.5)
@@ -99,8 +101,8 @@ def test_under_load_requests_after_the_loss_are_refused(store: Path) -> None:
         for thread in threads:
             thread.join()
         server.kill()
-    before = [status for began, status in answered if began < lost - FRESH]
-    after = [status for began, status in answered if began > lost + FRESH]
+    before = [status for _, ended, status in answered if ended < removing]
+    after = [status for began, _, status in answered if began > lost + FRESH]
     assert before
     assert after
     assert set(before) == {201}

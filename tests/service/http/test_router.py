@@ -54,11 +54,15 @@ def test_the_app_routes_every_operation_of_the_table_and_nothing_else(tmp_path: 
     assert sorted(routed) == sorted(operation.name for operation in OPERATIONS)
 
 
-def test_only_probes_and_the_schema_are_public() -> None:
+def test_only_probes_the_schema_and_the_empty_page_are_public() -> None:
     assert {operation.path for operation in OPERATIONS if operation.scope == PUBLIC} == {
         "/healthz",
         "/readyz",
         "/schema",
+        "/",
+        "/page/page.css",
+        "/page/page.js",
+        "/page/icon.svg",
     }
 
 
@@ -101,9 +105,9 @@ def test_a_path_is_found_with_and_without_a_slash_at_its_end(router: Router, ope
 @pytest.mark.parametrize(
     "target",
     [
-        "/",
+        "/page",
         "",
-        "//",
+        "///",
         "/v1",
         "/v1/bandits//decisions",
         "/v1/bandits/b/decisions/x",

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.conversions import UNKNOWN
+from latecomer.core.state import Integers
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.reports import compute_arrivals
+from latecomer.service.bandit.tally.tally import Note
 
 
 def apply_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
@@ -44,7 +46,7 @@ def apply_foreign_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
         events.CONVERSION: _Conversions(bandit, payload),
         events.REVOCATION: _Revocations(bandit, payload),
     }
-    kinds = payload.kinds[payload.kinds != events.LABEL]
+    kinds = payload.kinds[~np.isin(payload.kinds, events.ANNOTATIONS)]
     kinds[kinds == events.DECISION_WITH_REQUEST] = events.DECISION
     for kind, part in events.split_runs(kinds):
         if kind in appliers:
@@ -55,6 +57,7 @@ def apply_foreign_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
     bandit.counters.conversions[UNKNOWN] += int(unknown["conversions"].sum())
     bandit.counters.revocations[UNKNOWN] += int(unknown["revocations"].sum())
     bandit.stamp = max(bandit.stamp, stamp)
+    bandit.count_notes()
     return payload
 
 
@@ -81,8 +84,9 @@ class _Decisions:
     def apply(self, part: slice) -> None:
         self._bandit.apply_decisions(self._actions[part], self._summaries[part], self._stamps[part])
 
-    def finish(self, _: Payload) -> None:
+    def finish(self, payload: Payload) -> None:
         self._bandit.rounds += len(self._stamps)
+        self._bandit.tally.note_decisions(_list_notes(payload, self._stamps))
 
 
 class _Reports:
@@ -119,6 +123,7 @@ class _Conversions(_Reports):
     def finish(self, payload: Payload) -> None:
         super().finish(payload)
         self._bandit.counters.add_conversions(self._verdicts, self._delays)
+        self._bandit.tally.note_conversions(self._rounds, self._values, self._verdicts, self._records["stamp"])
 
 
 class _Revocations(_Reports):
@@ -130,6 +135,22 @@ class _Revocations(_Reports):
     def finish(self, payload: Payload) -> None:
         super().finish(payload)
         self._bandit.counters.add_revocations(self._verdicts)
+        self._bandit.tally.note_revocations(self._rounds, self._verdicts, self._records["stamp"])
+
+
+def _list_notes(payload: Payload, stamps: Integers) -> list[Note]:
+    """Return the decisions of a payload as the tally takes them, with the annotations that follow each."""
+    decisions = payload.numbers(events.DECISION)
+    signed: list[float | None] = [None] * len(decisions)
+    labels: list[str | None] = [None] * len(decisions)
+    numbers = payload.numbers(events.PROPENSITY)
+    places = np.searchsorted(decisions, numbers) - 1
+    for place, value in zip(places.tolist(), payload.records(events.PROPENSITY)["signed"].tolist(), strict=True):
+        signed[place] = value
+    numbers = payload.numbers(events.LABEL)
+    for place, number in zip((np.searchsorted(decisions, numbers) - 1).tolist(), numbers.tolist(), strict=True):
+        labels[place] = payload.text(number).decode()
+    return list(zip(stamps.tolist(), signed, labels, strict=True))
 
 
 def _copy_column(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -17,9 +17,13 @@ from latecomer.policies.base.decision import VERDICTS
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit import events
 from latecomer.service.bandit.counters import Counters
+from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_ids import DecisionIds
 from latecomer.service.bandit.descriptor import BanditDescriptor
+from latecomer.service.bandit.idempotency import LoggedDecision
+from latecomer.service.bandit.offers import OfferWriter, pack_offer
 from latecomer.service.bandit.reports import check_value, compute_arrivals, pack_reports, parse_occurrences
+from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.bandit.verdict_list import VerdictList, make_early_warnings
 from latecomer.service.messages import BanditCounts, BanditStats, Conversion, DecisionAnswer, Revocation, decision_id_of
 
@@ -50,7 +54,10 @@ class Bandit:
         self.stamp = descriptor.stamp
         """The stamp of its latest event."""
         self.counters = Counters(self.in_rounds)
+        self.tally = Tally(policy.rounds + 1)
         self.ids = DecisionIds(descriptor.skipped)
+        self._offers = OfferWriter() if descriptor.spec.log_offers else None
+        self._control_id = descriptor.control_id
         self.has_unlogged_change = False
         """True once the policy may have changed; the caller clears it when the bytes are on their way to the log."""
 
@@ -62,35 +69,73 @@ class Bandit:
 
     # ---- live events; `now` is the store's time, `shift` its microseconds ahead of the calendar ----
 
-    def decide(
-        self, actions: Array, ids: Sequence[str] | None, *, now: int, shift: int = 0, digests: bytes = b""
-    ) -> tuple[DecisionAnswer, bytes]:
-        """Choose an action and record the round; return the answer and the events for the log.
-
-        `digests` are the request id's and its body's, where there is a request id.
-        """
+    def decide(self, call: DecisionCall, *, now: int, shift: int = 0) -> tuple[DecisionAnswer, bytes]:
+        """Choose an action and record the round; return the answer and the events for the log."""
+        actions, ids, digests = call.actions, call.ids, call.digests
+        control = None
+        if self._control_id is not None and ids is not None and self._control_id in ids:
+            control = ids.index(self._control_id)
         self.has_unlogged_change = True
-        decision = self.policy.decide(actions, at=None if self.in_rounds else now / 1e6)
+        decision = self.policy.decide(actions, at=None if self.in_rounds else now / 1e6, control=control)
         index, round_, score = decision.index, decision.round, decision.score
         kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
         chosen = decision.action.tobytes() + bulk.latest_summary(self.policy, actions).tobytes()
         secret = b"" if self.ids.is_current else self.ids.renew(round_)
         data = secret + events.pack_decision(kind, index, round_, now, score) + chosen + digests
-        label = None
+        label, signed, propensity = None, None, decision.propensity
         if ids is not None:
             label = ids[index]
             data += events.pack_text(events.LABEL, label.encode())
+        if propensity is not None:
+            signed = -propensity if decision.is_control else propensity
+            data += events.pack_propensity(events.PROPENSITY, signed)
+        if self._offers is not None:
+            data += self._offers.pack(round_, pack_offer(actions, ids, call.described))
         self.rounds, self.stamp = round_, now
-        return self.make_answer(round_, index=index, score=score, stamp=now, shift=shift, label=label), data
+        if self.tally.note_decision(now, signed, label):
+            self.count_notes()
+        answer = self.make_answer(
+            round_,
+            index=index,
+            score=score,
+            stamp=now,
+            shift=shift,
+            label=label,
+            propensity=propensity,
+            is_control=decision.is_control,
+        )
+        return answer, data
 
     def make_answer(
-        self, round: int, *, index: int, score: float, stamp: int, shift: int, label: str | None
+        self,
+        round: int,
+        *,
+        index: int,
+        score: float,
+        stamp: int,
+        shift: int,
+        label: str | None,
+        propensity: float | None,
+        is_control: bool,
     ) -> DecisionAnswer:
-        """Build a decision's answer from the fields of its event."""
+        """Build a decision's answer from the fields of its events."""
         expires_at = None
         if not self.in_rounds:
             expires_at = _UNIX_EPOCH + timedelta(microseconds=stamp + self.window_span - shift)
-        return DecisionAnswer(self.ids.id_of(round), index, label, round, score, expires_at)
+        return DecisionAnswer(self.ids.id_of(round), index, label, round, score, expires_at, propensity, is_control)
+
+    def repeat_answer(self, known: LoggedDecision, *, shift: int) -> DecisionAnswer:
+        """Return the answer that a logged decision got."""
+        return self.make_answer(
+            known.round,
+            index=known.index,
+            score=known.score,
+            stamp=known.stamp,
+            shift=shift,
+            label=known.label,
+            propensity=known.propensity,
+            is_control=known.is_control,
+        )
 
     def convert(self, conversions: Sequence[Conversion], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
         """Apply conversions in their order; return the verdicts and the events for the log."""
@@ -99,6 +144,8 @@ class Bandit:
         self.has_unlogged_change = True
         verdicts, delays = self.apply_conversions(rounds, values, compute_arrivals(occurred, now))
         early = self.counters.add_conversions(verdicts, delays)
+        if self.tally.note_conversions(rounds, values, verdicts, now):
+            self.count_notes()
         reports = pack_reports(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
         reports["value"] = values
         answers, data = self._finish_reports(reports, verdicts, now, unknown=(1, 0))
@@ -112,6 +159,8 @@ class Bandit:
         self.has_unlogged_change = True
         verdicts = self.apply_revocations(rounds, arrivals)
         self.counters.add_revocations(verdicts)
+        if self.tally.note_revocations(rounds, verdicts, now):
+            self.count_notes()
         reports = pack_reports(events.REVOCATIONS, events.REVOCATION, verdicts, rounds, occurred, now)
         return self._finish_reports(reports, verdicts, now, unknown=(0, 1))
 
@@ -151,6 +200,10 @@ class Bandit:
 
     # ---- statistics ----
 
+    def count_notes(self) -> None:
+        """Count what the tally has noted, and close the rounds in it that the policy has closed."""
+        self.tally.count_notes(int(self.policy.state.number("oldest")))
+
     def count(self) -> BanditCounts:
         """Return what has happened, without computing anything of the policy."""
         policy, counters = self.policy, self.counters
@@ -171,11 +224,12 @@ class Bandit:
 
     def stats(self) -> BanditStats:
         """Return the counts, and what the policy has learned."""
-        policy, curve = self.policy, self.policy.delay_curve
+        policy, curve, band = self.policy, self.policy.delay_curve, self.policy.delay_band()
         return BanditStats(
             **msgspec.structs.asdict(self.count()),
             theta_hat=policy.theta_hat.tolist(),
             width=policy.width,
             pending_width=policy.pending_width,
             delay_curve=None if curve is None else np.column_stack(curve).tolist(),
+            delay_band=None if band is None else np.column_stack(band).tolist(),
         )

@@ -1,35 +1,56 @@
 """A call for a decision: checked before it meets a bandit, answered by it once, and by the log ever after."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy.typing as npt
 from msgspec import Struct
 
 from latecomer.core.state import Array
 from latecomer.service.bandit import action_checks, events, idempotency
-from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.idempotency import LoggedDecision
+from latecomer.service.bandit.offers import Described
 from latecomer.service.messages import DecisionAnswer
+
+if TYPE_CHECKING:
+    from latecomer.service.bandit.bandit import Bandit
+
+
+class CallOptions(TypedDict, total=False):
+    """The optional arguments of a decision, as `check_decision_call` takes them."""
+
+    request_id: str | None
+    body: bytes | None
+    described: Described | None
 
 
 class DecisionCall(Struct, frozen=True):
-    """The actions, a text for each where there are any, and the digests of the request id and of the body."""
+    """The actions, a text for each where there are any, and the digests of the request id and of the body.
+
+    `described` are the features by name that the actions' rows come from, where they do.
+    """
 
     actions: Array
     ids: Sequence[str] | None
     request_id: str | None = None
     request: bytes = b""
     body: bytes = b""
+    described: Described | None = None
 
     @property
     def digests(self) -> bytes:
         """The digests as the decision's event has them; empty where there is no request id."""
         return self.request + self.body
 
-    def repeat(self, bandit: Bandit, known: LoggedDecision, *, shift: int) -> DecisionAnswer:
+    def repeat(self, bandit: "Bandit", known: LoggedDecision, *, shift: int) -> DecisionAnswer:
         """Return the answer that the log has; `ConflictError` where that was to another body."""
         self.check_same_body(known.body)
-        return idempotency.rebuild_answer(bandit, known, shift=shift)
+        return bandit.repeat_answer(known, shift=shift)
+
+    def run(self, bandit: "Bandit", *, now: int, shift: int) -> tuple[DecisionAnswer, bytes, int]:
+        """Have the bandit decide; return the answer, the events for the log, and how many they are."""
+        answer, data = bandit.decide(self, now=now, shift=shift)
+        return answer, data, 1
 
     def check_same_body(self, body: bytes) -> None:
         """Raise `ConflictError` where the request id was used with another body."""
@@ -43,6 +64,7 @@ def check_decision_call(
     *,
     request_id: str | None = None,
     body: bytes | None = None,
+    described: Described | None = None,
 ) -> DecisionCall:
     """Return a call whose shape is right; `InputError` where it is not.
 
@@ -58,12 +80,14 @@ def check_decision_call(
         The same id and body get the same answer, as long as the log keeps it.
     body
         At least 8 bytes that identify the body; computed from actions and ids where they are not given.
+    described
+        The context and each action's features by name, where the rows come from those; the log gets them.
     """
     array = action_checks.check_action_array(actions, dim)
     if ids is not None:
         action_checks.check_action_ids(ids, len(array))
     if request_id is None:
-        return DecisionCall(array, ids)
+        return DecisionCall(array, ids, described=described)
     request = idempotency.digest_request(request_id)
     digest = (body or idempotency.digest_body(array, ids))[: events.BODY]
-    return DecisionCall(array, ids, request_id, request, digest)
+    return DecisionCall(array, ids, request_id, request, digest, described)

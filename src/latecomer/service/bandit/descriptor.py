@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from latecomer.encoding.scales import check_scales
+from latecomer.encoding.spec import EncoderSpec
+from latecomer.encoding.spec_checks import check_spec
 from latecomer.errors import ConflictError, InputError
 from latecomer.policies import recommended
 from latecomer.policies.base.policy import LinearPolicy
@@ -17,7 +20,6 @@ from latecomer.service.bandit.events import CREATED, pack_text
 from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
 from latecomer.service.durations import parse_window_text
 from latecomer.service.messages import BanditInfo
-from latecomer.service.scales import check_scales
 from latecomer.validation import short_repr, suggest
 
 UNFINISHED_PREFIX = "."
@@ -48,6 +50,13 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
         """True while it is being replayed, under a name that no caller can use."""
         return self.name.startswith(UNFINISHED_PREFIX)
 
+    @property
+    def control_id(self) -> str | None:
+        """The id of the action that the control plays, where it plays one by its id."""
+        control = self.spec.parameters.get("control")
+        policy = control["policy"] if isinstance(control, dict) else None
+        return policy if isinstance(policy, str) and policy != "uniform" else None
+
     def pack_created(self) -> bytes:
         """Return the event that creates the bandit, or renames it where its number exists."""
         return pack_text(CREATED, self.encode())
@@ -72,6 +81,8 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
             policy=spec.policy,
             parameters=spec.parameters,
             features=spec.features,
+            encoder=spec.encoder,
+            log_offers=spec.log_offers,
             created_at=datetime.fromtimestamp(self.stamp / 1e6, UTC),
             quarantined=quarantined,
         )
@@ -95,9 +106,22 @@ def check_policy(name: str, requested: BanditSpec) -> LinearPolicy:
     """Make the policy of a specification; `InputError` where the name or the specification breaks a rule."""
     spec = resolve_spec(requested)
     policy = make_policy(spec, seed=0)
-    check_scales(spec.features, spec.dim)
+    _check_encoding(spec)
     make_descriptor(0, check_name(name), spec, requested=requested, stamp=0).encode()
     return policy
+
+
+def _check_encoding(spec: BanditSpec) -> None:
+    """Raise `InputError` where the scales or the encoder break a rule, or do not fit the bandit."""
+    check_scales(spec.features, spec.dim)
+    if spec.encoder is None:
+        return
+    if spec.features:
+        raise InputError("features must be left out where there is an encoder: it has the scales", field="features")
+    if check_spec(spec.encoder).dim != spec.dim:
+        raise InputError(
+            f"encoder must have the bandit's dim, {spec.dim}; got {spec.encoder.dim}: give the same", field="encoder"
+        )
 
 
 def make_descriptor(
@@ -120,9 +144,8 @@ def resolve_spec(spec: BanditSpec) -> BanditSpec:
     """Replace "recommended" by the policy and the parameters that it means today: a log must not change its meaning."""
     if spec.policy != DEFAULT_POLICY:
         return spec
-    return msgspec.structs.replace(
-        spec, policy=recommended.POLICY, parameters={**recommended.PARAMETERS, **spec.parameters}
-    )
+    parameters = {**recommended.PARAMETERS, **recommended.PROPENSITIES, **spec.parameters}
+    return msgspec.structs.replace(spec, policy=recommended.POLICY, parameters=parameters)
 
 
 def check_same_spec(descriptor: BanditDescriptor, requested: BanditSpec) -> None:
@@ -158,8 +181,20 @@ def _flatten(spec: BanditSpec) -> dict[str, object]:
         "dim": spec.dim,
         "window": spec.window,
         "policy": spec.policy,
+        "log_offers": spec.log_offers,
         **{f"parameters.{name}": value for name, value in spec.parameters.items()},
         **{f"features.{name}": scale for name, scale in spec.features.items()},
+        **({} if spec.encoder is None else _flatten_encoder(spec.encoder)),
+    }
+
+
+def _flatten_encoder(encoder: EncoderSpec) -> dict[str, object]:
+    """Return the fields of an encoder, with each feature as a field of its own."""
+    fields = msgspec.structs.asdict(encoder)
+    sides = {side: fields.pop(side) for side in ("context", "actions")}
+    return {
+        **{f"encoder.{name}": value for name, value in fields.items()},
+        **{f"encoder.{side}.{feature.name}": feature for side, found in sides.items() for feature in found or ()},
     }
 
 

@@ -12,6 +12,9 @@
 | 8 | a bandit is created: length u32, JSON | 5 + length |
 | 9 | a bandit is deleted: its number u32 | 5 |
 | 10 | an id secret: the first round that it is in force for i64, the secret (16) | 25 |
+| 11 | the probability of the choice f64, negative where the control made it, after its decision | 9 |
+| 12 | the offer (`bandit.offers`), after its decision: length u32, bytes | 5 + length |
+| 13 | the offer equals that of an earlier decision: how many rounds earlier u32, after its decision | 5 |
 
 The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
 store's microseconds since 1970; `occurred` is `NOT_GIVEN` where the report does not say. Verdicts are the kernels'
@@ -31,6 +34,9 @@ from latecomer.core.state import Integers
 from latecomer.tiers.tiered_kernel import TieredKernel
 
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
+PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
+ANNOTATIONS = (LABEL, PROPENSITY, OFFER, REPEATED_OFFER)
+"""Events that say more of the decision before them."""
 
 NOT_GIVEN = -(2**63)
 DIGEST, BODY = 16, 8
@@ -40,6 +46,8 @@ pack_decision = struct.Struct("<BIqqd").pack
 pack_unknown = struct.Struct("<BII").pack
 pack_label = struct.Struct("<BH").pack
 pack_created = struct.Struct("<BI").pack
+pack_propensity = struct.Struct("<Bd").pack
+pack_repeated_offer = struct.Struct("<BI").pack
 pack_secret = struct.Struct(f"<Bq{SECRET_SIZE}s").pack
 
 _DECISION = [("kind", "u1"), ("index", "<u4"), ("round", "<i8"), ("stamp", "<i8"), ("score", "<f8")]
@@ -64,11 +72,13 @@ def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
         BEGUN: np.dtype([("kind", "u1"), ("uid", "V8")]),
         DELETED: np.dtype([("kind", "u1"), ("number", "<u4")]),
         SECRET: np.dtype([("kind", "u1"), ("round", "<i8"), ("secret", f"V{SECRET_SIZE}")]),
+        PROPENSITY: np.dtype([("kind", "u1"), ("signed", "<f8")]),
+        REPEATED_OFFER: np.dtype([("kind", "u1"), ("distance", "<u4")]),
     }
 
 
 def pack_text(kind: int, text: bytes) -> bytes:
-    """Return an event that consists of a length and a text: a label or a creation."""
+    """Return an event that consists of a length and bytes: a label, a creation or an offer."""
     return (pack_label if kind == LABEL else pack_created)(kind, len(text)) + text
 
 
@@ -114,7 +124,7 @@ class Payload:
         _scatter_records.prepare(whole.size // 16)(whole, self._starts[numbers], self._data)
 
     def text(self, number: int) -> bytes:
-        """Return the text of a label or a creation."""
+        """Return the bytes of a label, a creation or an offer."""
         begin = self._starts[number] + 1 - _get_sizes(0)[self.kinds[number]]
         return self._data[begin : self._starts[number + 1]].tobytes()
 
@@ -147,7 +157,7 @@ def _get_sizes(dim: int) -> Integers:
     sizes = np.zeros(256, np.int64)
     for kind, dtype in get_layout(dim).items():
         sizes[kind] = dtype.itemsize
-    sizes[LABEL], sizes[CREATED] = -2, -4
+    sizes[LABEL], sizes[CREATED], sizes[OFFER] = -2, -4, -4
     return sizes
 
 

@@ -13,8 +13,7 @@ from msgspec import Struct
 from latecomer.core.state import Array
 from latecomer.errors import ConflictError
 from latecomer.service.bandit import events
-from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.messages import DecisionAnswer, check_request_id
+from latecomer.service.messages import check_request_id
 
 
 def digest_request(request_id: str) -> bytes:
@@ -44,6 +43,8 @@ class LoggedDecision(Struct, frozen=True, kw_only=True):
     stamp: int
     label: str | None
     """The id of the chosen action."""
+    propensity: float | None
+    is_control: bool
     request: bytes
     body: bytes
 
@@ -57,27 +58,30 @@ def find_logged_decision(data: bytes, dim: int, round: int) -> LoggedDecision | 
     decisions = payload.records(events.DECISION_WITH_REQUEST)
     for place in np.flatnonzero(decisions["round"] == round).tolist():
         found = decisions[place]
-        after = int(payload.numbers(events.DECISION_WITH_REQUEST)[place]) + 1
-        has_label = after < len(payload.kinds) and payload.kinds[after] == events.LABEL
+        label, signed = read_annotations(payload, int(payload.numbers(events.DECISION_WITH_REQUEST)[place]))
         return LoggedDecision(
             round=round,
             index=int(found["index"]),
             score=float(found["score"]),
             stamp=int(found["stamp"]),
-            label=payload.text(after).decode() if has_label else None,
+            label=label,
+            propensity=None if signed is None else abs(signed),
+            is_control=signed is not None and signed < 0.0,
             request=bytes(found["request"]),
             body=bytes(found["body"]),
         )
     return None
 
 
-def rebuild_answer(bandit: Bandit, decision: LoggedDecision, *, shift: int) -> DecisionAnswer:
-    """Return the answer that a logged decision got."""
-    return bandit.make_answer(
-        decision.round,
-        index=decision.index,
-        score=decision.score,
-        stamp=decision.stamp,
-        shift=shift,
-        label=decision.label,
-    )
+def read_annotations(payload: events.Payload, number: int) -> tuple[str | None, float | None]:
+    """Return the label and the signed propensity of the decision of that number, where it has them."""
+    label, signed = None, None
+    for after in range(number + 1, len(payload.kinds)):
+        kind = payload.kinds[after]
+        if kind == events.LABEL:
+            label = payload.text(after).decode()
+        elif kind == events.PROPENSITY:
+            signed = float(payload.records(kind, np.array([after]))["signed"][0])
+        elif kind not in events.ANNOTATIONS:
+            break
+    return label, signed

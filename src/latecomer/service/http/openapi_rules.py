@@ -3,19 +3,22 @@
 import inspect
 from typing import Any
 
+from latecomer.encoding.scales import MIN_DIM
+from latecomer.encoding.spec import VERSION
 from latecomer.policies.base.kernels import NORM_LIMIT
+from latecomer.policies.base.randomisation import MAX_DRAWS
 from latecomer.policies.recommended import POLICY
 from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.descriptor import NOT_PARAMETERS
 from latecomer.service.bandit_spec import DEFAULT_POLICY
 from latecomer.service.http.settings import Settings
-from latecomer.service.scales import MIN_DIM
 
 Schema = dict[str, Any]
 
 _LARGEST_DIM = 8192
 _NULL = {"type": "null"}
 _FACTOR = {"type": "number", "minimum": 0, "maximum": 1e9}
+_ID = {"type": "string", "minLength": 1}
 PARAMETERS: dict[str, Schema] = {
     "ridge": {"type": "number", "minimum": 1e-12, "maximum": 1e12},
     "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
@@ -24,6 +27,17 @@ PARAMETERS: dict[str, Schema] = {
     "prior": _FACTOR,
     "shrinkage": {"type": "number", "minimum": 1, "maximum": 1e9},
     "context_discount": {"type": "number", "minimum": 0, "maximum": 1},
+    "floor": {"type": "number", "minimum": 0, "maximum": 1},
+    "draws": {"type": "integer", "minimum": 1, "maximum": MAX_DRAWS},
+    "control": {
+        "type": "object",
+        "properties": {
+            "share": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+            "policy": {"anyOf": [{"type": "integer", "minimum": 0, "exclusiveMaximum": 2**31}, _ID]},
+        },
+        "required": ["share", "policy"],
+        "additionalProperties": False,
+    },
     "seed": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62},
     "width": {"type": "string", "enum": ["exact", "buffered", "tight"]},
     "beta": {"type": "string", "enum": ["heuristic", "conservative", "confidence"]},
@@ -37,6 +51,8 @@ DECISION_ID = "^[0-9a-f]+-[0-9a-f]+$"
 def constrain(components: dict[str, Schema], settings: Settings) -> None:
     """Add the rules to the components of a document, with the limits of this server."""
     _constrain_spec(components["BanditSpec"], min(settings.max_dim, _LARGEST_DIM))
+    components["EncoderSpec"]["properties"]["version"] = {"const": VERSION, "default": VERSION}
+    components["EncoderSpec"]["properties"]["dim"] |= {"minimum": 1, "maximum": _LARGEST_DIM}
     _constrain_decision(components, settings)
     times = {"type": "string", "format": "date-time", "pattern": "^(?!0000)"}
     for name in ("Conversion", "Revocation"):
@@ -61,7 +77,7 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
     spec["allOf"] = [
         {
             "if": {"properties": {"features": {"minProperties": 1}}, "required": ["features"]},
-            "then": {"properties": {"dim": {"minimum": MIN_DIM}}},
+            "then": {"properties": {"dim": {"minimum": MIN_DIM}, "encoder": _NULL}},
         },
         *(_without(parameter, policies) for parameter, policies in takers.items()),
     ]

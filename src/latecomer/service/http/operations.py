@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.http.bodies import (
     Bandits,
@@ -15,7 +16,7 @@ from latecomer.service.http.bodies import (
     Verdicts,
 )
 from latecomer.service.http.keys import SCOPES, Scope
-from latecomer.service.messages import BanditInfo, BanditStats, DecisionAnswer
+from latecomer.service.messages import BanditInfo, BanditStats, DecisionAnswer, ImportAnswer, ImportBatch
 
 NAME = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}
 BANDIT_NAME = "{name}"
@@ -109,6 +110,14 @@ GET_STATS = Operation(
     scope="read",
     gives=BanditStats,
 )
+GET_REPORT = Operation(
+    name="getReport",
+    method="GET",
+    path=f"{_BANDIT}/report",
+    summary="A bandit over time: rates, lift over the control, choices, and health.",
+    scope="read",
+    gives=BanditReport,
+)
 DECIDE = Operation(
     name="decide",
     method="POST",
@@ -138,6 +147,15 @@ REVOKE = Operation(
     scope="convert",
     takes=Revocations,
     gives=Verdicts,
+)
+IMPORT = Operation(
+    name="import",
+    method="POST",
+    path=f"{_BANDIT}/imports",
+    summary="Learn from a batch of decisions that others made.",
+    scope="admin",
+    takes=ImportBatch,
+    gives=ImportAnswer,
 )
 HEALTHZ = Operation(
     name="healthz",
@@ -173,17 +191,43 @@ SCHEMA = Operation(
     gives=dict[str, Any],
 )
 
+
+def _page(name: str, path: str, media: str, summary: str, *, scope: Scope | Literal["public"] = PUBLIC) -> Operation:
+    """Make an operation of the page for people: a text that a browser shows."""
+    every = scope != PUBLIC and BANDIT_NAME not in path
+    return Operation(
+        name=name, method="GET", path=path, summary=summary, scope=scope, gives=None, media=media, for_any_bandit=every
+    )
+
+
+PAGE = _page("page", "/", "text/html", "The page for people, without data.")
+PAGE_STYLE = _page("pageStyle", "/page/page.css", "text/css", "The style sheet of the page.")
+PAGE_SCRIPT = _page("pageScript", "/page/page.js", "text/javascript", "The script of the page.")
+PAGE_ICON = _page("pageIcon", "/page/icon.svg", "image/svg+xml", "The icon of the page.")
+PAGE_LIST = _page("pageList", "/page/bandits", "text/html", "The bandits, as a part of the page.", scope="read")
+PAGE_BANDIT = _page(
+    "pageBandit", f"/page/bandits/{BANDIT_NAME}", "text/html", "A bandit, as a part of the page.", scope="read"
+)
+
 OPERATIONS = (
     CREATE_BANDIT,
     LIST_BANDITS,
     GET_BANDIT,
     DELETE_BANDIT,
     GET_STATS,
+    GET_REPORT,
     DECIDE,
     CONVERT,
     REVOKE,
+    IMPORT,
     HEALTHZ,
     READYZ,
     METRICS,
     SCHEMA,
+    PAGE,
+    PAGE_STYLE,
+    PAGE_SCRIPT,
+    PAGE_ICON,
+    PAGE_LIST,
+    PAGE_BANDIT,
 )

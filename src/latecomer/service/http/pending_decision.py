@@ -8,6 +8,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from latecomer.service.bandit.offers import Described
     from latecomer.service.messages import BanditInfo, DecisionAnswer
 
 
@@ -19,6 +20,8 @@ class ParsedDecision(Struct, frozen=True):
     request_id: str | None
     digest: bytes | None = None
     """The digest of the features, where there are any: features that are scaled alike become the same rows."""
+    described: "Described | None" = None
+    """The features by name that the rows come from, where they do."""
 
 
 class PendingDecision:

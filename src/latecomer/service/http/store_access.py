@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from latecomer.errors import UnknownBanditError
+from latecomer.service.bandit.report import make_report
 from latecomer.service.http.daemon_threads import run_in_daemon_thread
 from latecomer.service.http.pending_decision import ParsedDecision, PendingDecision
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.verdict_list import VerdictList
+    from latecomer.service.bandit_report import BanditReport
     from latecomer.service.bandit_spec import BanditSpec
     from latecomer.service.http.metrics import Metrics
     from latecomer.service.log_interface import Ticket
-    from latecomer.service.messages import BanditInfo, BanditStats
+    from latecomer.service.messages import BanditInfo, BanditStats, ImportAnswer, ImportBatch
     from latecomer.service.replicated_store import ReplicatedStore
     from latecomer.service.store import Store
 
@@ -40,8 +42,14 @@ class StoreAccess(Protocol):
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
         """Report conversions or revocations."""
 
+    async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
+        """Apply a batch of an import."""
+
     async def stats(self, name: str) -> "BanditStats":
         """Return what a bandit has counted and learned."""
+
+    async def bandit_report(self, name: str) -> "BanditReport":
+        """Report on a bandit."""
 
     async def create(self, name: str, spec: "BanditSpec") -> "tuple[BanditInfo, bool]":
         """Create a bandit; return its description, and whether it is new."""
@@ -84,7 +92,12 @@ class LocalAccess:
     def _decide_one(self, pending: PendingDecision, decision: ParsedDecision) -> "Ticket | None":
         try:
             pending.answer, ticket = self._store.decide(
-                pending.info.name, decision.rows, decision.ids, request_id=decision.request_id, body=decision.digest
+                pending.info.name,
+                decision.rows,
+                decision.ids,
+                request_id=decision.request_id,
+                body=decision.digest,
+                described=decision.described,
             )
         except Exception as error:  # noqa: BLE001 - every error is the answer to its own request
             pending.future.set_exception(error)
@@ -95,13 +108,22 @@ class LocalAccess:
         """Report conversions or revocations, and wait for their commit."""
         apply = self._store.convert if kind == "convert" else self._store.revoke
         verdicts, ticket = apply(name, reports)
+        await self._wait(ticket)
+        return verdicts
+
+    async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
+        """Apply a batch of an import, and wait for its commit."""
+        answer, ticket = self._store.import_batch(name, batch)
+        await self._wait(ticket)
+        return answer
+
+    async def _wait(self, ticket: "Ticket") -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._resolve_when_durable(ticket, [future])
         try:
             await future
         finally:
             self._metrics.waiting -= 1
-        return verdicts
 
     def _resolve_when_durable(self, ticket: "Ticket", futures: "list[asyncio.Future[None]]") -> None:
         """Have futures of requests resolved by a commit; the caller takes each off `metrics.waiting` after that.
@@ -122,6 +144,10 @@ class LocalAccess:
     async def stats(self, name: str) -> "BanditStats":
         """Return what a bandit has counted and learned."""
         return self._store.stats(name)
+
+    async def bandit_report(self, name: str) -> "BanditReport":
+        """Report on a bandit."""
+        return self._store.bandit_report(name)
 
     async def create(self, name: str, spec: "BanditSpec") -> "tuple[BanditInfo, bool]":
         """Create a bandit in a thread: it waits for the disk."""
@@ -150,11 +176,21 @@ class ReplicatedAccess:
                     decision.ids,
                     request_id=decision.request_id,
                     body=decision.digest,
+                    described=decision.described,
                     future=pending.future,
                 )
             except Exception as error:  # noqa: BLE001 - every error is the answer to its own request
                 pending.future.set_exception(error)
 
+    async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
+        """Apply a batch of an import."""
+        return await self._store.import_batch(name, batch)
+
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
         """Report conversions or revocations."""
         return await (self._store.convert if kind == "convert" else self._store.revoke)(name, reports)
+
+    async def bandit_report(self, name: str) -> "BanditReport":
+        """Report on a bandit: counts of all replicas, health of this one."""
+        bandit = await self._store.refresh(name)
+        return make_report(bandit, now=bandit.stamp, health=self._store.health)

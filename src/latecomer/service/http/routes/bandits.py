@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def routes(context: AppContext) -> list[Route]:
-    """Bind the five handlers to their operations."""
+    """Bind the six handlers to their operations."""
     store, access, limits, log = context.store, context.access, context.settings, context.log
     specs = msgspec.json.Decoder(BanditSpec)
     creating = asyncio.Lock()
@@ -53,6 +53,9 @@ def routes(context: AppContext) -> list[Route]:
     async def show_stats(request: Request) -> Response:
         return json_response(await access.stats(request.bandit))
 
+    async def show_report(request: Request) -> Response:
+        return json_response(await access.bandit_report(request.bandit))
+
     async def delete(request: Request) -> Response:
         name = request.bandit
         info = await access.describe(name)
@@ -67,6 +70,7 @@ def routes(context: AppContext) -> list[Route]:
         Route(operations.LIST_BANDITS, list_bandits),
         Route(operations.GET_BANDIT, show),
         Route(operations.GET_STATS, show_stats),
+        Route(operations.GET_REPORT, show_report),
         Route(operations.DELETE_BANDIT, delete),
     ]
 

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.service.features import digest_features, hash_features
+from latecomer.service.features import digest_features, encode_features
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction, Features
 from latecomer.service.http.body_reader import LARGE_BODY, NPY, decode_json
@@ -97,11 +97,12 @@ def _parse_features(request: DecisionRequest, info: "BanditInfo", max_terms: int
         raise invalid(
             f"features must give at most {max_terms} terms, products included (the setting max_terms)", "actions"
         )
-    rows = hash_features(context, [action.features for action in actions], info.dim, scales=info.features)
+    rows = encode_features(info, context, [action.features for action in actions])
     digest = None
     if request.request_id is not None:
         digest = digest_features(context, [(action.id, action.features) for action in actions])
-    return ParsedDecision(rows, [action.id for action in actions], request.request_id, digest)
+    described = (context, [action.features for action in actions])
+    return ParsedDecision(rows, [action.id for action in actions], request.request_id, digest, described)
 
 
 def _count_terms(features: Features) -> int:

@@ -1,0 +1,47 @@
+"""Decisions weighed by their maturity, Σ F̂(age): a closed round counts 1, an open one F̂ of its age."""
+
+import numpy as np
+
+from latecomer.core.state import Array, Integers
+from latecomer.policies.base import bulk
+from latecomer.policies.base.policy import LinearPolicy
+
+
+def weigh_open_rounds(policy: LinearPolicy, cuts: Integers, *, now: int) -> Array:
+    """Return Σ F̂(age) of the open rounds between each two cuts, which are round numbers in order.
+
+    F̂ is linear between its edges, so the sum over a run of rounds inside one bin follows from their number and the sum
+    of their ages: one pass over the stamps, whatever the number of rounds.
+    """
+    curve = policy.delay_curve
+    if curve is None:
+        raise ValueError(f"{type(policy).__name__} has no delay curve")
+    oldest, rounds = int(policy.state.number("oldest")), policy.rounds
+    ages = _read_ages(policy, now)
+    unit = 1.0 if isinstance(policy.window, int) else 1e6
+    edges, shares = curve[0] * unit, curve[1]
+    places = np.clip(cuts - oldest, 0, rounds - oldest + 1)
+    if not len(ages):
+        return np.zeros(len(cuts) - 1)
+    # Ages fall from one round to the next: the rounds of a bin are a run.
+    turns = len(ages) - np.searchsorted(ages[::-1], edges, "left")
+    begins = np.unique(np.concatenate((places, turns, [0])))
+    begins = begins[begins < len(ages)]
+    counts, sums = np.diff(np.append(begins, len(ages))), np.add.reduceat(ages, begins)
+    bins = np.clip(np.searchsorted(edges, ages[begins], "right") - 1, 0, len(edges) - 1)
+    last = len(edges) - 1
+    left, right = np.minimum(bins, last - 1), np.minimum(bins, last - 1) + 1
+    rises, widths = shares[right] - shares[left], edges[right] - edges[left]  # a short window has bins of no width
+    slopes = np.divide(rises, widths, out=np.zeros(len(rises)), where=(bins < last) & (widths > 0.0))
+    start = np.where(bins == last, shares[last] * counts, shares[left] * counts)
+    weights = start + slopes * (sums - edges[left] * counts)
+    totals = np.concatenate(([0.0], np.cumsum(weights)))
+    found: Array = np.diff(totals[np.searchsorted(begins, places, "left")])
+    return found
+
+
+def _read_ages(policy: LinearPolicy, now: int) -> Array:
+    """Return the ages of the open rounds, oldest first, in rounds or microseconds."""
+    if isinstance(policy.window, int):
+        return 1.0 + policy.rounds - np.arange(int(policy.state.number("oldest")), policy.rounds + 1, dtype=np.float64)
+    return np.maximum(now - bulk.read_open(policy, "stamp").astype(np.float64), 0.0)

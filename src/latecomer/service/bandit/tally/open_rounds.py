@@ -1,0 +1,69 @@
+"""Facts of the open rounds that a conversion needs: who chose, which action id, and what was credited so far."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.state import Integers
+
+CONTROL, CONVERTED = 1, 2
+"""Flags of a round: the control chose; a conversion is credited."""
+UNIT = 1 << 32
+"""A value of 1 as a whole number: sums of whole numbers do not depend on their order."""
+_FACTS = np.dtype([("slot", "u1"), ("flags", "u1"), ("value", "<i8")])
+Facts = npt.NDArray[Any]
+
+
+class OpenRounds:
+    """A record for each round from `first` on: 10 bytes."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        """The oldest round that it has."""
+        self._facts = np.zeros(64, _FACTS)
+        self._begin = self._end = 0
+
+    @property
+    def next(self) -> int:
+        """The round after the last one."""
+        return self.first + self._end - self._begin
+
+    def append(self, slots: npt.NDArray[np.uint8], flags: npt.NDArray[np.uint8]) -> None:
+        """Add the next rounds."""
+        count = len(slots)
+        if self._end + count > len(self._facts):
+            held = self._facts[self._begin : self._end]
+            room = np.zeros(max(64, 2 * (len(held) + count)), _FACTS)
+            room[: len(held)] = held
+            self._facts, self._begin, self._end = room, 0, len(held)
+        part = self._facts[self._end : self._end + count]
+        part["slot"], part["flags"], part["value"] = slots, flags, 0
+        self._end += count
+
+    def find(self, rounds: Integers) -> Facts:
+        """Return copies of the records of some rounds."""
+        return self._facts[rounds - self.first + self._begin]
+
+    def write(self, rounds: Integers, *, flags: npt.NDArray[np.uint8], values: Integers) -> None:
+        """Change the flags and the values of some rounds."""
+        places = rounds - self.first + self._begin
+        self._facts["flags"][places], self._facts["value"][places] = flags, values
+
+    def close(self, oldest: int) -> Facts:
+        """Forget the rounds before `oldest`; return their records."""
+        count = max(0, min(oldest, self.next) - self.first)
+        closed = self._facts[self._begin : self._begin + count].copy()
+        self._begin += count
+        self.first += count
+        return closed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the records for a snapshot."""
+        return {"first": self.first, "facts": self._facts[self._begin : self._end].tobytes()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take the records of a snapshot."""
+        self.first, self._begin = saved["first"], 0
+        self._facts = np.frombuffer(saved["facts"], _FACTS).copy()
+        self._end = len(self._facts)

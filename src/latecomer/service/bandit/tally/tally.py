@@ -1,0 +1,197 @@
+"""The tally of a bandit: everything that its report counts, live and in a replay alike.
+
+A live call only notes its event: a thousand notes are counted at once, with arrays. Decisions come before the reports
+of the same notes, and rounds close last; so the counts depend on the events and not on how they were grouped. Memory is
+bounded: at most `time_buckets.MOST` buckets, `MOST_IDS` action ids, and 10 bytes for each open round.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from latecomer.core.conversions import ACCEPTED
+from latecomer.core.state import Array, Integers
+from latecomer.service.bandit.tally.open_rounds import CONTROL, CONVERTED, UNIT, OpenRounds
+from latecomer.service.bandit.tally.time_buckets import TimeBuckets
+
+MOST_IDS = 250
+"""Action ids that are counted by themselves: the first so many. All others are counted together."""
+NO_ID, OTHER_IDS = 0, 1
+"""Slots of choices without an id, and of those of other ids. The first id has slot 2."""
+MOST_NOTES = 1024
+DECISIONS, CONTROLS, WITH_PROPENSITY, PROPENSITIES, EXPLORED, ARRIVED, REVOKED, CREDITED, CONTROLS_CREDITED, VALUES = (
+    range(10)
+)
+"""Columns of the buckets. Those from CREDITED on are by the time of the decision, less what was revoked."""
+COLUMNS = 10
+UNSURE = 0.5
+"""A choice with a propensity below this counts as explored."""
+
+Note = tuple[int, float | None, str | None]
+"""A decision: its stamp; its propensity, negative where the control chose; the id of the chosen action."""
+
+
+class Tally:
+    """Counts since round `first_round`.
+
+    Parameters
+    ----------
+    first_round
+        The first round that is counted: 1, or a later one where the counts of earlier rounds were not kept.
+    """
+
+    def __init__(self, first_round: int = 1) -> None:
+        self.first_round = first_round
+        self.buckets = TimeBuckets(COLUMNS)
+        self.choices = TimeBuckets(2)
+        """Decisions by time and action id: a column for each slot."""
+        self.slots: dict[str, int] = {}
+        """Slots of action ids, in the order of their first choice."""
+        self.credited_by_slot = np.zeros(MOST_IDS + 2, np.int64)
+        self.closed = np.zeros((2, 3), np.int64)
+        """Of closed rounds, those that the policy chose and those of the control: rounds, conversions, values."""
+        self._rounds = OpenRounds(first_round)
+        self._decisions: list[Note] = []
+        self._reports: list[tuple[bool, Integers, Array, Integers, Integers]] = []
+
+    # ---- notes ----
+
+    def note_decision(self, stamp: int, signed_propensity: float | None, label: str | None) -> bool:
+        """Note the next round; return whether it is time to count the notes."""
+        self._decisions.append((stamp, signed_propensity, label))
+        return len(self._decisions) >= MOST_NOTES
+
+    def note_decisions(self, notes: Sequence[Note]) -> None:
+        """Note the next rounds."""
+        self._decisions += notes
+
+    def note_conversions(self, rounds: Integers, values: Array, verdicts: Integers, stamps: int | Integers) -> bool:
+        """Note reports of conversions; return whether it is time to count the notes."""
+        return self._note_reports(True, rounds, values, verdicts, stamps)
+
+    def note_revocations(self, rounds: Integers, verdicts: Integers, stamps: int | Integers) -> bool:
+        """Note reports of revocations; return whether it is time to count the notes."""
+        return self._note_reports(False, rounds, np.zeros(len(rounds)), verdicts, stamps)
+
+    def _note_reports(
+        self, is_conversion: bool, rounds: Integers, values: Array, verdicts: Integers, stamps: int | Integers
+    ) -> bool:
+        arrived = stamps if isinstance(stamps, np.ndarray) else np.full(len(rounds), stamps)
+        self._reports.append((is_conversion, rounds, values, verdicts, arrived))
+        return len(self._reports) >= MOST_NOTES
+
+    # ---- counts ----
+
+    def count_notes(self, oldest: int) -> None:
+        """Count what was noted, and close the rounds before `oldest`."""
+        if self._decisions:
+            decisions, self._decisions = self._decisions, []
+            self._count_decisions(decisions)
+        reports, self._reports = self._reports, []
+        for is_conversion, group in groupby(reports, key=lambda report: report[0]):
+            rounds, values, verdicts, stamps = map(np.concatenate, zip(*(report[1:] for report in group), strict=True))
+            accepted = verdicts == ACCEPTED
+            if not accepted.any():
+                continue
+            self._cover(stamps[accepted])
+            if is_conversion:
+                self._count_conversions(rounds[accepted], values[accepted], stamps[accepted])
+            else:
+                self._count_revocations(rounds[accepted], stamps[accepted])
+        closed = self._rounds.close(oldest)
+        is_control = (closed["flags"] & CONTROL) != 0
+        for arm, chosen in enumerate((~is_control, is_control)):
+            of_arm = closed[chosen]
+            self.closed[arm] += (len(of_arm), np.count_nonzero(of_arm["flags"] & CONVERTED), of_arm["value"].sum())
+
+    def _count_decisions(self, notes: list[Note]) -> None:
+        stamps_, signed_, labels = zip(*notes, strict=True)
+        stamps, signed = np.array(stamps_, np.int64), np.array(signed_, np.float64)
+        slots = np.array([self._find_slot(label) for label in labels], np.uint8)
+        self.choices.widen(len(self.slots) + 2)
+        is_control = signed < 0.0
+        self._rounds.append(slots, is_control.astype(np.uint8) * CONTROL)
+        self._cover(stamps)
+        self.buckets.add(stamps, DECISIONS)
+        self.buckets.add(stamps[is_control], CONTROLS)
+        known = signed >= 0.0
+        self.buckets.add(stamps[known], WITH_PROPENSITY)
+        self.buckets.add(stamps[known], PROPENSITIES, np.rint(signed[known] * UNIT).astype(np.int64))
+        self.buckets.add(stamps[known & (signed < UNSURE)], EXPLORED)
+        self.choices.add(stamps, slots.astype(np.int64))
+
+    def _find_slot(self, label: str | None) -> int:
+        if label is None:
+            return NO_ID
+        slot = self.slots.get(label)
+        if slot is None:
+            if len(self.slots) >= MOST_IDS:
+                return OTHER_IDS
+            slot = self.slots[label] = len(self.slots) + 2
+        return slot
+
+    def _count_conversions(self, rounds: Integers, values: Array, stamps: Integers) -> None:
+        self.buckets.add(stamps, ARRIVED)
+        rounds, amounts = self._select_counted(rounds, np.rint(values * UNIT).astype(np.int64))
+        facts = self._rounds.find(rounds)
+        self._rounds.write(rounds, flags=facts["flags"] | np.uint8(CONVERTED), values=amounts)
+        self._credit(rounds, facts["flags"], facts["slot"], amounts, sign=1)
+
+    def _count_revocations(self, rounds: Integers, stamps: Integers) -> None:
+        self.buckets.add(stamps, REVOKED)
+        rounds, _ = self._select_counted(rounds, rounds)
+        facts = self._rounds.find(rounds)
+        is_credited = (facts["flags"] & CONVERTED) != 0
+        rounds, facts = rounds[is_credited], facts[is_credited]
+        self._rounds.write(rounds, flags=facts["flags"] & ~np.uint8(CONVERTED), values=np.zeros(len(rounds), np.int64))
+        self._credit(rounds, facts["flags"], facts["slot"], facts["value"], sign=-1)
+
+    def _cover(self, stamps: Integers) -> None:
+        for buckets in (self.buckets, self.choices):
+            buckets.cover(int(stamps.min()), int(stamps.max()))
+
+    def _select_counted(self, rounds: Integers, amounts: Integers) -> tuple[Integers, Integers]:
+        """Leave out rounds before the first that is counted."""
+        counted = rounds >= self._rounds.first
+        return rounds[counted], amounts[counted]
+
+    def _credit(self, rounds: Integers, flags: Integers, slots: Integers, amounts: Integers, *, sign: int) -> None:
+        places = np.searchsorted(self.find_first_rounds(), rounds, "right") - 1
+        for column, added in (
+            (CREDITED, np.ones(len(rounds), np.int64)),
+            (CONTROLS_CREDITED, ((flags & CONTROL) != 0).astype(np.int64)),
+            (VALUES, amounts),
+        ):
+            self.buckets.add_at(places, column, sign * added)
+        np.add.at(self.credited_by_slot, slots, sign)
+
+    def find_first_rounds(self) -> Integers:
+        """Return the first round of each bucket; an empty bucket has that of the next."""
+        decisions = self.buckets.counts[:, DECISIONS]
+        return self.first_round + np.cumsum(decisions) - decisions
+
+    # ---- snapshots ----
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tally for a snapshot; the notes must have been counted."""
+        return {
+            "first_round": self.first_round,
+            "buckets": self.buckets.to_dict(),
+            "choices": self.choices.to_dict(),
+            "slots": list(self.slots),
+            "credited_by_slot": self.credited_by_slot.tolist(),
+            "closed": self.closed.tolist(),
+            "rounds": self._rounds.to_dict(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take the tally of a snapshot."""
+        self.first_round = saved["first_round"]
+        self.buckets.restore(saved["buckets"])
+        self.choices.restore(saved["choices"])
+        self.slots = {label: slot for slot, label in enumerate(saved["slots"], start=2)}
+        self.credited_by_slot[:] = saved["credited_by_slot"]
+        self.closed[:] = saved["closed"]
+        self._rounds.restore(saved["rounds"])

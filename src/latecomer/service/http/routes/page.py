@@ -1,0 +1,51 @@
+"""/ and /page: the page for people. It has no data of its own; the parts with data need the scope read."""
+
+from latecomer.service.http import operations
+from latecomer.service.http.context import AppContext
+from latecomer.service.http.operations import Operation
+from latecomer.service.http.request import Request
+from latecomer.service.http.response import Response
+from latecomer.service.http.router import Route
+from latecomer.service.page.layout import POLICY, read_asset, write_bandit, write_list, write_shell
+
+_HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+]
+
+
+def routes(context: AppContext) -> list[Route]:
+    """Bind the handlers of the page to their operations."""
+
+    async def show_list(request: Request) -> Response:
+        key = request.key
+        infos = [info for info in context.store.list_bandits() if key is None or key.allows("read", info.name)]
+        return _respond(operations.PAGE_LIST, write_list(infos))
+
+    async def show_bandit(request: Request) -> Response:
+        return _respond(operations.PAGE_BANDIT, write_bandit(await context.access.bandit_report(request.bandit)))
+
+    return [
+        _serve(operations.PAGE, write_shell()),
+        _serve(operations.PAGE_STYLE, read_asset("page.css")),
+        _serve(operations.PAGE_SCRIPT, read_asset("page.js")),
+        _serve(operations.PAGE_ICON, read_asset("icon.svg")),
+        Route(operations.PAGE_LIST, show_list),
+        Route(operations.PAGE_BANDIT, show_bandit),
+    ]
+
+
+def _serve(operation: Operation, text: str) -> Route:
+    """Answer with the same text every time."""
+    response = _respond(operation, text)
+
+    async def show(request: Request) -> Response:
+        return response
+
+    return Route(operation, show)
+
+
+def _respond(operation: Operation, text: str) -> Response:
+    return Response(200, text.encode(), f"{operation.media}; charset=utf-8".encode(), _HEADERS)

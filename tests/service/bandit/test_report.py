@@ -1,0 +1,104 @@
+"""A report's numbers equal those of the events, and its sentences say what they mean."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_clocks import SECOND, FakeClocks
+from test_tally import IDS, SPEC, play
+
+from latecomer.service.bandit.lift import compare_arms
+from latecomer.service.bandit.matured_decisions import weigh_open_rounds
+from latecomer.service.bandit.tally.open_rounds import UNIT
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.store import Store
+
+
+@pytest.mark.parametrize("window", ["2h", 150])
+def test_report_equals_the_events(tmp_path: Path, window: int | str) -> None:
+    clocks = FakeClocks()
+    spec = BanditSpec(dim=3, window=window, parameters=SPEC.parameters)
+    with Store.open(tmp_path / "a.db", clock=clocks) as store:
+        store.create("b", spec)
+        decisions = play(store, clocks, 700, seed=3).decisions
+        clocks.advance(60 * SECOND)
+        report: Any = store.bandit_report("b")
+        policy: Any = store.read_bandit("b").policy
+        now = store.clock.now()
+    converted = [d for d in decisions if d["converted"]]
+    assert (report.decisions, report.conversions) == (700, len(converted))
+    assert report.value == sum(d["value"] for d in decisions)
+    edges, shares = policy.delay_curve
+    ages = [(now - d["stamp"]) / 1e6 if window == "2h" else 701 - d["answer"].round for d in decisions]
+    oldest = int(policy.state.number("oldest"))
+    weights = [
+        1.0 if d["answer"].round < oldest else np.interp(age, edges, shares)
+        for d, age in zip(decisions, ages, strict=True)
+    ]
+    assert sum(p.matured_decisions for p in report.periods) == pytest.approx(sum(weights))
+    first = 0
+    for period in report.periods:
+        mine = slice(first, first := first + period.decisions)
+        assert period.matured_decisions == pytest.approx(sum(weights[mine]))
+        assert period.conversions == sum(d["converted"] for d in decisions[mine])
+        assert period.controls == sum(d["answer"].is_control for d in decisions[mine])
+        assert sum(period.choices.values()) == period.decisions
+    rates = report.rates
+    assert rates.naive == len(converted) / 700 < rates.matured == pytest.approx(len(converted) / sum(weights))
+    assert rates.on_its_way == pytest.approx(rates.matured * (700 - sum(weights)))
+    closed = [d for d in decisions if d["answer"].round < oldest]
+    assert rates.closed == sum(d["converted"] for d in closed) / len(closed)
+    lift = report.lift
+    assert lift.decisions + lift.control_decisions == len(closed) == 700 - report.open_decisions
+    for mean, is_control in ((lift.mean, False), (lift.control_mean, True)):
+        values = [d["value"] for d in closed if d["answer"].is_control == is_control]
+        assert mean == pytest.approx(np.mean(values))
+    assert {choice.id: choice.decisions for choice in report.choices} == {
+        label: sum(d["answer"].action_id == label for d in decisions) for label in IDS
+    }
+    assert report.health.failure is None
+
+
+def test_empty_report(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        store.create("b", SPEC)
+        report = store.bandit_report("b")
+    assert (report.decisions, report.periods, report.lift, report.choices) == (0, [], None, [])
+    assert (report.rates.naive, report.rates.matured, report.rates.note) == (None, None, "there is no decision yet")
+
+
+def test_policy_without_a_curve_has_no_matured_rate(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        store.create("b", BanditSpec(dim=3, window=2, policy="OTFLinUCB"))
+        for _ in range(5):
+            store.decide("b", np.eye(3))
+        report = store.bandit_report("b")
+        policy = store.read_bandit("b").policy
+    assert (report.rates.matured, report.rates.naive, report.rates.closed) == (None, 0.0, 0.0)
+    assert [choice.id for choice in report.choices] == [None]
+    with pytest.raises(ValueError, match="no delay curve"):
+        weigh_open_rounds(policy, np.array([1, 6]), now=0)
+
+
+def arms(count: int, rate: float, controls: int, control_rate: float) -> Any:
+    return np.array(
+        [[n, round(n * p), round(n * p) * UNIT] for n, p in ((count, rate), (controls, control_rate))], np.int64
+    )
+
+
+def test_lift_says_what_follows() -> None:
+    better: Any = compare_arms(arms(50_000, 0.08, 50_000, 0.05))
+    assert 0 < better.low < better.difference < better.high
+    assert better.note.startswith("the policy is better than the control: +3.00% a decision, +60% of the control's")
+    worse: Any = compare_arms(arms(50_000, 0.05, 50_000, 0.08))
+    assert worse.high < 0
+    assert "worse" in worse.note
+    unsure: Any = compare_arms(arms(2_000, 0.06, 500, 0.05))
+    assert unsure.low < 0 < unsure.high
+    assert unsure.note.startswith(f"not enough yet: about {unsure.more_decisions:,} more decisions")
+    total = 2_500 + unsure.more_decisions  # with so many, at the same shares and rates, it is told
+    told: Any = compare_arms(arms(round(total * 0.8), 0.06, round(total * 0.2), 0.05))
+    assert told.low > 0
+    assert compare_arms(arms(0, 0.0, 0, 0.0)).note.startswith("not enough yet: no decision")
+    assert "too few closed" in compare_arms(arms(100, 0.5, 3, 0.0)).note

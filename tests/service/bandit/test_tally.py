@@ -1,0 +1,184 @@
+"""The tally equals a count of the events one by one, live, in a replay and after a restart."""
+
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import numpy as np
+import pytest
+from fake_clocks import DAY, HOUR, SECOND, FakeClocks
+
+from latecomer.service.bandit.tally import tally as columns
+from latecomer.service.bandit.tally.open_rounds import UNIT
+from latecomer.service.bandit.tally.tally import Tally
+from latecomer.service.bandit.tally.time_buckets import MOST, WIDTHS, TimeBuckets
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion, Revocation
+from latecomer.service.storage import snapshots
+from latecomer.service.store import Store
+
+SPEC = BanditSpec(dim=3, window="2h", parameters={"control": {"share": 0.2, "policy": "uniform"}, "seed": 1})
+IDS = ["red", "green", "blue"]
+
+
+class Oracle:
+    """Every event by itself, in plain lists."""
+
+    def __init__(self) -> None:
+        self.decisions: list[dict[str, Any]] = []
+        self.arrivals: list[int] = []
+        self.revocations: list[int] = []
+
+    def bucket(self, stamps: list[int], width: int) -> Counter[int]:
+        return Counter(stamp // (SECOND * width) for stamp in stamps)
+
+
+def play(store: Store, clocks: FakeClocks, rounds: int, seed: int) -> Oracle:
+    """Decide, convert and revoke at random; return every event."""
+    rng, oracle = np.random.default_rng(seed), Oracle()
+    open_ids: list[int] = []
+    for _ in range(rounds):
+        clocks.advance(int(rng.exponential(20 * SECOND)))
+        answer, _ = store.decide("b", np.eye(3), IDS)
+        stamp = store.read_bandit("b").stamp
+        oracle.decisions.append({"answer": answer, "stamp": stamp, "value": 0.0, "converted": False})
+        open_ids.append(len(oracle.decisions) - 1)
+        if rng.random() < 0.3:
+            number, value = int(rng.choice(open_ids[-200:])), float(rng.choice([1.0, 0.25, 0.0]))
+            decision = oracle.decisions[number]
+            verdicts, _ = store.convert("b", [Conversion(decision["answer"].decision_id, value)])
+            if verdicts[0].name == "ACCEPTED":
+                decision |= {"value": value, "converted": True}
+                oracle.arrivals.append(store.read_bandit("b").stamp)
+        if rng.random() < 0.05:
+            decision = oracle.decisions[int(rng.choice(open_ids[-100:]))]
+            verdicts, _ = store.revoke("b", [Revocation(decision["answer"].decision_id)])
+            if verdicts[0].name == "ACCEPTED":
+                decision |= {"value": 0.0, "converted": False}
+                oracle.revocations.append(store.read_bandit("b").stamp)
+    return oracle
+
+
+def check_against(tally: Tally, oracle: Oracle, oldest: int) -> None:
+    buckets, width = tally.buckets, tally.buckets.width
+    stamps = [decision["stamp"] for decision in oracle.decisions]
+
+    def column(number: int) -> dict[int, int]:
+        return {buckets.origin + i: int(n) for i, n in enumerate(buckets.counts[:, number]) if n}
+
+    def of(wanted: Any) -> list[int]:
+        return [decision["stamp"] for decision in oracle.decisions if wanted(decision)]
+
+    assert column(columns.DECISIONS) == oracle.bucket(stamps, width)
+    assert column(columns.CONTROLS) == oracle.bucket(of(lambda d: d["answer"].is_control), width)
+    assert column(columns.ARRIVED) == oracle.bucket(oracle.arrivals, width)
+    assert column(columns.REVOKED) == oracle.bucket(oracle.revocations, width)
+    assert column(columns.CREDITED) == oracle.bucket(of(lambda d: d["converted"]), width)
+    both = of(lambda d: d["converted"] and d["answer"].is_control)
+    assert column(columns.CONTROLS_CREDITED) == oracle.bucket(both, width)
+    assert buckets.counts[:, columns.VALUES].sum() == sum(d["value"] for d in oracle.decisions) * UNIT
+    chosen = [d["answer"].propensity for d in oracle.decisions if not d["answer"].is_control]
+    assert buckets.counts[:, columns.PROPENSITIES].sum() / UNIT == pytest.approx(sum(chosen), abs=1e-6)
+    assert buckets.counts[:, columns.EXPLORED].sum() == sum(p < 0.5 for p in chosen)
+    for label, slot in tally.slots.items():
+        mine = of(lambda d, label=label: d["answer"].action_id == label)
+        assert tally.choices.counts[:, slot].sum() == len(mine)
+        credited = [d for d in oracle.decisions if d["answer"].action_id == label and d["converted"]]
+        assert tally.credited_by_slot[slot] == len(credited)
+    for arm, is_control in zip(tally.closed.tolist(), (False, True), strict=True):
+        closed = [d for d in oracle.decisions[: oldest - 1] if d["answer"].is_control == is_control]
+        assert arm == [len(closed), sum(d["converted"] for d in closed), sum(d["value"] for d in closed) * UNIT]
+
+
+def tally_of(store: Store) -> tuple[dict[str, Any], int]:
+    bandit = store.read_bandit("b")
+    bandit.count_notes()
+    return bandit.tally.to_dict(), int(bandit.policy.state.number("oldest"))
+
+
+def test_tally_equals_a_count_one_by_one_and_survives(tmp_path: Path) -> None:
+    clocks = FakeClocks()
+    with Store.open(tmp_path / "a.db", clock=clocks, retention="forever") as store:
+        store.create("b", SPEC)
+        oracle = play(store, clocks, 1500, seed=0)
+        live, oldest = tally_of(store)
+        assert oldest > 500
+        check_against(store.read_bandit("b").tally, oracle, oldest)
+    with Store.open(tmp_path / "a.db", clock=clocks) as store:  # from a snapshot
+        assert tally_of(store) == (live, oldest)
+    with apsw.Connection(str(tmp_path / "a.db")) as connection:
+        connection.execute("DELETE FROM snapshot; DELETE FROM snapshot_part")
+    with Store.open(tmp_path / "a.db", clock=clocks) as store:  # from every row
+        assert tally_of(store) == (live, oldest)
+
+
+def test_snapshot_of_an_earlier_version_begins_the_tally_later(tmp_path: Path, monkeypatch: Any) -> None:
+    class Earlier(msgspec.Struct):
+        policy: bytes
+        indexed_rounds: int
+        secrets: list[tuple[int, bytes]]
+        counters: dict[str, list[int]]
+        stamp: int
+        compacted_up_to: int
+
+    encode = snapshots.SnapshotCopy.encode
+    dropped = lambda copy: msgspec.msgpack.encode(msgspec.msgpack.decode(encode(copy), type=Earlier))  # noqa: E731
+    clocks = FakeClocks()
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshots.SnapshotCopy, "encode", dropped)
+        with Store.open(tmp_path / "a.db", clock=clocks) as store:
+            store.create("b", SPEC)
+            play(store, clocks, 300, seed=0)
+            old = store.decide("b", np.eye(3), IDS)[0]
+    with Store.open(tmp_path / "a.db", clock=clocks) as store:
+        bandit = store.read_bandit("b")
+        assert (bandit.tally.first_round, bandit.rounds) == (302, 301)
+        store.convert("b", [Conversion(old.decision_id)])  # its decision is not counted, its arrival is
+        new = store.decide("b", np.eye(3), IDS)[0]
+        store.convert("b", [Conversion(new.decision_id)])
+        bandit.count_notes()
+        total = bandit.tally.buckets.counts.sum(axis=0)
+        assert [total[columns.DECISIONS], total[columns.ARRIVED], total[columns.CREDITED]] == [1, 2, 1]
+
+
+def test_buckets_do_not_depend_on_groups() -> None:
+    rng = np.random.default_rng(0)
+    stamps = np.sort(rng.integers(0, 40 * DAY, 500)) + 1_700_000_000 * SECOND
+    stamps[:100] = stamps[0] + np.arange(100) * SECOND
+    stamps.sort()
+    whole, single = TimeBuckets(1), TimeBuckets(1)
+    whole.cover(int(stamps[0]), int(stamps[-1]))
+    whole.add(stamps, 0)
+    for stamp in stamps:
+        single.cover(int(stamp), int(stamp))
+        single.add(np.array([stamp]), 0)
+        assert len(single.counts) <= MOST
+    assert (whole.width, whole.origin, whole.counts.tolist()) == (single.width, single.origin, single.counts.tolist())
+    assert whole.counts.sum() == 500
+
+
+@pytest.mark.parametrize(
+    ("span", "width"),
+    [(10 * SECOND, 1), (HOUR, 60), (7 * DAY, 3 * 3600), (90 * DAY, 86_400), (3000 * DAY, 364 * 86_400)],
+)
+def test_width_is_the_least_that_fits(span: int, width: int) -> None:
+    buckets = TimeBuckets(1)
+    buckets.cover(0, span)
+    assert buckets.width == width
+    assert len(buckets.counts) == span // SECOND // buckets.width + 1
+
+
+def test_widths_divide_each_other() -> None:
+    assert all(later % earlier == 0 for earlier, later in itertools.pairwise(WIDTHS))
+
+
+def test_ids_beyond_the_most_are_counted_together() -> None:
+    tally = Tally()
+    tally.note_decisions([(SECOND * i, 1.0, f"a{i}") for i in range(300)] + [(SECOND * 300, 1.0, None)])
+    tally.count_notes(1)
+    assert len(tally.slots) == columns.MOST_IDS
+    assert tally.choices.counts[:, columns.OTHER_IDS].sum() == 300 - columns.MOST_IDS
+    assert tally.choices.counts[:, columns.NO_ID].sum() == 1

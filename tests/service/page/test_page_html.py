@@ -1,0 +1,96 @@
+"""The page as HTML: numbers of the report, names that are escaped, and a policy that allows nothing from elsewhere."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from seeded_shop import open_shop
+from servers import run_server
+from typer.testing import CliRunner
+
+from latecomer.cli.main import app
+from latecomer.service.bandit_report import BanditReport
+from latecomer.service.http.keys import KeyFile
+from latecomer.service.page.layout import write_bandit, write_report
+from latecomer.service.page.markup import Markup, tag
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BanditReport]:
+    path = tmp_path_factory.mktemp("shop") / "a.db"
+    with open_shop(path, 600) as store:
+        return path, store.bandit_report("offers")
+
+
+def test_text_is_escaped_and_markup_is_not() -> None:
+    assert (
+        tag("p", "<script>", Markup("<b>x</b>"), None, title='"&')
+        == '<p title="&quot;&amp;">&lt;script&gt;<b>x</b></p>'
+    )
+    assert tag("input", required=True, hidden=False) == "<input required>"
+
+
+def test_page_has_the_numbers_and_sentences_of_the_report(shop: tuple[Path, BanditReport]) -> None:
+    report = shop[1]
+    html = write_bandit(report)
+    assert report.lift is not None
+    for text in (f"{report.decisions:,}", f"{report.rates.matured:.2%}", f"{report.lift.low:+.2%}", "coupon", "2 d"):
+        assert text in html
+    assert report.lift.note[1:] in html
+    assert html.count("<caption>") == html.count("<table>") == 6
+
+
+def test_an_action_id_cannot_bring_markup(shop: tuple[Path, BanditReport]) -> None:
+    bad = '<img src=x onerror="alert(1)">'
+    text = msgspec.json.encode(shop[1]).replace(b'"coupon"', msgspec.json.encode(bad))
+    html = write_report(msgspec.json.decode(text, type=BanditReport))
+    assert "&lt;img" in html
+    assert "<img" not in html
+
+
+def test_page_is_served_with_a_strict_policy_and_the_parts_take_a_key(tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path / "a.db.keys")
+    admin, reader = keys.add(scopes=["admin"])[0], keys.add(scopes=["read"], bandits=["c"])[0]
+    with run_server(tmp_path / "a.db") as server:
+        with server.client(key=admin) as client:
+            client.create("b", dim=2, window=10)
+            client.create("c", dim=2, window=10)
+        for path in ("/", "/page/page.css", "/page/page.js", "/page/icon.svg"):
+            answer = server.http.get(path)
+            assert answer.status_code == 200
+            assert "unsafe" not in answer.headers["content-security-policy"]
+            assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+        shell = server.http.get("/").text
+        assert not re.findall(r"https?://", shell)
+        header = {"Authorization": f"Bearer {reader}"}
+        assert server.http.get("/page/bandits").status_code == 401
+        listed = server.http.get("/page/bandits", headers=header).text
+        assert "?bandit=c" in listed
+        assert "?bandit=b" not in listed
+        assert server.http.get("/page/bandits/b", headers=header).status_code == 403
+        assert "No decisions yet" in server.http.get("/page/bandits/c", headers=header).text
+
+
+def test_report_verb_writes_one_file_from_a_store_and_from_a_server(
+    shop: tuple[Path, BanditReport], tmp_path: Path
+) -> None:
+    path, report = shop
+    page = tmp_path / "r.html"
+    arguments = ["report", str(path), "--bandit", "offers", "--out", str(page)]
+    done = CliRunner().invoke(app, arguments)
+    assert (done.exit_code, done.output) == (
+        0,
+        f"600 decisions and {report.conversions} conversions of offers in {page}\n",
+    )
+    html = page.read_text(encoding="utf-8")
+    assert not re.findall(r"(?:src|href)=|<script|https?://(?!127\.0\.0\.1)", html)
+    with run_server(path) as server:
+        data = tmp_path / "r.json"
+        done = CliRunner().invoke(app, ["report", server.url, "--bandit", "offers", "--out", str(data)])
+        assert done.exit_code == 0
+        found = msgspec.json.decode(data.read_bytes(), type=BanditReport)
+        assert (found.periods[0].start, found.choices) == (report.periods[0].start, report.choices)
+    assert CliRunner().invoke(app, ["report", str(path), "--bandit", "none", "--out", str(page)]).exit_code == 1
+    nowhere = tmp_path / "no" / "r.html"
+    assert CliRunner().invoke(app, ["report", str(path), "--bandit", "offers", "--out", str(nowhere)]).exit_code == 2

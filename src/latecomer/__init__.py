@@ -12,9 +12,15 @@ from latecomer.extras import explain_missing_package
 from latecomer.policies.registry import POLICIES as _POLICIES
 
 if TYPE_CHECKING:
-    from latecomer import delays, theory
+    from latecomer import delays, evaluation, theory
     from latecomer.client.aio import AsyncClient
     from latecomer.client.sync import Client
+    from latecomer.encoding.dim_advice import advise_dim
+    from latecomer.encoding.encoder import Encoder
+    from latecomer.evaluation.decision_log import DecisionLog
+    from latecomer.evaluation.evaluate import evaluate
+    from latecomer.evaluation.read_log import read_log
+    from latecomer.evaluation.result import Evaluation
     from latecomer.experiments.window.advice import advise_window
     from latecomer.policies.base.decision import Decision, Verdict
     from latecomer.policies.base.protocol import Policy
@@ -47,12 +53,18 @@ _HOME = {
     "Client": "latecomer.client.sync",
     "Conversion": "latecomer.service.messages",
     "Decision": "latecomer.policies.base.decision",
+    "DecisionLog": "latecomer.evaluation.decision_log",
+    "Encoder": "latecomer.encoding.encoder",
+    "Evaluation": "latecomer.evaluation.result",
     "Policy": "latecomer.policies.base.protocol",
     "Result": "latecomer.simulation.result",
     "Verdict": "latecomer.policies.base.decision",
     "World": "latecomer.simulation.world",
+    "advise_dim": "latecomer.encoding.dim_advice",
     "advise_window": "latecomer.experiments.window.advice",
+    "evaluate": "latecomer.evaluation.evaluate",
     "load": "latecomer.policies.registry",
+    "read_log": "latecomer.evaluation.read_log",
     "recommended": "latecomer.policies.recommended",
     "open": "latecomer.service.embedded",
     "simulate": "latecomer.simulation.simulate",
@@ -61,6 +73,7 @@ _HOME = {
 _MODULES = {
     "actions": "latecomer.simulation.actions",
     "delays": "latecomer.delays",
+    "evaluation": "latecomer.evaluation",
     "theory": "latecomer.theory",
 }
 
@@ -69,16 +82,23 @@ __all__ = [
     "Client",
     "Conversion",
     "Decision",
+    "DecisionLog",
+    "Encoder",
+    "Evaluation",
     "Policy",
     "Result",
     "Verdict",
     "World",
     "actions",
+    "advise_dim",
     "advise_window",
     "delays",
     "errors",
+    "evaluate",
+    "evaluation",
     "load",
     "open",
+    "read_log",
     "recommended",
     "simulate",
     "theory",

@@ -85,7 +85,7 @@ def test_an_interrupted_simulation_keeps_the_finished_runs(tmp_path: Path) -> No
 def test_an_interrupted_window_keeps_the_advice_so_far(tmp_path: Path) -> None:
     """A thousand rounds at a time are so noisy that the choice is not clear before many hundred runs."""
     law = 'law = "lognormal", median = 1800, sigma = 1.0'
-    command = ["window", "--law", law, "--rate", "100", "--dim", "2", "--rounds", "1000", "--runs", "5000"]
+    command = ["window", "--law", law, "--rate", "100", "--dim", "5", "--rounds", "1000", "--runs", "5000"]
     text = interrupt(command, tmp_path)
     found = re.search(r"interrupted: (\d+) runs were done, and their advice is written", text)
     assert found, text

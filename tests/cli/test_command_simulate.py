@@ -80,7 +80,7 @@ def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path
     }
     direct = lc.simulate(world, policies, horizon=2000, runs=2, seed=0)
     assert_frame_equal(pl.read_parquet(folder / "regret.parquet"), direct.to_frame(), check_exact=True)
-    assert_frame_equal(pl.read_csv(folder / "summary.csv"), direct.summary())
+    assert_frame_equal(pl.read_csv(folder / "summary.csv"), direct.regret_by_round())
 
 
 def test_recommended_is_no_worse_than_linucb_and_uniform_in_the_example() -> None:

@@ -1,12 +1,15 @@
 """`latecomer log`: verify, export and replay a store's log; delete a bandit; adjust the clock."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from latecomer.cli.store import check_store
 from latecomer.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 app = typer.Typer(
     no_args_is_help=True, help="Verify, export and replay a store's log; delete a bandit.", rich_markup_mode=None
@@ -43,32 +46,45 @@ def verify(store: Store) -> None:
 def export(
     store: Store,
     bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit.")],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the tables.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the table of decisions.")],
+    reports: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Another folder, for a table of every report.")
+    ] = None,
 ) -> None:
-    """Write a bandit's decisions and reports as Parquet files. The store may be in use.
+    """Write a bandit's decisions as Parquet files, each with its offer and its conversion. The store may be in use.
 
     \b
     Example:
-      latecomer log export shop.db --bandit offers --out tables
+      latecomer log export shop.db --bandit offers --out decisions
     """  # noqa: D301
-    from latecomer.cli.output import make_output_folder, replace_output  # noqa: PLC0415
+    from latecomer.cli.output import make_output_folder  # noqa: PLC0415
     from latecomer.service.tools.export import check_bandit  # noqa: PLC0415
     from latecomer.service.tools.export import export as export_log  # noqa: PLC0415
 
     store = check_store(store)
     check_bandit(store, bandit)  # before anything is written
-    folder, written = make_output_folder(out), {"decisions": 0, "reports": 0}
-    for earlier in (file for table in written for file in sorted(folder.glob(f"{table}-*.parquet"))):
+    folders = {"decisions": make_output_folder(out)}
+    if reports is not None:
+        folders["reports"] = make_output_folder(reports)
+        if folders["reports"] == folders["decisions"]:
+            raise InputError(f"--reports must be another folder than --out; both are {out}")
+    for earlier in (file for folder in folders.values() for file in sorted(folder.glob("*.parquet"))):
         raise InputError(f"--out must be a folder without earlier tables; {earlier} is there: choose another")
-    parts = dict(written)
+    written = dict.fromkeys(folders, 0)
     try:
-        for table, frame in export_log(store, bandit):
-            parts[table] += 1
-            with replace_output(folder / f"{table}-{parts[table]:05}.parquet") as part:
-                frame.write_parquet(part)
-            written[table] += len(frame)
+        for number, (table, frame) in enumerate(export_log(store, bandit), start=1):
+            if table in folders:
+                _write_part(folders[table] / f"{table}-{number:05}.parquet", frame)
+                written[table] += len(frame)
     finally:  # also where a damaged row ends it
-        typer.echo(f"{written['decisions']} decisions and {written['reports']} reports in {folder}")
+        typer.echo(" and ".join(f"{count} {table} in {folders[table]}" for table, count in written.items()))
+
+
+def _write_part(path: Path, frame: "pl.DataFrame") -> None:
+    from latecomer.cli.output import replace_output  # noqa: PLC0415
+
+    with replace_output(path) as part:
+        frame.write_parquet(part)
 
 
 @app.command()

@@ -8,9 +8,12 @@ from typer.core import TyperGroup
 from latecomer import __version__
 from latecomer.cli.arena import arena
 from latecomer.cli.backup import backup
+from latecomer.cli.evaluate import evaluate
 from latecomer.cli.exit_codes import INTERRUPTED, exit_code
+from latecomer.cli.import_log import import_log
 from latecomer.cli.keys import app as keys
 from latecomer.cli.log import app as log
+from latecomer.cli.report import report
 from latecomer.cli.reproduce import reproduce
 from latecomer.cli.serve import serve
 from latecomer.cli.simulate import simulate
@@ -55,7 +58,10 @@ Examples:
   latecomer simulate examples/simulate.toml --runs 20
   latecomer arena --runs 20
   latecomer window conversions.parquet --out advice
+  latecomer evaluate log.parquet --window 7d
+  latecomer import log.parquet --store shop.db --bandit offers --window 7d
   latecomer serve --store shop.db
+  latecomer report shop.db --bandit offers
 
 `latecomer VERB --help` says more on each.
 """,
@@ -82,7 +88,10 @@ app.command(short_help="Run the paper's experiments into one report.")(reproduce
 app.command(short_help="Simulate an experiment of your own, described in a file.")(simulate)
 app.command(short_help="Compare every policy in every world.")(arena)
 app.command(short_help="Compare windows on your own delays, and recommend one.")(window)
+app.command(short_help="Estimate what other policies would have earned on your log.")(evaluate)
+app.command("import", short_help="Have a bandit learn from decisions that others made.")(import_log)
 app.command(short_help="Serve decisions over HTTP, durably.")(serve)
+app.command(short_help="Write a bandit's report as one page.")(report)
 app.command(short_help="Copy a store that is in use.")(backup)
 app.command(short_help="Compile policies ahead of time.")(warm)
 app.add_typer(keys, name="keys")

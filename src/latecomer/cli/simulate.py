@@ -60,7 +60,13 @@ def simulate(
     folder = make_output_folder(out or Path(f"{file.stem}-result"))
     try:
         result = run_simulation(
-            described.world, described.policies, horizon=described.horizon, runs=runs, seed=seed, engine=selected_engine
+            described.world,
+            described.policies,
+            horizon=described.horizon,
+            runs=runs,
+            seed=seed,
+            engine=selected_engine,
+            per_day=described.per_day,
         )
     except KeyboardInterrupt:
         typer.echo(f"interrupted: 0 of {runs} runs were done; nothing is written", err=True)
@@ -79,7 +85,7 @@ def _write(result: "Result", folder: Path, *, title: str) -> list[Path]:
 
     writers: dict[str, Callable[[Path], object]] = {
         "regret.parquet": result.write,
-        "summary.csv": lambda path: result.summary().write_csv(path),
+        "summary.csv": lambda path: result.regret_by_round().write_csv(path),
         "regret.png": lambda path: plot_regret(result, title=title).savefig(path, format="png"),
     }
     for name, write in writers.items():
@@ -90,7 +96,6 @@ def _write(result: "Result", folder: Path, *, title: str) -> list[Path]:
 
 def _show(result: "Result", *, title: str) -> None:
     """Print the regret at the horizon."""
-    import numpy as np  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -99,7 +104,7 @@ def _show(result: "Result", *, title: str) -> None:
     table.add_column("policy", overflow="fold")
     for heading in ("mean", "standard error", "5 %", "95 %"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name, _, *values in result.summary(np.array([result.horizon])).iter_rows():
+    for name, _, *values in result.regret_by_round([result.horizon]).iter_rows():
         cells = ("-" if math.isnan(value) else f"{value:.2f}" for value in values)  # one run has no standard error
         table.add_row(Text(name), *cells)  # as Text: a name may have brackets
     Console().print(table)

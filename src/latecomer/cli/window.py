@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.cli.until import parse_until
 from latecomer.errors import InputError
 from latecomer.extras import require_packages
 
@@ -21,13 +22,20 @@ _DAY = 86_400.0
 def window(
     log: Annotated[
         Path | None,
-        typer.Argument(metavar="[LOG]", help="Parquet or CSV: decided_at, converted_at.", show_default=False),
+        typer.Argument(metavar="[LOG]", help="Parquet or CSV, or a folder of them.", show_default=False),
+    ] = None,
+    decided_at: Annotated[str, typer.Option(metavar="COLUMN", help="When a decision was made.")] = "decided_at",
+    converted_at: Annotated[str, typer.Option(metavar="COLUMN", help="When it converted, if ever.")] = "converted_at",
+    action: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The action, on which delays may depend.")
     ] = None,
     law: Annotated[str | None, typer.Option(metavar="TABLE", help="In place of a log, a delay law, as TOML.")] = None,
     unit: Annotated[float, typer.Option(metavar="SECONDS", help="The unit of the law's delays.")] = 1.0,
     rate: Annotated[float | None, typer.Option(metavar="N", help="Decisions an hour; the log's by default.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="The first decision to read, as --until.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="The end of the log: seconds, or ISO 8601.")] = None,
     longest: Annotated[float | None, typer.Option(metavar="DAYS", help="The longest window to compare.")] = None,
+    band: Annotated[str, typer.Option(metavar="NAME", help="mid-p, conservative or anytime: the 90 % band.")] = "mid-p",
     days: Annotated[float, typer.Option(metavar="N", help="Days over which regret is counted.")] = 30.0,
     conversion_rate: Annotated[
         float | None,
@@ -53,7 +61,7 @@ def window(
 
     A row of the log without converted_at is a decision that has not converted; where every row has, --rate must say how
     many decisions there are. Rows that cannot be right, such as a conversion before its decision, are counted and left
-    out; --strict refuses them.
+    out; --strict refuses them. Where delays depend on the action, or drift over the time of the log, it says so.
 
     OUT receives windows.csv and windows.parquet (the table), curve.csv (the delay curve), advice.json and window.png.
 
@@ -67,15 +75,21 @@ def window(
     """  # noqa: D301 - \b keeps the lines below it as they are
     require_packages("latecomer window", "polars", "matplotlib")
     from latecomer.cli.output import make_output_folder  # noqa: PLC0415 - `latecomer --help` is light
+    from latecomer.delays.estimation.bands import check_band  # noqa: PLC0415
     from latecomer.experiments.window.advice import advise_window  # noqa: PLC0415
 
     source = _select_source(log, law)
     folder = make_output_folder(out)
     advice = advise_window(
         source,
+        decided_at=decided_at,
+        converted_at=converted_at,
+        action=action,
         strict=strict,
         rate=rate,
-        until=_parse_time(until),
+        since=parse_until(since, name="--since"),
+        until=parse_until(until),
+        band=check_band(band),
         unit=_make_duration("--unit", unit),
         longest=None if longest is None else _make_duration("--longest", longest * _DAY),
         horizon=_make_duration("--days", days * _DAY),
@@ -109,24 +123,6 @@ def _make_duration(name: str, seconds: float) -> timedelta:
     if not 1e-6 <= seconds <= 36_500.0 * _DAY:
         raise InputError(f"{name} must be above 0 and at most a hundred years; got {seconds:g} seconds")
     return timedelta(seconds=seconds)
-
-
-def _parse_time(text: str | None) -> datetime | None:
-    """Parse seconds since 1970, or ISO 8601."""
-    from latecomer.timestamps import parse_timestamp, to_datetime  # noqa: PLC0415 - brings NumPy
-
-    if text is None:
-        return None
-    try:
-        moment: float | str = float(text)
-    except ValueError:
-        moment = text
-    try:
-        return to_datetime(parse_timestamp(moment, name="--until"))
-    except InputError:
-        if isinstance(moment, float):
-            raise
-        raise InputError(f"--until must be seconds, or ISO 8601 such as 2026-02-01T00:00:00Z; got {text!r}") from None
 
 
 def _write(advice: "WindowAdvice", folder: Path) -> list[Path]:
@@ -173,6 +169,7 @@ def _show(advice: "WindowAdvice") -> None:
         console.print(advice.warning, style="bold red", highlight=False, markup=False)
     console.print(table)
     console.print(f"Recommended: {format_duration(chosen)}", style="bold", highlight=False)
-    console.print(advice.finding, style="bold", highlight=False, markup=False)
+    finding = advice.finding.removeprefix(advice.warning).lstrip()  # the warning is the first line
+    console.print(finding, style="bold", highlight=False, markup=False)
     for sentence in (advice.reason, *advice.notes):
         console.print(sentence, highlight=False, markup=False)

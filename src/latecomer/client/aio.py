@@ -4,16 +4,19 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
 from latecomer.client import protocol
 from latecomer.client.batch import check_limits, make_conversion
+from latecomer.client.certificates import trusted_certificates
 from latecomer.durations import Span
+from latecomer.encoding.values import FeatureRow
 from latecomer.errors import LatecomerError, ServiceError
 from latecomer.service.bandit.verdict_list import VerdictList, warn_of
-from latecomer.service.feature_values import FeatureRow
+from latecomer.service.bandit_report import BanditReport
+from latecomer.service.import_batches import ImportReport, ImportRun, make_import_batches, make_import_id
 from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
@@ -33,29 +36,22 @@ class AsyncClient:
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._http = httpx.AsyncClient(base_url=protocol.parse_url(url), headers=headers, timeout=timeout)
+        self._http = httpx.AsyncClient(
+            base_url=protocol.parse_url(url), headers=headers, timeout=timeout, verify=trusted_certificates()
+        )
         self._timeout, self._retries = timeout, retries
         self._redacted_url = protocol.redact_url(protocol.parse_url(url))
 
     def __repr__(self) -> str:
         return f"AsyncClient({self._redacted_url!r})"
 
-    async def create(
-        self,
-        name: str,
-        *,
-        dim: int,
-        window: Span,
-        policy: str | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        features: Mapping[str, Any] | None = None,
-    ) -> BanditInfo:
+    async def create(self, name: str, *, window: Span, **spec: Unpack[protocol.SpecOptions]) -> BanditInfo:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
-        `features` declares the scales of numbers for `decide_features`: {"price": {"scale": 200}}.
+        The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
+        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's) and `log_offers`.
         """
-        call = protocol.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
-        return await self._send(call)
+        return await self._send(protocol.create(name, window=window, **spec))
 
     async def bandits(self) -> list[BanditInfo]:
         """List the bandits that the key may read."""
@@ -68,6 +64,10 @@ class AsyncClient:
     async def stats(self, name: str) -> BanditStats:
         """Return a bandit's estimates and counts."""
         return await self._send(protocol.stats(name))
+
+    async def report(self, name: str) -> BanditReport:
+        """Return a bandit's report: counts over time, rates, and the lift over the control."""
+        return await self._send(protocol.report(name))
 
     async def delete(self, name: str) -> BanditInfo | None:
         """Delete a bandit; return its description, or None where the answer to the first try was lost."""
@@ -107,6 +107,16 @@ class AsyncClient:
             answer = await self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings)
         return found
+
+    async def import_log(
+        self, name: str, log: Any, *, encoder: Any = None, scale: float = 1.0, import_id: str | None = None
+    ) -> ImportReport:
+        """Have a bandit learn from decisions that others made; see `Client.import_log`."""
+        dim, run = (await self.info(name)).dim, ImportRun()
+        identity = import_id or make_import_id(log, encoder=encoder, scale=scale)
+        for batch in make_import_batches(log, dim, import_id=identity, encoder=encoder, scale=scale):
+            run.add(await self._send(protocol.import_batch(name, run.prepare(batch))))
+        return run.finish()
 
     async def revoke(
         self, name: str, decision_id: DecisionAnswer | str, *, occurred_at: Moment | None = None

@@ -5,7 +5,7 @@ import random
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypedDict, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -14,20 +14,24 @@ from msgspec import Struct
 
 from latecomer import errors
 from latecomer.durations import Span
+from latecomer.encoding.encoder import Encoder, read_encoder
+from latecomer.encoding.scales import parse_scales
+from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.service.bandit.verdict_list import ReportWarning
+from latecomer.service.bandit_report import BanditReport
 from latecomer.service.durations import format_window
-from latecomer.service.feature_values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
     Conversion,
     DecisionAnswer,
+    ImportAnswer,
+    ImportBatch,
     Revocation,
     Verdict,
     check_request_id,
     decision_id_of,
 )
-from latecomer.service.scales import parse_scales
 from latecomer.timestamps import parse_datetime
 from latecomer.validation import short_repr
 
@@ -40,6 +44,8 @@ TRANSIENT = frozenset({408, 502, 503, 504})
 """Statuses after which the same request is sent again."""
 CREATE_TIMEOUT = 120.0
 """Seconds for a bandit of a new dimension, which the server may have to compile for."""
+IMPORT_TIMEOUT = 60.0
+"""Seconds for a batch of an import, which the server may have to apply as plain Python."""
 _MAX_WAIT = 5.0
 
 
@@ -101,21 +107,42 @@ def redact_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
+class SpecOptions(TypedDict, total=False):
+    """The optional arguments that create a bandit."""
+
+    dim: int | None
+    policy: str | None
+    parameters: Mapping[str, Any] | None
+    features: Mapping[str, Any] | None
+    encoder: Encoder | Mapping[str, Any] | None
+    log_offers: bool
+
+
 def create(
     name: str,
     *,
-    dim: int,
     window: Span,
-    policy: str | None,
-    parameters: Mapping[str, Any] | None,
-    features: Mapping[str, Any] | None,
+    dim: int | None = None,
+    policy: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    features: Mapping[str, Any] | None = None,
+    encoder: Encoder | Mapping[str, Any] | None = None,
+    log_offers: bool = True,
 ) -> Call[BanditInfo]:
     """Make the call that creates a bandit."""
+    encoding = None if encoder is None else read_encoder(encoder)
+    if dim is None and encoding is None:
+        raise errors.InputError("dim must be given, or an encoder, which has one", field="dim")
+    dim = encoding.dim if dim is None and encoding is not None else dim
     spec: dict[str, Any] = {"dim": dim, "window": format_window(window), "parameters": dict(parameters or {})}
     if policy is not None:
         spec["policy"] = policy
     if features is not None:
         spec["features"] = parse_scales(features)
+    if encoding is not None:
+        spec["encoder"] = encoding
+    if not log_offers:
+        spec["log_offers"] = False
     return Call(method="PUT", path=_path(name), gives=BanditInfo, content=_json(spec), timeout=CREATE_TIMEOUT)
 
 
@@ -132,6 +159,11 @@ def info(name: str) -> Call[BanditInfo]:
 def stats(name: str) -> Call[BanditStats]:
     """Make the call that shows a bandit's statistics."""
     return Call(method="GET", path=f"{_path(name)}/stats", gives=BanditStats)
+
+
+def report(name: str) -> Call[BanditReport]:
+    """Make the call for a bandit's report."""
+    return Call(method="GET", path=f"{_path(name)}/report", gives=BanditReport)
 
 
 def delete(name: str) -> Call[BanditInfo | None]:
@@ -180,6 +212,14 @@ def _to_array(actions: object) -> np.ndarray[Any, np.dtype[np.float64]]:
         raise errors.InputError(
             f"actions must be a (K, d) array of numbers; got {short_repr(actions)}", field="actions"
         ) from None
+
+
+def import_batch(name: str, batch: ImportBatch) -> Call[ImportAnswer]:
+    """Make the call that imports a batch of decisions that others made."""
+    content = _json(batch)
+    return Call(
+        method="POST", path=f"{_path(name)}/imports", gives=ImportAnswer, content=content, timeout=IMPORT_TIMEOUT
+    )
 
 
 def convert(name: str, conversions: Sequence[Conversion]) -> "Call[_Verdicts]":

@@ -1,17 +1,20 @@
 """`latecomer.Client`: the bandits of a server."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
 from latecomer.client import protocol
 from latecomer.client.batch import ConversionBatch
+from latecomer.client.certificates import trusted_certificates
 from latecomer.durations import Span
+from latecomer.encoding.values import FeatureRow
 from latecomer.errors import ServiceError
 from latecomer.service.bandit.verdict_list import VerdictList
-from latecomer.service.feature_values import FeatureRow
+from latecomer.service.bandit_report import BanditReport
+from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
 from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
@@ -46,29 +49,22 @@ class Client:
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._http = httpx.Client(base_url=protocol.parse_url(url), headers=headers, timeout=timeout)
+        self._http = httpx.Client(
+            base_url=protocol.parse_url(url), headers=headers, timeout=timeout, verify=trusted_certificates()
+        )
         self._timeout, self._retries = timeout, retries
         self._redacted_url = protocol.redact_url(protocol.parse_url(url))
 
     def __repr__(self) -> str:
         return f"Client({self._redacted_url!r})"
 
-    def create(
-        self,
-        name: str,
-        *,
-        dim: int,
-        window: Span,
-        policy: str | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        features: Mapping[str, Any] | None = None,
-    ) -> BanditInfo:
+    def create(self, name: str, *, window: Span, **spec: Unpack[protocol.SpecOptions]) -> BanditInfo:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
-        `features` declares the scales of numbers for `decide_features`: {"price": {"scale": 200}}.
+        The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
+        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's) and `log_offers`.
         """
-        call = protocol.create(name, dim=dim, window=window, policy=policy, parameters=parameters, features=features)
-        return self._send(call)
+        return self._send(protocol.create(name, window=window, **spec))
 
     def bandits(self) -> list[BanditInfo]:
         """List the bandits that the key may read."""
@@ -81,6 +77,10 @@ class Client:
     def stats(self, name: str) -> BanditStats:
         """Return a bandit's estimates and counts."""
         return self._send(protocol.stats(name))
+
+    def report(self, name: str) -> BanditReport:
+        """Return a bandit's report: counts over time, rates, and the lift over the control."""
+        return self._send(protocol.report(name))
 
     def delete(self, name: str) -> BanditInfo | None:
         """Delete a bandit; return its description, or None where the answer to the first try was lost."""
@@ -130,6 +130,35 @@ class Client:
         """Take a conversion back."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
         return self._send(protocol.revoke(name, [Revocation(decision_id_of(decision_id), occurred)])).verdicts[0]
+
+    def import_log(
+        self,
+        name: str,
+        log: Any,
+        *,
+        encoder: Any = None,
+        scale: float = 1.0,
+        import_id: str | None = None,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> ImportReport:
+        """Have a bandit learn from decisions that others made, batch by batch; the same log counts once.
+
+        Parameters
+        ----------
+        name
+            The bandit, which has made no later decisions.
+        log
+            A log of decisions, as `latecomer.read_log` reads it.
+        encoder, scale
+            As in `LinearPolicy.learn`.
+        import_id
+            Identifies the import, so that it can be sent again after a failure; by default made of the log's contents.
+        advance
+            Called with the number of decisions of each batch, once it is durable.
+        """
+        dim, identity = self.info(name).dim, import_id or make_import_id(log, encoder=encoder, scale=scale)
+        batches = make_import_batches(log, dim, import_id=identity, encoder=encoder, scale=scale)
+        return run_import(lambda batch: self._send(protocol.import_batch(name, batch)), batches, advance)
 
     def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> ConversionBatch:
         """Collect conversions, and send them when `size` are waiting, or after `seconds`, or at the end of `with`."""

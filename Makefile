@@ -5,13 +5,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 export OPENBLAS_NUM_THREADS := 1
+unexport PYTHONDONTWRITEBYTECODE  # some hundred processes of the tests would each parse every package again
 
 .PHONY: help reproduce serve test lint types unit soak bench docs constraints clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
+INSTALL = scripts/install.sh $(BIN)
 EXTRAS_reproduce := cli,frames,plot
 EXTRAS_serve := service
 EXTRAS_dev := dev
@@ -44,8 +45,9 @@ types: $(DEV)  ## mypy --strict over source, tests and benches
 	$(BIN)/mypy
 
 unit: $(DEV)  ## every test, executed documentation included
-# A file a worker: what one test compiles, its neighbours use, and the snippets of a document share their names.
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# A file a worker: what one test compiles, its neighbours use, and the snippets of a document share their names. A worker
+# more than there are cores: tests with servers and databases spend a part of their time waiting for them.
+	$(BIN)/pytest -n $$(($$(nproc 2>/dev/null || echo 2) + 1)) --dist loadfile --no-loadscope-reorder
 
 soak: $(DEV)  ## the tests of faults in their long form
 	$(BIN)/pytest -m soak tests

@@ -36,13 +36,15 @@ def _leave_it(namespace: dict[str, Any]) -> None:
 FIRST = (
     "tests/tiers/test_tiers_agree",
     "tests/cli/test_command_reproduce",
+    "tests/service/storage/postgres/",
     "tests/tiers/",
     "tests/simulation/",
     "tests/cli/",
     "tests/service/",
 )
 """The order of the tests. The first file compiles the kernels of every policy, the second meanwhile those of the
-paper's worlds. What comes last uses the former most, and its files are short, so that no worker waits for the other."""
+paper's worlds, and replicas wait for their database. What comes last uses the former most, and its files are short, so
+that no worker waits for another."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -66,11 +68,12 @@ def signals_that_arrive() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def _cluster() -> Iterator[Any]:
-    """Run a PostgreSQL for all tests of this process: under pytest-xdist each worker has its own."""
+def _cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Run a PostgreSQL for all tests of this process, in memory; that of a soak is on disk."""
     from postgres_server import cluster_folder, run_postgres  # noqa: PLC0415 - most runs of pytest need none
 
-    with cluster_folder() as folder, run_postgres(folder / "main") as server:
+    in_memory = request.config.getoption("markexpr") != "soak"
+    with cluster_folder(in_memory=in_memory) as folder, run_postgres(folder / "main") as server:
         yield server
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,13 +34,13 @@ CONNECTIONS, BLOCKS, SECONDS, DIM = 64, 20, 0.5, 5
 ONE, TWO, CATCH_UP = 0.6, 1.0, 5.0
 EVENTS = 1_000_000
 BANDITS = ("a", "b", "c", "d")
-SPEC = {"dim": DIM, "window": "7d", "policy": "OTFLinTS"}
+SPEC = {"dim": DIM, "window": "7d", "policy": "OTFLinTS", "log_offers": False}
 FILE = "a file"
 
 
 def rows() -> Iterator[Row]:
     with (
-        cluster_folder() as folder,
+        cluster_folder(in_memory=False) as folder,
         run_postgres(folder / "main") as cluster,
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as generator,
     ):
@@ -81,7 +82,7 @@ def _decisions(cluster: PostgresServer, generator: ProcessPoolExecutor) -> Itera
         replicas = [stack.enter_context(_server(database)) for _ in range(3)]
         for bandits in requests:
             sides[FILE, bandits] = [file]
-            sides |= {(f"{count} replicas", bandits): replicas[:count] for count in (1, 2, 3)}
+            sides |= {(f"{count} replica{'s' * (count > 1)}", bandits): replicas[:count] for count in (1, 2, 3)}
         loads: dict[tuple[str, int], list[Load]] = {side: [] for side in sides}
         commits = []
         for block in range(BLOCKS + 1):
@@ -94,9 +95,9 @@ def _decisions(cluster: PostgresServer, generator: ProcessPoolExecutor) -> Itera
             if block % 4 == 0:
                 commits.append(_commit_rate(cluster))
         detail = _describe(loads, commits)
-        yield _compare("decisions of one replica on PostgreSQL", loads, ("1 replicas", FILE), ONE, detail)
-        yield _compare("decisions of two replicas on one bandit", loads, ("2 replicas", "1 replicas"), TWO, "")
-        ids = [json.loads(body)["decision_id"] for body in merged(loads["1 replicas", 1])]
+        yield _compare("decisions of one replica on PostgreSQL", loads, ("1 replica", FILE), ONE, detail)
+        yield _compare("decisions of two replicas on one bandit", loads, ("2 replicas", "1 replica"), TWO, "")
+        ids = [json.loads(body)["decision_id"] for body in merged(loads["1 replica", 1])]
         yield measure_conversions(replicas[0], generator, BANDITS[0], ids, on=", one replica on PostgreSQL")
 
 
@@ -122,7 +123,8 @@ def _describe(loads: dict[tuple[str, int], list[Load]], commits: list[float]) ->
     ]
     return (
         f"medians of {BLOCKS} blocks of {SECONDS:g} s, one after the other, {CONNECTIONS} connections; servers, "
-        f"PostgreSQL and the load share the machine's cores. {'; '.join(lines)}. PostgreSQL alone commits a row of 2 "
+        f"PostgreSQL and the load share the machine's {os.cpu_count()} cores, so that more replicas do not add any. "
+        f"{'; '.join(lines)}. PostgreSQL alone commits a row of 2 "
         f"kB {median(commits):,.0f} times a second in one session (pgbench)"
     )
 

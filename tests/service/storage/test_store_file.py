@@ -47,6 +47,29 @@ def test_second_owner_is_refused_with_the_process_id(path: Path) -> None:
     Store.open(path).close()
 
 
+CRASH = """
+import os, sys
+from pathlib import Path
+from latecomer.service.storage import creation
+from latecomer.service.store import Store
+step = sys.argv[2]
+if step == "before":
+    creation.create_tables = lambda part: os._exit(9)
+else:
+    os.replace = lambda *_: os._exit(9)
+Store.open(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("step", ["before", "after"])
+def test_a_process_that_is_killed_while_it_creates_a_store_leaves_none(path: Path, step: str) -> None:
+    child = subprocess.run([sys.executable, "-c", CRASH, str(path), step], timeout=60, check=False)  # noqa: S603
+    assert child.returncode == 9
+    assert not path.exists()
+    with Store.open(path) as store:
+        store.create("shop", WEEK)
+
+
 def test_closed_store_refuses_changes(path: Path) -> None:
     store = Store.open(path)
     store.create("shop", WEEK)

@@ -11,14 +11,15 @@ import pytest
 
 from latecomer.errors import StoreError
 from latecomer.service.storage.background import Job
+from latecomer.service.storage.creation import create_if_missing
 from latecomer.service.storage.rows import GENESIS, Row, read_rows
-from latecomer.service.storage.schema import connect, create_file
+from latecomer.service.storage.schema import connect
 from latecomer.service.storage.writer import Writer
 
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
-    create_file(tmp_path / "log.db")
+    create_if_missing(tmp_path / "log.db", create=False)
     opened = connect(tmp_path / "log.db", write=True)
     yield opened
     opened.close()

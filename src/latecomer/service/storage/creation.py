@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from latecomer.atomic_write import replace_file
 from latecomer.errors import DamagedFileError, FileError
 from latecomer.service.storage.lock import StoreLock, was_created
 from latecomer.service.storage.private_files import SHARED, WAL
-from latecomer.service.storage.schema import create_file
+from latecomer.service.storage.schema import create_tables
 
 
 def check_not_lost(path: Path) -> None:
@@ -24,7 +25,10 @@ def check_not_lost(path: Path) -> None:
 
 
 def create_if_missing(path: Path, *, create: bool) -> None:
-    """Create an empty store where there is none; where one has been lost, only if `create` is true."""
+    """Create an empty store where there is none; where one has been lost, only if `create` is true.
+
+    A process that is killed meanwhile leaves no half of a store, which nobody could open.
+    """
     if path.exists() and path.stat().st_size:
         return
     if create:
@@ -32,4 +36,5 @@ def create_if_missing(path: Path, *, create: bool) -> None:
             path.with_name(path.name + suffix).unlink(missing_ok=True)
     else:
         check_not_lost(path)
-    create_file(path)
+    with replace_file(path, private=True) as part:  # SQLite gives its companion files the same mode
+        create_tables(part)

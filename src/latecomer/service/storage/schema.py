@@ -1,7 +1,6 @@
 """The SQLite file of a store: its tables, its format number, and connections to it."""
 
 import os
-from contextlib import suppress
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import apsw
 
 from latecomer.errors import DamagedFileError, FileError, NewerFileError, NoRoomError
-from latecomer.service.storage.private_files import SHARED, WAL, create_private
+from latecomer.service.storage.private_files import SHARED, WAL
 
 FORMAT = 5
 _APPLICATION = 0x4C617465  # "Late"
@@ -31,10 +30,8 @@ CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
-def create_file(path: Path) -> None:
-    """Create an empty store; all of it is in the file itself, and nothing in a write-ahead log."""
-    with suppress(FileExistsError):  # an empty file that the caller has made
-        os.close(create_private(path))  # SQLite gives its companion files the same mode
+def create_tables(path: Path) -> None:
+    """Make an empty store of an empty file; all of it is in the file itself, and nothing in a write-ahead log."""
     connection = apsw.Connection(fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.pragma("page_size", _PAGE_SIZE)
     connection.pragma("synchronous", "full")

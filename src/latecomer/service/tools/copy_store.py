@@ -20,7 +20,7 @@ from latecomer.service.storage.postgres.address import hide_secrets, is_address
 from latecomer.service.storage.private_files import SHARED, WAL
 from latecomer.service.storage.recovery import read_descriptors
 from latecomer.service.storage.rows import GENESIS, MAX_SEQ, STORE_CHAIN, Row, key_of, read_remaining_rows, read_rows
-from latecomer.service.storage.schema import connect, create_file
+from latecomer.service.storage.schema import connect, create_tables
 from latecomer.service.storage.settings_table import read_setting
 from latecomer.service.storage.sql import SQLConnection
 from latecomer.service.tools.reader import open_reader
@@ -66,7 +66,7 @@ def _copy_to_file(source: SQLConnection, target: Path, report: Report) -> list[s
         raise InputError(f"the copy needs a path of its own; {target} is there already: choose another")
     try:
         with replace_file(target, private=True) as part:
-            create_file(part)
+            create_tables(part)
             copy = connect(part, write=True)
             try:
                 with copy:

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from latecomer.client import protocol
+from latecomer.client import decision_calls, protocol
 from latecomer.client.batch import check_limits, make_conversion
 from latecomer.client.certificates import trusted_certificates
 from latecomer.durations import Span
@@ -74,10 +74,15 @@ class AsyncClient:
         return await self._send(protocol.delete(name))
 
     async def decide(
-        self, name: str, actions: protocol.Actions, *, ids: Sequence[str] | None = None, request_id: str | None = None
+        self,
+        name: str,
+        actions: decision_calls.Actions,
+        *,
+        ids: Sequence[str] | None = None,
+        request_id: str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
-        return await self._send(protocol.decide(name, actions, ids=ids, request_id=request_id))
+        return await self._send(decision_calls.decide(name, actions, ids=ids, request_id=request_id))
 
     async def decide_features(
         self,
@@ -88,7 +93,7 @@ class AsyncClient:
         request_id: str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, which are described by features: {id: {name: value}}."""
-        return await self._send(protocol.decide_features(name, actions, context=context, request_id=request_id))
+        return await self._send(decision_calls.decide_features(name, actions, context=context, request_id=request_id))
 
     async def convert(
         self, name: str, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None

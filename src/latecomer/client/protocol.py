@@ -1,22 +1,18 @@
 """The protocol of the clients, without a network: requests as data, answers as records, error bodies as errors."""
 
-import io
 import random
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from latecomer import errors
 from latecomer.durations import Span
 from latecomer.encoding.encoder import Encoder, read_encoder
 from latecomer.encoding.scales import parse_scales
-from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.service.bandit.verdict_list import ReportWarning
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.durations import format_window
@@ -24,19 +20,16 @@ from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
     Conversion,
-    DecisionAnswer,
     ImportAnswer,
     ImportBatch,
     Revocation,
     Verdict,
-    check_request_id,
     decision_id_of,
 )
 from latecomer.timestamps import parse_datetime
 from latecomer.validation import short_repr
 
 T = TypeVar("T")
-Actions = np.ndarray[Any, np.dtype[Any]] | Sequence[Sequence[float]]
 
 MAX_CONVERSIONS = 10_000
 """Conversions in one request; more are sent in several."""
@@ -143,7 +136,9 @@ def create(
         spec["encoder"] = encoding
     if not log_offers:
         spec["log_offers"] = False
-    return Call(method="PUT", path=_path(name), gives=BanditInfo, content=_json(spec), timeout=CREATE_TIMEOUT)
+    return Call(
+        method="PUT", path=bandit_path(name), gives=BanditInfo, content=encode_json(spec), timeout=CREATE_TIMEOUT
+    )
 
 
 def bandits() -> "Call[_Bandits]":
@@ -153,79 +148,41 @@ def bandits() -> "Call[_Bandits]":
 
 def info(name: str) -> Call[BanditInfo]:
     """Make the call that shows a bandit."""
-    return Call(method="GET", path=_path(name), gives=BanditInfo)
+    return Call(method="GET", path=bandit_path(name), gives=BanditInfo)
 
 
 def stats(name: str) -> Call[BanditStats]:
     """Make the call that shows a bandit's statistics."""
-    return Call(method="GET", path=f"{_path(name)}/stats", gives=BanditStats)
+    return Call(method="GET", path=f"{bandit_path(name)}/stats", gives=BanditStats)
 
 
 def report(name: str) -> Call[BanditReport]:
     """Make the call for a bandit's report."""
-    return Call(method="GET", path=f"{_path(name)}/report", gives=BanditReport)
+    return Call(method="GET", path=f"{bandit_path(name)}/report", gives=BanditReport)
 
 
 def delete(name: str) -> Call[BanditInfo | None]:
     """Make the call that deletes a bandit, with its confirmation."""
     return Call(
-        method="DELETE", path=f"{_path(name)}?{urlencode({'confirm': name})}", gives=BanditInfo | None, done_status=404
+        method="DELETE",
+        path=f"{bandit_path(name)}?{urlencode({'confirm': name})}",
+        gives=BanditInfo | None,
+        done_status=404,
     )
-
-
-def decide(name: str, actions: Actions, *, ids: Sequence[str] | None, request_id: str | None) -> Call[DecisionAnswer]:
-    """Make the call for a decision, always with a request id; an array without ids is sent in binary."""
-    request_id = _choose_request_id(request_id)
-    path = f"{_path(name)}/decisions"
-    rows = _to_array(actions) if hasattr(actions, "__array__") else actions
-    if isinstance(rows, np.ndarray) and ids is None:
-        file = io.BytesIO()
-        np.save(file, rows)
-        path = f"{path}?{urlencode({'request_id': request_id})}"
-        return Call(
-            method="POST", path=path, gives=DecisionAnswer, content=file.getvalue(), content_type="application/x-npy"
-        )
-    body = {"actions": rows, "request_id": request_id} | ({} if ids is None else {"ids": list(ids)})
-    return Call(method="POST", path=path, gives=DecisionAnswer, content=_json(body))
-
-
-def decide_features(
-    name: str, actions: Mapping[str, FeatureRow], *, context: FeatureRow | None, request_id: str | None
-) -> Call[DecisionAnswer]:
-    """Make the call for a decision between actions that are described by features."""
-    described = [{"id": id_, "features": features} for id_, features in to_plain_actions(actions)]
-    context_features = {} if context is None else to_plain_features(context, "context")
-    body = {"context": context_features, "actions": described, "request_id": _choose_request_id(request_id)}
-    return Call(method="POST", path=f"{_path(name)}/decisions", gives=DecisionAnswer, content=_json(body))
-
-
-def _choose_request_id(request_id: str | None) -> str:
-    """Return the caller's request id, or a new one; 0 and "" are no ids, and must not become a new one each time."""
-    return uuid.uuid4().hex if request_id is None else check_request_id(request_id)
-
-
-def _to_array(actions: object) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return an array, or a DataFrame, as doubles in C order."""
-    try:
-        return np.ascontiguousarray(actions, "<f8")
-    except (TypeError, ValueError):
-        raise errors.InputError(
-            f"actions must be a (K, d) array of numbers; got {short_repr(actions)}", field="actions"
-        ) from None
 
 
 def import_batch(name: str, batch: ImportBatch) -> Call[ImportAnswer]:
     """Make the call that imports a batch of decisions that others made."""
-    content = _json(batch)
+    content = encode_json(batch)
     return Call(
-        method="POST", path=f"{_path(name)}/imports", gives=ImportAnswer, content=content, timeout=IMPORT_TIMEOUT
+        method="POST", path=f"{bandit_path(name)}/imports", gives=ImportAnswer, content=content, timeout=IMPORT_TIMEOUT
     )
 
 
 def convert(name: str, conversions: Sequence[Conversion]) -> "Call[_Verdicts]":
     """Make the call that reports conversions."""
-    content = _json([_normalise(conversion, i) for i, conversion in enumerate(conversions)])
-    return Call(method="POST", path=f"{_path(name)}/conversions", gives=_Verdicts, content=content)
+    content = encode_json([_normalise(conversion, i) for i, conversion in enumerate(conversions)])
+    return Call(method="POST", path=f"{bandit_path(name)}/conversions", gives=_Verdicts, content=content)
 
 
 def _normalise(conversion: Conversion, position: int) -> Conversion:
@@ -246,7 +203,9 @@ def _normalise(conversion: Conversion, position: int) -> Conversion:
 
 def revoke(name: str, revocations: Sequence[Revocation]) -> "Call[_Verdicts]":
     """Make the call that takes conversions back."""
-    return Call(method="POST", path=f"{_path(name)}/revocations", gives=_Verdicts, content=_json(revocations))
+    return Call(
+        method="POST", path=f"{bandit_path(name)}/revocations", gives=_Verdicts, content=encode_json(revocations)
+    )
 
 
 def split_batches(items: Iterable[T]) -> Iterable[list[T]]:
@@ -283,11 +242,13 @@ def extend_delay(delay: float, headers: Mapping[str, str]) -> float:
     return min(_MAX_WAIT, max(delay, float(retry_after) if retry_after.isdecimal() else 0.0))
 
 
-def _path(name: str) -> str:
+def bandit_path(name: str) -> str:
+    """Return the path of a bandit."""
     return f"/v1/bandits/{quote(name, safe='')}"
 
 
-def _json(content: object) -> bytes:
+def encode_json(content: object) -> bytes:
+    """Return a body as JSON, in which values of NumPy and of tables are plain."""
     return msgspec.json.encode(content, enc_hook=_to_plain)
 
 

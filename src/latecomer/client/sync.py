@@ -6,7 +6,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from latecomer.client import protocol
+from latecomer.client import decision_calls, protocol
 from latecomer.client.batch import ConversionBatch
 from latecomer.client.certificates import trusted_certificates
 from latecomer.durations import Span
@@ -87,10 +87,15 @@ class Client:
         return self._send(protocol.delete(name))
 
     def decide(
-        self, name: str, actions: protocol.Actions, *, ids: Sequence[str] | None = None, request_id: str | None = None
+        self,
+        name: str,
+        actions: decision_calls.Actions,
+        *,
+        ids: Sequence[str] | None = None,
+        request_id: str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
-        return self._send(protocol.decide(name, actions, ids=ids, request_id=request_id))
+        return self._send(decision_calls.decide(name, actions, ids=ids, request_id=request_id))
 
     def decide_features(
         self,
@@ -101,7 +106,7 @@ class Client:
         request_id: str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, which are described by features: {id: {name: value}}."""
-        return self._send(protocol.decide_features(name, actions, context=context, request_id=request_id))
+        return self._send(decision_calls.decide_features(name, actions, context=context, request_id=request_id))
 
     def convert(
         self, name: str, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None

@@ -1,188 +1,27 @@
 """A bandit in this process: the same policies, log and verdicts as the server's, without a server."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from latecomer.durations import Span
 from latecomer.encoding.encoder import Encoder, read_encoder
 from latecomer.encoding.scales import parse_scales
-from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.extras import require_packages
-from latecomer.policies.base.learning import LearnableLog
 from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit.verdict_list import VerdictList
-from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
 from latecomer.service.durations import format_window, parse_retention
-from latecomer.service.features import digest_features, encode_features
-from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
-from latecomer.service.messages import (
-    BanditStats,
-    Conversion,
-    DecisionAnswer,
-    ImportAnswer,
-    ImportBatch,
-    Revocation,
-    Verdict,
-    decision_id_of,
-)
+from latecomer.service.open_bandit import OpenBandit
 from latecomer.service.storage.clock import Clocks
 from latecomer.service.storage.creation import check_not_lost
 from latecomer.service.storage.postgres.address import hide_secrets, is_address
 from latecomer.service.store import Store
-from latecomer.timestamps import Moment, parse_datetime
 from latecomer.validation import short_repr
 
 if TYPE_CHECKING:
     from latecomer.service.blocking_store import BlockingStore
-
-
-class OpenBandit:
-    """One bandit of a store. When a method returns, its effect is on disk; threads may share the bandit."""
-
-    def __init__(self, store: "Store | BlockingStore", name: str, *, path: str) -> None:
-        self._store, self._path = store, path
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"OpenBandit({self._path!r}, name={self.name!r}, rounds={self._store.read_bandit(self.name).rounds})"
-
-    def decide(
-        self, actions: npt.ArrayLike, *, ids: Sequence[str] | None = None, request_id: str | None = None
-    ) -> DecisionAnswer:
-        """Choose one of the actions, a (K, d) array-like of norms at most 1.
-
-        Parameters
-        ----------
-        actions
-            The actions to choose from.
-        ids
-            A text for each action; the chosen one's is the answer's `action_id`.
-        request_id
-            The same id and actions get the same answer again, also after a restart.
-        """
-        answer, ticket = self._store.decide(self.name, actions, ids, request_id=request_id)
-        self._store.wait(ticket)
-        return answer
-
-    def decide_features(
-        self,
-        actions: Mapping[str, FeatureRow],
-        *,
-        context: FeatureRow | None = None,
-        request_id: str | None = None,
-    ) -> DecisionAnswer:
-        """Choose between actions that are known by their features, {id: {name: value}}; docs/features.md has the rules.
-
-        Parameters
-        ----------
-        actions
-            The actions to choose from; features are dicts, or rows of a DataFrame.
-        context
-            Features of the moment, which all actions share.
-        request_id
-            The same id and features get the same answer again, also after a restart.
-        """
-        info, described = self._store.info(self.name), to_plain_actions(actions)
-        around = {} if context is None else to_plain_features(context, "context")
-        rows = encode_features(info, around, [features for _, features in described])
-        body = None if request_id is None else digest_features(around, described)
-        ids = [id_ for id_, _ in described]
-        offer = (around, [features for _, features in described])
-        answer, ticket = self._store.decide(self.name, rows, ids, request_id=request_id, body=body, described=offer)
-        self._store.wait(ticket)
-        return answer
-
-    def import_log(
-        self,
-        log: LearnableLog,
-        *,
-        encoder: Encoder | None = None,
-        scale: float = 1.0,
-        import_id: str | None = None,
-        advance: Callable[[int], None] = lambda _: None,
-    ) -> ImportReport:
-        """Learn from decisions that others made, as `LinearPolicy.learn` does, durably; the same log counts once.
-
-        Parameters
-        ----------
-        log
-            A log of decisions, as `latecomer.read_log` reads it.
-        encoder, scale
-            As in `LinearPolicy.learn`.
-        import_id
-            Identifies the import, so that it can go on after a failure; by default made of the log's contents.
-        advance
-            Called with the number of decisions of each batch, once it is on disk.
-        """
-        identity = import_id or make_import_id(log, encoder=encoder, scale=scale)
-        dim = self._store.info(self.name).dim
-        self._store.read_bandit(self.name).policy.state.prepare(log.decisions)
-        batches = make_import_batches(log, dim, import_id=identity, encoder=encoder, scale=scale)
-        return run_import(self._import_batch, batches, advance)
-
-    def _import_batch(self, batch: ImportBatch) -> ImportAnswer:
-        answer, ticket = self._store.import_batch(self.name, batch)
-        self._store.wait(ticket)
-        return answer
-
-    def convert(
-        self, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
-    ) -> Verdict:
-        """Report a conversion of a decision.
-
-        Parameters
-        ----------
-        decision_id
-            The answer's, or the answer itself.
-        value
-            Its value, in [0, 1].
-        occurred_at
-            When it happened, where that was before now: a `datetime` (UTC where it has no zone), an ISO 8601 text, a
-            numpy.datetime64, or seconds since 1970. More than a day ahead of the store's clock is refused. Before its
-            decision it is accepted with a warning, `errors.OccurredBeforeDecisionWarning`.
-        """
-        occurred = parse_datetime(occurred_at, name="occurred_at")
-        return self._convert([Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
-
-    def convert_many(self, conversions: Sequence[Conversion]) -> VerdictList:
-        """Report many conversions with one wait for the disk; return their verdicts, whose `warnings` have indices."""
-        return self._convert(conversions).warn()
-
-    def _convert(self, conversions: Sequence[Conversion]) -> VerdictList:
-        verdicts, ticket = self._store.convert(self.name, conversions)
-        self._store.wait(ticket)
-        return verdicts
-
-    def revoke(self, decision_id: DecisionAnswer | str, *, occurred_at: Moment | None = None) -> Verdict:
-        """Take a conversion back."""
-        occurred = parse_datetime(occurred_at, name="occurred_at")
-        verdicts, ticket = self._store.revoke(self.name, [Revocation(decision_id_of(decision_id), occurred)])
-        self._store.wait(ticket)
-        return verdicts[0]
-
-    def stats(self) -> BanditStats:
-        """Return what the bandit has counted and learned."""
-        return self._store.stats(self.name)
-
-    def report(self) -> BanditReport:
-        """Return the bandit's report: counts over time, rates, and the lift over the control."""
-        return self._store.bandit_report(self.name)
-
-    def close(self) -> None:
-        """Close the store; a `with` statement does it."""
-        self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open(

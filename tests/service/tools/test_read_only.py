@@ -12,7 +12,7 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import FileError
-from latecomer.service.embedded import OpenBandit
+from latecomer.service.open_bandit import OpenBandit
 from latecomer.service.tools.backup import backup
 from latecomer.service.tools.verify import verify
 

@@ -15,10 +15,10 @@ from store_internals import chain_of
 from latecomer.errors import ConflictError, DamagedFileError, StoreError
 from latecomer.service.bandit.request_id_index import FAN_IN, RequestIndex
 from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.storage.creation import create_if_missing
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.request_id_segments import check_index, load_index, make_bucket_reader, remove_index
 from latecomer.service.storage.request_id_writer import flush_requests, merge_segments
-from latecomer.service.storage.schema import create_file
 from latecomer.service.store import Store
 from latecomer.service.tools.verify import verify
 
@@ -31,7 +31,7 @@ def digest(number: int) -> bytes:
 
 @pytest.fixture
 def connection(tmp_path: Path) -> apsw.Connection:
-    create_file(tmp_path / "store.db")
+    create_if_missing(tmp_path / "store.db", create=False)
     return apsw.Connection(str(tmp_path / "store.db"))
 
 

@@ -9,5 +9,6 @@ release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
 autodoc_typehints = "none"
 exclude_patterns = ["_build"]

@@ -14,11 +14,12 @@ THETA = np.array([0.75, 0.6])
 def optimism(past: np.ndarray, values: np.ndarray, silent: np.ndarray, actions: np.ndarray, delta: float) -> np.ndarray:
     """U_t of each action, from the definition: `values` is what each past action has brought, `silent` are open."""
     V = np.eye(2) + past.T @ past
-    radius = 1 + 0.5 * np.sqrt(2 * np.log(1 / delta) + np.linalg.slogdet(V)[1])
+    radius = 0.5 * np.sqrt(2 * np.log(1 / delta) + np.linalg.slogdet(V)[1])
     shares = np.linalg.solve(V, actions.T).T
     norms = np.sqrt(np.sum(actions * shares, axis=1))
-    to_come = np.minimum(np.maximum(shares @ silent.T, 0).sum(axis=1), np.sqrt(len(silent)) * norms)
-    return np.asarray(shares @ (values @ past) + radius * norms + to_come)
+    to_come = np.maximum(shares @ silent.T, 0).sum(axis=1)
+    assert (to_come <= np.sqrt(len(silent)) * norms + 1e-12).all()  # Cauchy and Schwarz: a minimum with it never binds
+    return np.asarray(shares @ (values @ past) + radius * norms + np.linalg.norm(shares, axis=1) + to_come)
 
 
 def covers(seed: int, delta: float) -> bool:
@@ -74,12 +75,17 @@ def test_tight_width_with_nothing_pending_is_lin_ucb_with_the_tight_radius() -> 
     for _ in range(200):
         radius = 1 + 0.5 * np.sqrt(2 * np.log(10) + np.linalg.slogdet(V)[1])
         assert policy.width == pytest.approx(radius, rel=1e-12)
+        assert waiting.width == pytest.approx(radius, rel=1e-12)
         actions = unit_actions(rng, 6, 2)
-        norms = np.sqrt(np.sum(actions.T * np.linalg.solve(V, actions.T), axis=0))
-        decision, other = policy.decide(actions), waiting.decide(actions)
-        assert decision.score == pytest.approx((actions @ np.linalg.solve(V, B) + radius * norms).max(), rel=1e-9)
-        assert decision.index == other.index
-        assert other.score == pytest.approx(decision.score, rel=1e-12)
+        shares = np.linalg.solve(V, actions.T)
+        norms = np.sqrt(np.sum(actions.T * shares, axis=0))
+        bias = np.linalg.norm(shares, axis=0)
+        assert (bias <= norms + 1e-12).all()
+        decision = policy.decide(actions)
+        other = waiting.decide(decision.action[None])
+        expected = actions @ np.linalg.solve(V, B) + (radius - 1) * norms + bias
+        assert decision.score == pytest.approx(expected.max(), rel=1e-9)
+        assert decision.score <= other.score + 1e-12, "the ridge's bias by ‖V⁻¹a‖ is never larger than by √λ‖a‖"
         V += np.outer(decision.action, decision.action)
         if rng.random() < 0.5:
             B += decision.action

@@ -154,8 +154,9 @@ class ExtendedOracle(Oracle):
         norms = np.sqrt(np.sum(actions.T * np.linalg.solve(matrix, actions.T), axis=0))
         if self.beyond == "tight":
             gains = np.maximum(actions @ np.linalg.solve(matrix, self.unanswered(now).T), 0).sum(axis=1)
-            to_come = np.minimum(gains, self.pending_width(now) * norms)
-            return np.asarray(actions @ theta_hat + self.exploration * (self.radius(now) * norms + to_come))
+            noise = 0.5 * np.sqrt(self.log_ratio(matrix)) * norms
+            bias = self.ridge * np.linalg.norm(np.linalg.solve(matrix, actions.T), axis=0)
+            return np.asarray(actions @ theta_hat + self.exploration * (noise + bias + gains))
         if self.beyond.endswith("UCB"):
             return np.asarray(actions @ theta_hat + self.exploration * self.width(now) * norms)
         upper = np.linalg.cholesky(matrix).T

@@ -17,9 +17,15 @@ def radius(t: int, dim: int, ridge: float, delta: float) -> float:
 
 
 @kernel
+def noise_radius(state: State) -> float:
+    """½√(2 ln(1/δ) + ln det(V_t)/λ^d): the noise of a value in [0, 1] is ½-sub-Gaussian."""
+    return 0.5 * math.sqrt(-2.0 * math.log(state.delta) + state.log_det)
+
+
+@kernel
 def bernoulli_radius(state: State) -> float:
-    """r_t = √λ + ½√(2 ln(1/δ) + ln det(V_t)/λ^d): the noise of a value in [0, 1] is ½-sub-Gaussian."""
-    return math.sqrt(state.ridge) + 0.5 * math.sqrt(-2.0 * math.log(state.delta) + state.log_det)
+    """r_t = √λ + ½√(2 ln(1/δ) + ln det(V_t)/λ^d): the noise, and the bias of the ridge."""
+    return math.sqrt(state.ridge) + noise_radius(state)
 
 
 @kernel

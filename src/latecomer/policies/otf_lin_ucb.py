@@ -41,7 +41,7 @@ class OTFLinUCB(LinearPolicy):
     ridge
         λ > 0. The regret bound needs λ ≥ 1.
     delta
-        δ: the confidence set holds at every round with probability at least 1 − 2δ.
+        δ: the confidence set holds at every round with probability at least 1 − 2δ; that of "tight", 1 − δ.
     width
         "exact" sums ‖A_s‖ in V_t⁻¹ over the window, O(m·d) a round; "buffered" freezes each norm when its action is
         played, O(1) a round and never smaller; "tight" bounds the sum that open rounds can still add to each action,

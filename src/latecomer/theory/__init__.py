@@ -1,8 +1,8 @@
-"""The regret bounds of the paper (Vernade et al., ICML 2020)."""
+"""The regret bounds of the paper (Vernade et al., ICML 2020), and of the widths beyond it."""
 
-from latecomer.theory.bounds import lower_bound, upper_bound, vacuous_until
+from latecomer.theory.bounds import lower_bound, tight_upper_bound, upper_bound, vacuous_until
 
-__all__ = ["lower_bound", "upper_bound", "vacuous_until"]
+__all__ = ["lower_bound", "tight_upper_bound", "upper_bound", "vacuous_until"]
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Theorems 2 and 3 of the paper (Vernade et al., ICML 2020)."""
+"""Theorems 2 and 3 of the paper (Vernade et al., ICML 2020), and the bound of the tight width."""
 
 import math
 
@@ -15,15 +15,25 @@ def upper_bound(horizon: int, *, dim: int, window: int, tau: float, ridge: float
     >>> round(upper_bound(100_000, dim=2, window=0, tau=1.0))
     50952
     """
-    check_integer("horizon", horizon, least=1)
-    check_integer("dim", dim, least=1)
-    check_integer("window", window, least=0)
-    tau = _share(tau)
-    if check_positive("ridge", ridge) < 1.0:
-        raise InputError(f"ridge must be at least 1 for Theorem 2 to hold; got {ridge!r}", field="ridge")
-    log = math.log((dim * ridge + horizon) / (dim * ridge))
-    f = radius(horizon, dim, ridge, check_probability("delta", delta))
+    log = _check_arguments(horizon, dim, window, ridge)
+    tau, f = check_tau(tau), radius(horizon, dim, ridge, check_probability("delta", delta))
     return 4.0 * f / tau * math.sqrt(2.0 * dim * horizon * log) + 4.0 * window * dim / tau * log
+
+
+def tight_upper_bound(
+    horizon: int, *, dim: int, window: int, tau: float, ridge: float = 1.0, delta: float = 0.1
+) -> float:
+    """With probability 1 − δ the regret of `OTFLinUCB(width="tight")` is at most (1/τ_m)·(2r_T·√(2dTℓ) + 2mdℓ).
+
+    r_T = √λ + ½√(2 ln(1/δ) + dℓ) and ℓ = ln(1 + T/(dλ)); needs λ ≥ 1. The proof is in docs/theory/tight-width.md.
+
+    >>> round(tight_upper_bound(100_000, dim=2, window=0, tau=1.0))
+    17075
+    """
+    log = _check_arguments(horizon, dim, window, ridge)
+    noise = 0.5 * math.sqrt(-2.0 * math.log(check_probability("delta", delta)) + dim * log)
+    r = math.sqrt(ridge) + noise
+    return (2.0 * r * math.sqrt(2.0 * dim * horizon * log) + 2.0 * window * dim * log) / check_tau(tau)
 
 
 def lower_bound(horizon: int, *, arms: int, tau: float) -> float:
@@ -39,7 +49,7 @@ def gap(horizon: int, *, arms: int, tau: float) -> float:
     """Δ = min(1/8, √((K−1)/(64τ_mT))): the gap at which the two bandits of Theorem 3 are hardest to tell apart."""
     check_integer("horizon", horizon, least=1)
     check_integer("arms", arms, least=2)
-    return min(0.125, math.sqrt((arms - 1) / (64.0 * _share(tau) * horizon)))
+    return min(0.125, math.sqrt((arms - 1) / (64.0 * check_tau(tau) * horizon)))
 
 
 def vacuous_until(*, dim: int, window: int, tau: float, ridge: float = 1.0, delta: float = 0.1) -> int:
@@ -62,7 +72,18 @@ def vacuous_until(*, dim: int, window: int, tau: float, ridge: float = 1.0, delt
     return high
 
 
-def _share(tau: float) -> float:
+def _check_arguments(horizon: int, dim: int, window: int, ridge: float) -> float:
+    """Check the arguments of an upper bound; return ℓ = ln(1 + T/(dλ))."""
+    check_integer("horizon", horizon, least=1)
+    check_integer("dim", dim, least=1)
+    check_integer("window", window, least=0)
+    if check_positive("ridge", ridge) < 1.0:
+        raise InputError(f"ridge must be at least 1 for Theorem 2 to hold; got {ridge!r}", field="ridge")
+    return math.log((dim * ridge + horizon) / (dim * ridge))
+
+
+def check_tau(tau: float) -> float:
+    """Return τ_m, the share of conversions that the window keeps; `InputError` where it is not above 0, up to 1."""
     tau = check_number("tau", tau, "a number above 0 and at most 1")
     if not 1e-9 <= tau <= 1.0:
         raise InputError(

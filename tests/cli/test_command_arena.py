@@ -14,8 +14,10 @@ from typer.testing import CliRunner, Result
 import latecomer as lc
 from latecomer.cli.arena import _show
 from latecomer.cli.main import app
-from latecomer.experiments.arena import arena
-from latecomer.experiments.arena.arena import UNDELAYED, ArenaWorld
+from latecomer.experiments.arena import arena, random_worlds
+from latecomer.experiments.arena import worlds as arena_worlds
+from latecomer.experiments.arena.floor import KNOWN, UNDELAYED
+from latecomer.experiments.arena.worlds import ArenaWorld
 from latecomer.experiments.paper.experiments import UNIFORM
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +32,7 @@ def small(name: str) -> ArenaWorld:
 def worlds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Two small worlds in place of the large ones."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(arena, "load_worlds", lambda: {name: small(name) for name in ("first", "second")})
+    monkeypatch.setattr(arena_worlds, "load_worlds", lambda: {name: small(name) for name in ("first", "second")})
     return ["first", "second"]
 
 
@@ -45,8 +47,8 @@ def test_arena_writes_the_files_of_one_world(tmp_path: Path, monkeypatch: pytest
     assert ended.exit_code == 0, ended.output
     assert ended.stderr == "1 of 1 worlds: 20 fixed random arms\n"
     table = pl.read_csv(tmp_path / "out" / "arena.csv")
-    assert table["policy"].to_list() == ["MaturedLinTS", UNIFORM, UNDELAYED]
-    assert table["runs"].to_list() == [2, 2, 2]
+    assert table["policy"].to_list() == ["MaturedLinTS", UNIFORM, KNOWN, UNDELAYED]
+    assert table["runs"].to_list() == [2, 2, 2, 2]
     assert table["to_uniform"].to_list()[1] == 1.0
     assert table["to_best_published"].is_nan().all()  # none was played
     assert (tmp_path / "out" / "arena.png").read_bytes().startswith(b"\x89PNG")
@@ -69,7 +71,7 @@ def test_the_table_is_readable_at_80_columns(
 ) -> None:
     """Every policy on one line, its name and figures whole, though the largest regrets have five digits."""
     monkeypatch.setenv("COLUMNS", "80")
-    finals = {name: np.array([12345.0, 23457.0]) for name in (*arena.POLICIES, UNDELAYED)}
+    finals = {name: np.array([12345.0, 23457.0]) for name in (*arena.POLICIES, KNOWN, UNDELAYED)}
     _show([arena.score_table(small("heavy tail, m = 10000"), finals)])
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
@@ -89,7 +91,7 @@ def test_ratios_to_policies_that_were_not_run_are_left_out(capsys: pytest.Captur
 def test_help_lists_the_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = run("--help").stdout
-    assert re.findall(r'^ +"(.+?)"', shown, re.MULTILINE) == list(arena.load_worlds())
+    assert re.findall(r'^ +"(.+?)"', shown, re.MULTILINE) == list(arena_worlds.load_worlds())
     assert max(map(len, shown.splitlines())) <= 80
 
 
@@ -130,6 +132,52 @@ def test_an_interrupt_before_the_first_world_writes_nothing(tmp_path: Path, monk
     assert ended.exit_code == 130
     assert ended.stderr == "interrupted: no world was done; nothing is written\n"
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_random_worlds_have_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(random_worlds, "HORIZONS", (400,))
+    monkeypatch.setattr(random_worlds, "LEAST_CONVERSIONS", 5.0)
+    chosen = ["--policy", "MaturedLinTS", "--policy", "OTFLinUCB, as released", "--policy", UNIFORM]
+    ended = run("--random", 2, "--seed", 3, "--runs", 2, *chosen, "--out", tmp_path)
+    assert ended.exit_code == 0, ended.output
+    assert ended.stderr.startswith("1 of 2 worlds: random 000: d = ")
+    assert "2 random worlds" in ended.stdout
+    assert max(map(len, ended.stdout.splitlines()[:8])) <= 80
+    summary = pl.read_csv(tmp_path / "summary.csv")
+    assert set(summary["policy"]) == {"MaturedLinTS", "OTFLinUCB, as released", UNIFORM, KNOWN, UNDELAYED}
+    assert set(summary["worlds"]) == {2}
+    assert [path.name for path in sorted((tmp_path / "worlds").iterdir())] == ["random-000.json", "random-001.json"]
+    assert (tmp_path / "arena.png").read_bytes().startswith(b"\x89PNG")
+    refused = run("--random", 2, "--world", "B (100, 100)")
+    assert refused.exit_code == 2
+    assert "--random draws its own worlds" in refused.stderr
+
+
+@pytest.mark.usefixtures("worlds")
+def test_a_second_run_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first world is on disk, and Ctrl-C comes in the second; then the same command plays the second alone."""
+    played: list[list[str]] = []
+    simulate = lc.simulate
+
+    def count(world: object, policies: dict[str, object], **how: object) -> object:
+        played.append(list(policies))
+        if len(played) == 3:
+            raise KeyboardInterrupt
+        return simulate(world, policies, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(arena, "simulate", count)
+    command = ("--runs", 2, "--policy", "Greedy", "--out", "out")
+    assert run(*command).exit_code == 130
+    assert run(*command).exit_code == 0
+    whole = [["Greedy", KNOWN], [UNDELAYED]]
+    assert played == [*whole, whole[0], *whole]
+    monkeypatch.setattr(arena, "simulate", simulate)
+    assert run("--runs", 2, "--policy", "Greedy", "--out", "whole").exit_code == 0
+    assert (tmp_path / "out" / "arena.csv").read_bytes() == (tmp_path / "whole" / "arena.csv").read_bytes()
+    other = run("--runs", 3, "--policy", "Greedy", "--out", "out")
+    assert other.exit_code == 2
+    assert "holds results of runs 2, where this is 3: give another --out, or remove the file" in other.stderr
 
 
 @pytest.mark.usefixtures("signals_that_arrive")

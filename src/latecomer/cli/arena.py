@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.errors import InputError
 from latecomer.extras import require_packages
 
 if TYPE_CHECKING:
@@ -13,13 +14,18 @@ if TYPE_CHECKING:
 
 
 def arena(
-    runs: Annotated[int, typer.Option(metavar="N", min=2, help="Runs of every policy in every world.")] = 200,
+    runs: Annotated[
+        int | None, typer.Option(metavar="N", min=2, help="Runs of every policy in every world: 200, or 40 at random.")
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed gives the same numbers.")] = 0,
     world: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this world; may be given again. All by default.")
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this policy; may be given again. All by default.")
+    ] = None,
+    random: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="N random worlds, drawn by --seed, in place of the named.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; all cores by default.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path("arena-result"),
@@ -30,9 +36,12 @@ def arena(
 ) -> None:
     """Simulate every policy in every world of the arena, and compare.
 
-    Regret is compared with the best published policy's (OTFLinUCB and OTFLinTS, as stated and as released) and with a
-    learner's without delay. --out receives arena.csv (mean, standard error, 95th percentile and ratios of every policy
-    in every world) and arena.png; both grow world by world, and Ctrl-C keeps what is done.
+    Regret is compared with the best published policy's (OTFLinUCB and OTFLinTS, as stated and as released), with a
+    learner's without delay and with one's that knows the delay law. --out receives arena.csv (mean, standard error,
+    95th percentile and ratios of every policy in every world) and arena.png, which grow world by world, and worlds/,
+    a file for each world that is done: after Ctrl-C the same command goes on from there.
+
+    With --random the worlds are drawn from the family of docs/arena.md, and summary.csv has a line for each policy.
 
     \b
     The worlds, for --world:
@@ -58,43 +67,59 @@ def arena(
     \b
     Example:
       latecomer arena --runs 20 --world "B (100, 100)" --world "U (100, 100)"
+      latecomer arena --random 200 --seed 1
     """  # noqa: D301 - \b keeps the lines below it as they are
     require_packages("latecomer arena", "polars", "matplotlib")
     from latecomer.cli.engine import make_engine  # noqa: PLC0415 - `latecomer --help` is light
     from latecomer.cli.output import make_output_folder  # noqa: PLC0415
-    from latecomer.experiments.arena.arena import POLICIES, load_worlds, run_arena  # noqa: PLC0415
+    from latecomer.experiments.arena import arena as rooms  # noqa: PLC0415
+    from latecomer.experiments.arena.random_worlds import draw_worlds  # noqa: PLC0415
+    from latecomer.experiments.arena.result_folder import ResultFolder  # noqa: PLC0415
+    from latecomer.experiments.arena.worlds import load_worlds  # noqa: PLC0415
 
+    if random and world:
+        raise InputError("--random draws its own worlds: leave out --world, or --random")
+    policies = rooms.choose_policies(policy or (rooms.RANDOM_POLICIES if random else rooms.POLICIES))
+    rows = draw_worlds(random, seed=seed) if random else rooms.choose_worlds(world or list(load_worlds()))
+    runs = runs or (40 if random else 200)
     selected_engine, folder = make_engine(engine, scheduler, jobs), make_output_folder(out)
-    worlds, done = world or list(load_worlds()), []
-    scored = run_arena(worlds=worlds, policies=policy or list(POLICIES), runs=runs, seed=seed, engine=selected_engine)
+    kept = ResultFolder(folder / "worlds", runs=runs, seed=seed)
+    done: list[pl.DataFrame] = []
     try:
-        for row, scores in scored:
+        for row, scores in rooms.run_arena(rows, policies, runs=runs, seed=seed, engine=selected_engine, folder=kept):
             done.append(scores)
-            paths = _write(done, folder, runs=runs)
-            typer.echo(f"{len(done)} of {len(worlds)} worlds: {row.name}", err=True)
+            if not random or len(done) % 10 == 0 or len(done) == len(rows):
+                paths = _write(done, folder, runs=runs, is_random=random is not None)
+            typer.echo(f"{len(done)} of {len(rows)} worlds: {row.name}", err=True)
     except KeyboardInterrupt:
         if not done:
             typer.echo("interrupted: no world was done; nothing is written", err=True)
             raise typer.Exit(130) from None
-    _show(done)
+        paths = _write(done, folder, runs=runs, is_random=random is not None)
+    _show_summary(done) if random else _show(done)
     typer.echo(f"wrote {', '.join(map(str, paths))}")
-    if len(done) < len(worlds):
-        typer.echo(f"interrupted: {len(done)} of {len(worlds)} worlds were done, and are written", err=True)
+    if len(done) < len(rows):
+        typer.echo(f"interrupted: {len(done)} of {len(rows)} worlds were done, and are written", err=True)
         raise typer.Exit(130)
 
 
-def _write(done: "list[pl.DataFrame]", folder: Path, *, runs: int) -> list[Path]:
+def _write(done: "list[pl.DataFrame]", folder: Path, *, runs: int, is_random: bool) -> list[Path]:
     import polars as pl  # noqa: PLC0415
 
     from latecomer.cli.output import replace_output  # noqa: PLC0415
-    from latecomer.experiments.arena.plot import plot_arena  # noqa: PLC0415 - brings matplotlib
+    from latecomer.experiments.arena.plot import plot_arena, plot_random_worlds  # noqa: PLC0415 - brings matplotlib
+    from latecomer.experiments.arena.summary import summarise  # noqa: PLC0415
 
-    table = pl.concat(done)
-    with replace_output(folder / "arena.csv") as path:
+    table, paths = pl.concat(done), [folder / "arena.csv", folder / "arena.png"]
+    with replace_output(paths[0]) as path:
         table.write_csv(path)
-    with replace_output(folder / "arena.png") as path:
-        plot_arena(table, runs=runs).savefig(path, format="png")
-    return [folder / "arena.csv", folder / "arena.png"]
+    with replace_output(paths[1]) as path:
+        (plot_random_worlds if is_random else plot_arena)(table, runs=runs).savefig(path, format="png")
+    if is_random:
+        paths.append(folder / "summary.csv")
+        with replace_output(paths[2]) as path:
+            summarise(table).write_csv(path)
+    return paths
 
 
 _HEADINGS = {
@@ -105,6 +130,17 @@ _HEADINGS = {
     "p95_to_best_published": "95 %",
     "to_uniform": "of\nuniform",
     "to_undelayed": "of no\ndelay",
+}
+
+_SUMMARY_HEADINGS = {
+    "mean_ratio": "of best:\nmean",
+    "geometric_mean": "geom.\nmean",
+    "above_one": "above\n1.0",
+    "worst": "worst",
+    "worst_p95": "worst\n95 %",
+    "to_known": "of known\ndelays",
+    "to_undelayed": "of no\ndelay",
+    "worst_to_uniform": "of uni-\nform, worst",
 }
 
 
@@ -132,6 +168,30 @@ def _show(done: "list[pl.DataFrame]") -> None:
         console.print(
             "of best: the mean over that of the best published policy; 95 % beside it: the same of 95th percentiles"
         )
+
+
+def _show_summary(done: "list[pl.DataFrame]") -> None:
+    """Print a line for each policy, over all worlds."""
+    import polars as pl  # noqa: PLC0415
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from latecomer.experiments.arena.summary import summarise  # noqa: PLC0415
+
+    summary = summarise(pl.concat(done))
+    columns = [column for column in _SUMMARY_HEADINGS if not summary[column].is_nan().all()]
+    table = Table(title=f"{len(done)} random worlds", title_justify="left", box=SIMPLE_HEAD, padding=0, show_edge=False)
+    table.add_column("policy", overflow="fold", vertical="bottom")
+    for column in columns:
+        table.add_column(_SUMMARY_HEADINGS[column], justify="right", no_wrap=True, vertical="bottom")
+    for name, *numbers in summary.select("policy", *columns).iter_rows():
+        cells = (
+            f"{number:.1%}" if column == "above_one" else f"{number:.2f}"
+            for column, number in zip(columns, numbers, strict=True)
+        )
+        table.add_row(name, *cells)
+    Console().print(table)
 
 
 def _figure(column: str, number: float) -> str:

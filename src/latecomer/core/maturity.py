@@ -163,13 +163,19 @@ def _move_levels_in_batches(state: State, ring: Ring, now: int) -> None:
 
 
 @kernel
-def update_maturity(state: State, ring: Ring, now: int) -> None:
-    """Bring the curve and G up to `now`; before `expire`, so that rounds that close then count in full."""
-    update_delay_curve(state, ring, now)
+def weigh_by_curve(state: State, ring: Ring, now: int) -> None:
+    """Bring G up to `now` by the curve as it is."""
     if state.gram.shape[0] <= DIRECT:
         _move_levels(state, ring, now)
     else:
         _move_levels_in_batches(state, ring, now)
+
+
+@kernel
+def update_maturity(state: State, ring: Ring, now: int) -> None:
+    """Bring the curve and G up to `now`; before `expire`, so that rounds that close then count in full."""
+    update_delay_curve(state, ring, now)
+    weigh_by_curve(state, ring, now)
 
 
 @kernel

@@ -9,20 +9,21 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import InputError
-from latecomer.experiments.arena import arena
+from latecomer.experiments.arena import worlds
 from latecomer.experiments.arena.arena import (
     POLICIES,
     PUBLISHED,
     RECOMMENDED,
-    UNDELAYED,
-    ArenaWorld,
-    load_worlds,
-    run_arena,
+    choose_policies,
+    choose_worlds,
     run_world,
     score_table,
 )
+from latecomer.experiments.arena.floor import KNOWN, UNDELAYED, KnownDelayLinTS
 from latecomer.experiments.arena.plot import plot_arena
+from latecomer.experiments.arena.worlds import ArenaWorld, load_worlds
 from latecomer.experiments.paper.experiments import RELEASED_UCB, TS, UNIFORM
+from latecomer.policies.recommended import PARAMETERS
 
 WORLD = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
 ROW = ArenaWorld("small", "contexts", WORLD, horizon=60, window=8)
@@ -33,7 +34,7 @@ def test_load_worlds_reads_every_world() -> None:
     assert list(found)[:6] == [f"{law} {panel}" for law in "BU" for panel in ("(100, 100)", "(500, 100)", "(100, 500)")]
     assert len(found) >= 16
     for name, row in found.items():
-        assert (row.name, row.kind in arena.KINDS, row.horizon >= 3000, row.window >= 1) == (name, True, True, True)
+        assert (row.name, row.kind in worlds.KINDS, row.horizon >= 3000, row.window >= 1) == (name, True, True, True)
     assert [name for name, row in found.items() if row.kind == "paper"] == list(found)[:6]
     for name, row in found.items():  # the same arms in every round
         sets = row.world.block(np.random.default_rng(0), 1024, 1024).sets
@@ -59,24 +60,27 @@ def test_arena_has_its_kinds_of_worlds() -> None:
 def test_world_of_the_arena_names_the_key_that_it_lacks(missing: str) -> None:
     table: dict[str, object] = {"kind": "fixed", "horizon": 10, "window": 3, "theta": [0.5]}
     table |= {"actions": {"law": "unit vectors"}, "delays": {"law": "fixed", "delay": 1}}
-    assert arena._parse_row("mine", dict(table)).world.dim == 1
+    assert worlds.parse_row("mine", dict(table)).world.dim == 1
     del table[missing]
     with pytest.raises(InputError, match=f"the arena's world 'mine' needs {missing}"):
-        arena._parse_row("mine", table)
+        worlds.parse_row("mine", table)
 
 
 def test_run_world_is_a_simulation_on_the_same_numbers() -> None:
     makers: dict[str, Callable[[int, int], Any]] = {name: POLICIES[name] for name in (TS, "MaturedLinTS", UNIFORM)}
     finals = run_world(ROW, makers, runs=3, seed=4)
-    assert list(finals) == [TS, "MaturedLinTS", UNIFORM, UNDELAYED]
+    assert list(finals) == [TS, "MaturedLinTS", UNIFORM, KNOWN, UNDELAYED]
     policies = {name: make(2, 8) for name, make in makers.items()}
     direct = lc.simulate(WORLD, policies, horizon=60, runs=3, seed=4, progress=False)
     for name in makers:
         np.testing.assert_array_equal(finals[name], direct.final(name))
     at_once = lc.World(theta=WORLD.theta, actions=WORLD.actions, delays=lc.delays.Fixed(0))
-    learner = {UNDELAYED: lc.MaturedLinTS(2, 0)}
+    learner = {UNDELAYED: lc.recommended(2, 0)}
     undelayed = lc.simulate(at_once, learner, horizon=60, runs=3, seed=4, progress=False)
     np.testing.assert_array_equal(finals[UNDELAYED], undelayed.final(UNDELAYED))
+    knowing = {KNOWN: KnownDelayLinTS(2, 8, WORLD.delays, **PARAMETERS)}
+    known = lc.simulate(WORLD, knowing, horizon=60, runs=3, seed=4, progress=False)
+    np.testing.assert_array_equal(finals[KNOWN], known.final(KNOWN))
 
 
 FINALS = {
@@ -146,19 +150,11 @@ def test_a_picture_of_one_world_has_a_bar_for_each_policy() -> None:
         assert inside.y0 <= box.y0 <= box.y1 <= inside.y1
 
 
-@pytest.mark.parametrize(
-    ("worlds", "policies", "message"),
-    [
-        (["nowhere"], ["Greedy"], "world must be one of 'B "),
-        (["B (100, 100)"], ["nobody"], "policy must be one of 'rec"),
-    ],
-)
-def test_unknown_names_are_refused_before_anything_is_played(
-    worlds: list[str], policies: list[str], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(arena, "run_world", lambda *_, **__: pytest.fail("played"))
-    with pytest.raises(InputError, match=message):
-        next(run_arena(worlds=worlds, policies=policies, runs=2, seed=0))
+def test_unknown_names_are_refused_before_anything_is_played() -> None:
+    with pytest.raises(InputError, match="world must be one of 'B "):
+        choose_worlds(["B (100, 100)", "nowhere"])
+    with pytest.raises(InputError, match="policy must be one of 'rec"):
+        choose_policies(["Greedy", "nobody"])
 
 
 class Interrupted:

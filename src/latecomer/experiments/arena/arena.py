@@ -4,19 +4,18 @@ A world is a table in `worlds.toml`; a policy is a line of `POLICIES`. The table
 horizon: its mean, and its 95th percentile, for a policy that is ruinous in one run of twenty is not good.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from latecomer.core.state import Array
-from latecomer.delays import Fixed
-from latecomer.errors import InputError
-from latecomer.experiments.experiment_file import parse_world, read_toml
+from latecomer.experiments.arena import worlds
+from latecomer.experiments.arena.floor import KNOWN, UNDELAYED, make_floor
+from latecomer.experiments.arena.result_folder import ResultFolder
+from latecomer.experiments.arena.worlds import ArenaWorld
 from latecomer.experiments.paper.experiments import RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
 from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
 from latecomer.policies.base.policy import LinearPolicy
@@ -30,12 +29,14 @@ from latecomer.policies.uniform import Uniform
 from latecomer.simulation.result import Result
 from latecomer.simulation.simulate import Engine, simulate
 from latecomer.simulation.world import World
-from latecomer.validation import check_choice, check_integer
+from latecomer.validation import check_choice
 
-KINDS = ("paper", "fixed", "contexts")
-RECOMMENDED, UNDELAYED = "recommended", "without delay"
+PolicyMaker = Callable[[int, int], LinearPolicy]
+"""A function of the dimension and the window."""
 
-PUBLISHED: Mapping[str, Callable[[int, int], LinearPolicy]] = {
+RECOMMENDED = "recommended"
+
+PUBLISHED: Mapping[str, PolicyMaker] = {
     UCB: OTFLinUCB,
     UCB_BUFFERED: partial(OTFLinUCB, width="buffered"),
     TS: OTFLinTS,
@@ -45,7 +46,7 @@ PUBLISHED: Mapping[str, Callable[[int, int], LinearPolicy]] = {
 }
 """The paper's policies, as stated and as released: the best of them in a world is what others are measured against."""
 
-POLICIES: Mapping[str, Callable[[int, int], LinearPolicy]] = {
+POLICIES: Mapping[str, PolicyMaker] = {
     RECOMMENDED: recommended,
     **PUBLISHED,
     "OTFLinUCB, tight": partial(OTFLinUCB, width="tight"),
@@ -56,53 +57,36 @@ POLICIES: Mapping[str, Callable[[int, int], LinearPolicy]] = {
 """Policies by name, made from the dimension and the window; all of the registry are here, some under a longer name."""
 
 
-@dataclass(frozen=True)
-class ArenaWorld:
-    """A world of the arena."""
-
-    name: str
-    kind: str
-    world: World
-    horizon: int
-    window: int
-
-
-def load_worlds() -> dict[str, ArenaWorld]:
-    """Load every world, by name, in the order of the file."""
-    text = files("latecomer.experiments.arena").joinpath("worlds.toml").read_text(encoding="utf-8")
-    return {name: _parse_row(name, dict(table)) for name, table in read_toml(text, "worlds.toml").items()}
-
-
-def _parse_row(name: str, table: dict[str, object]) -> ArenaWorld:
-    try:
-        kind = check_choice("kind", table.pop("kind"), KINDS)
-        horizon, window = (check_integer(key, table.pop(key), least=1) for key in ("horizon", "window"))
-        return ArenaWorld(name, kind, parse_world(table), horizon, window)
-    except KeyError as error:
-        raise InputError(f"the arena's world {name!r} needs {error.args[0]}") from None
+RANDOM_POLICIES = (RECOMMENDED, *(name for name in PUBLISHED if name not in (UCB, UCB_BUFFERED)), UNIFORM)
+"""Policies that random worlds are played by, unless others are named: without the theorem's widths, which are nowhere
+the best published ones."""
 
 
 def run_world(
     row: ArenaWorld,
-    policies: Mapping[str, Callable[[int, int], LinearPolicy]],
+    policies: Mapping[str, PolicyMaker],
     *,
     runs: int,
     seed: int,
     engine: Engine | None = None,
+    folder: ResultFolder | None = None,
 ) -> dict[str, Array]:
-    """Return the regret at the horizon by policy and run, also of a policy that gets every reward without delay."""
-    templates = {name: make(row.world.dim, row.window) for name, make in policies.items()}
-    played = _simulate_to_the_end(row.world, templates, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
-    at_once = World(
-        theta=row.world.theta,
-        actions=row.world.actions,
-        delays=Fixed(0),
-        reward=row.world.reward,
-        intercept=row.world.intercept,
-    )
-    learner = {UNDELAYED: MaturedLinTS(row.world.dim, 0)}
-    undelayed = _simulate_to_the_end(at_once, learner, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
-    return {**{name: played.final(name) for name in templates}, UNDELAYED: undelayed.final(UNDELAYED)}
+    """Return the regret at the horizon by policy and run, and that of the two learners of the floor.
+
+    What `folder` has is not played again; what is played is kept there.
+    """
+    templates = {name: (row.world, make(row.world.dim, row.window)) for name, make in policies.items()}
+    templates |= make_floor(row.world, row.window)
+    made = {name: repr(template) for name, (_, template) in templates.items()}
+    finals = folder.read(row, made) if folder else {}
+    for world in (row.world, templates[UNDELAYED][0]):
+        missing = {name: each[1] for name, each in templates.items() if each[0] is world and name not in finals}
+        if missing:
+            played = _simulate_to_the_end(world, missing, horizon=row.horizon, runs=runs, seed=seed, engine=engine)
+            finals |= {name: played.final(name) for name in missing}
+    if folder:
+        folder.write(row, made, finals)
+    return {name: finals[name] for name in templates}
 
 
 def _simulate_to_the_end(world: World, policies: Mapping[str, LinearPolicy], **how: Any) -> Result:
@@ -136,21 +120,32 @@ def score_table(row: ArenaWorld, finals: Mapping[str, Array]) -> pl.DataFrame:
             "to_best_published": [_ratio(means[name], means[best]) if best else np.nan for name in finals],
             "p95_to_best_published": [_ratio(tails[name], tails[best]) if best else np.nan for name in finals],
             "to_uniform": [_ratio(means[name], means.get(UNIFORM, 0.0)) for name in finals],
-            "to_undelayed": [_ratio(means[name], means[UNDELAYED]) for name in finals],
+            "to_undelayed": [_ratio(means[name], means.get(UNDELAYED, 0.0)) for name in finals],
+            "to_known": [_ratio(means[name], means.get(KNOWN, 0.0)) for name in finals],
         }
     )
 
 
 def run_arena(
-    *, worlds: list[str], policies: list[str], runs: int, seed: int, engine: Engine | None = None
+    rows: Iterable[ArenaWorld],
+    policies: Mapping[str, PolicyMaker],
+    *,
+    runs: int,
+    seed: int,
+    engine: Engine | None = None,
+    folder: ResultFolder | None = None,
 ) -> Iterator[tuple[ArenaWorld, pl.DataFrame]]:
     """Run world after world; yield each with its table of scores."""
-    every = load_worlds()
-    for name in worlds:
-        check_choice("world", name, tuple(every))
-    for name in policies:
-        check_choice("policy", name, tuple(POLICIES))
-    for name in worlds:
-        row = every[name]
-        finals = run_world(row, {each: POLICIES[each] for each in policies}, runs=runs, seed=seed, engine=engine)
-        yield row, score_table(row, finals)
+    for row in rows:
+        yield row, score_table(row, run_world(row, policies, runs=runs, seed=seed, engine=engine, folder=folder))
+
+
+def choose_worlds(names: Iterable[str]) -> list[ArenaWorld]:
+    """Return the worlds of these names."""
+    every = worlds.load_worlds()
+    return [every[check_choice("world", name, tuple(every))] for name in names]
+
+
+def choose_policies(names: Iterable[str]) -> dict[str, PolicyMaker]:
+    """Return the makers of the policies of these names."""
+    return {name: POLICIES[check_choice("policy", name, tuple(POLICIES))] for name in names}

@@ -58,3 +58,23 @@ def _plot_grid(table: pl.DataFrame, *, runs: int) -> Figure:
     bar = made.colorbar(image, ax=axes, fraction=0.35 / width, pad=0.1 / width)
     bar.set_ticks([-4, -2, 0, 2, 4], labels=["1/16", "1/4", "1", "4", "16"], fontsize=8)
     return made
+
+
+def plot_random_worlds(table: pl.DataFrame, *, runs: int) -> Figure:
+    """Draw each policy's ratios to the best published policy, from its best world to its worst, on a log scale."""
+    column, reference = "to_best_published", "the best published policy"
+    if table[column].is_nan().all():
+        column, reference = "to_undelayed", "a learner without delay"
+    made, (axes,) = make_figure(width=7.5, height=4.6)
+    for place, ((policy,), scores) in enumerate(table.group_by("policy", maintain_order=True)):
+        ratios = np.sort(np.maximum(scores[column].to_numpy(), 1e-3))
+        shares = (np.arange(len(ratios)) + 0.5) / len(ratios)
+        axes.plot(shares * 100.0, ratios, label=str(policy), color=COLOURS[place % len(COLOURS)], linewidth=1.4)
+    axes.axhline(1.0, color="black", linewidth=0.8)
+    axes.set_yscale("log")
+    axes.set_xlim(0.0, 100.0)
+    axes.set_xlabel("% of the worlds, each policy's best first", fontsize=8)
+    axes.set_ylabel(f"mean regret over that of {reference}", fontsize=8)
+    axes.set_title(f"{table['world'].n_unique()} random worlds, {runs} runs each", fontsize=10)
+    axes.legend(fontsize=7, loc="upper left")
+    return made

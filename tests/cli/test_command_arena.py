@@ -136,8 +136,8 @@ def test_an_interrupt_before_the_first_world_writes_nothing(tmp_path: Path, monk
 
 def test_random_worlds_have_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(random_worlds, "HORIZONS", (400,))
-    monkeypatch.setattr(random_worlds, "LEAST_CONVERSIONS", 5.0)
+    for name, value in {"HORIZONS": (50,), "LEAST_CONVERSIONS": 1.0, "DIMS": (2,), "COUNTS": (2,)}.items():
+        monkeypatch.setattr(random_worlds, name, value)
     chosen = ["--policy", "MaturedLinTS", "--policy", "OTFLinUCB, as released", "--policy", UNIFORM]
     ended = run("--random", 2, "--seed", 3, "--runs", 2, *chosen, "--out", tmp_path)
     assert ended.exit_code == 0, ended.output

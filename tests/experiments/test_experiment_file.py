@@ -74,6 +74,10 @@ def test_world_may_have_logistic_rewards() -> None:
             '{ law = "change point", before = { law = "never" }, after = { law = "fixed", delay = 3 }, change = 7 }',
             lc.delays.ChangePoint(lc.delays.Never(), lc.delays.Fixed(3), 7),
         ),
+        (
+            '{ law = "batched", of = { law = "fixed", delay = 3 }, period = 7 }',
+            lc.delays.Batched(lc.delays.Fixed(3), 7),
+        ),
         ('{ law = "geometric", mean = 5, start = 0 }', lc.delays.Geometric(5, start=0)),
         ('{ law = "fixed", delay = 3 }', lc.delays.Fixed(3)),
         ('{ law = "never" }', lc.delays.Never()),

@@ -19,6 +19,7 @@ LISTED = [
     lc.actions.UnitVectors(),
     lc.actions.RandomFixed(6, seed=2),
     lc.actions.Rotating(count=9, visible=4, period=70),
+    lc.actions.OneHot(4, table=[[2.0]]),
 ]
 
 

@@ -63,6 +63,12 @@ def arena(
       "logistic rewards"         rewards that are not linear
       "2 to 5 %, m = 500000"     windows far longer than the run
       "U, m = 100000"
+      "B, m = 10, mean delay 200"    a window far too short
+      "1,000 actions"
+      "rates of 0.1 %"
+      "one of 16 features"       sparse rewards
+      "feedback once a day"
+      "leads"                    contexts and delays fitted to a real funnel
 
     \b
     Example:

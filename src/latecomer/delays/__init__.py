@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from latecomer.delays.estimation.density import log10_density
     from latecomer.delays.estimation.dependence import DependenceTest, test_dependence
     from latecomer.delays.estimation.estimate import DelayEstimate
+    from latecomer.delays.laws.batched import Batched
     from latecomer.delays.laws.change_point import ChangePoint
     from latecomer.delays.laws.criteo import Criteo
     from latecomer.delays.laws.empirical import Empirical
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from latecomer.delays.readers.criteo_report import CriteoDelays, CriteoReport, Skipped
 
 _HOME = {
+    "Batched": "latecomer.delays.laws.batched",
     "ConversionLog": "latecomer.delays.readers.conversion_log",
     "Criteo": "latecomer.delays.laws.criteo",
     "CriteoDelays": "latecomer.delays.readers.criteo_report",
@@ -54,6 +56,7 @@ _HOME = {
 
 __all__ = [
     "NEVER",
+    "Batched",
     "ChangePoint",
     "ConversionLog",
     "Criteo",

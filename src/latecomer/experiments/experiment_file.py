@@ -46,6 +46,7 @@ ACTIONS: Makers[actions.ActionLaw] = {
     "unit vectors": actions.UnitVectors,
     "random fixed": actions.RandomFixed,
     "rotating": actions.Rotating,
+    "one hot": actions.OneHot,
 }
 DELAYS: Makers[delays.DelayLaw] = {
     "geometric": delays.Geometric,
@@ -59,6 +60,7 @@ DELAYS: Makers[delays.DelayLaw] = {
     "histogram": delays.Histogram,
     LAW: read_log_law,
     "change point": delays.ChangePoint,
+    "batched": delays.Batched,
 }
 POLICIES: Makers[LinearPolicy] = {
     "recommended": recommended,
@@ -262,7 +264,9 @@ _READERS: dict[str, Callable[[object, str], object]] = {
     "delays": _parse_numbers,
     "ends": _parse_numbers,
     "laws": _parse_laws,
+    "of": _parse_delay_law,
     "shares": _parse_numbers,
+    "table": _parse_rows,
     "weights": _parse_numbers,
     "window": _parse_rounds,
 }

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.simulation.logged_actions import FromLog, Rows
+from latecomer.simulation.one_hot import OneHot
 from latecomer.validation import check_integer
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "ChangingActions",
     "Fixed",
     "FromLog",
+    "OneHot",
     "RandomFixed",
     "Rotating",
     "Sphere",
@@ -76,7 +78,7 @@ class ListedActions(Protocol):
 
 def is_listed(law: object) -> TypeGuard[ListedActions]:
     """Tell whether a law is a built-in one that draws from a list. One derived from it may sample otherwise."""
-    return type(law) in (Binary, Fixed, UnitVectors, RandomFixed, Rotating, FromLog)
+    return type(law) in (Binary, Fixed, UnitVectors, RandomFixed, Rotating, FromLog, OneHot)
 
 
 def _repeat_all_rows(count: int, rounds: int) -> Rows:

@@ -58,6 +58,12 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: delays.Empirical([3, 4], weights=[0, 0]), "weights must have a sum above 0"),
     (lambda: delays.Empirical.from_times([1.0, math.inf], unit=10), "delays must be finite numbers"),
     (lambda: delays.Empirical.from_times([1.0], unit=0), "unit must be above 0"),
+    (lambda: delays.Batched(3, 5), "of must have sample, cdf and mean.*got 3"),  # type: ignore[arg-type]
+    (lambda: delays.Batched(delays.Fixed(1), 0), "period must be at least 1.*got 0"),
+    (
+        lambda: delays.Batched(delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), 5), 3),
+        "of must be the same law in every round; got ChangePoint",
+    ),
     (lambda: delays.ChangePoint(3, delays.Fixed(1), 5), "before must have sample, cdf and mean.*got 3"),  # type: ignore[arg-type]
     (lambda: delays.ChangePoint(delays.Fixed(1), delays.Never, 5), "after must have .*got <class"),  # type: ignore[arg-type]
     (lambda: delays.ChangePoint(delays.Fixed(1), delays.Fixed(2), -1), "change must be at least 0.*got -1"),

@@ -57,6 +57,8 @@ LAWS: list[DelayLaw] = [
     delays.Criteo(100),
     delays.Criteo(1),
     delays.ChangePoint(delays.Never(), delays.Geometric(30), change=100),
+    delays.Batched(delays.Geometric(30), period=8),
+    delays.Batched(delays.Mixture([delays.Fixed(2), delays.Never()], [0.7, 0.3]), period=5),
 ]
 
 every_law = pytest.mark.parametrize("law", LAWS, ids=repr)

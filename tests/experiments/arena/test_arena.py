@@ -34,7 +34,7 @@ def test_load_worlds_reads_every_world() -> None:
     assert list(found)[:6] == [f"{law} {panel}" for law in "BU" for panel in ("(100, 100)", "(500, 100)", "(100, 500)")]
     assert len(found) >= 16
     for name, row in found.items():
-        assert (row.name, row.kind in worlds.KINDS, row.horizon >= 3000, row.window >= 1) == (name, True, True, True)
+        assert (row.name, row.kind in worlds.KINDS, row.horizon >= 2000, row.window >= 1) == (name, True, True, True)
     assert [name for name, row in found.items() if row.kind == "paper"] == list(found)[:6]
     for name, row in found.items():  # the same arms in every round
         sets = row.world.block(np.random.default_rng(0), 1024, 1024).sets
@@ -54,6 +54,13 @@ def test_arena_has_its_kinds_of_worlds() -> None:
     assert found["logistic rewards"].world.reward == "logistic"
     assert sum(row.window >= 10 * row.horizon for row in found.values()) == 2
     assert {RECOMMENDED, UNIFORM, *PUBLISHED} <= set(POLICIES)
+    assert found["B, m = 10, mean delay 200"].world.delays.cdf(10) < 0.06
+    assert found["1,000 actions"].world.block(np.random.default_rng(0), 2).sets.shape[1] == 1000
+    assert found["rates of 0.1 %"].world.theta.mean() == pytest.approx(0.001)
+    assert np.count_nonzero(found["one of 16 features"].world.theta) == 1
+    leads = found["leads"].world
+    assert leads.block(np.random.default_rng(0), 1024).means.mean() == pytest.approx(0.13, abs=0.01)
+    assert leads.delays.cdf(40 * 13) == pytest.approx(0.5, abs=0.05)  # the data's median is 12 to 13 days
 
 
 @pytest.mark.parametrize("missing", ["kind", "horizon", "window"])

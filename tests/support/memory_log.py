@@ -86,6 +86,9 @@ class MemoryLog:
     def read_rows(self, number: int) -> Iterator[MemoryRow]:
         return iter(list(self.chains.get(number, ())))
 
+    def read_rows_from(self, number: int, round: int) -> Iterator[MemoryRow]:
+        return iter([row for row in self.chains.get(number, ()) if row.rounds >= round])
+
     def read_secrets(self, number: int) -> list[tuple[int, bytes]]:
         return []
 

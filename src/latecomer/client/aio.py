@@ -16,6 +16,7 @@ from latecomer.encoding.values import FeatureRow
 from latecomer.errors import LatecomerError, ServiceError
 from latecomer.service.bandit.verdict_list import VerdictList, warn_of
 from latecomer.service.bandit_report import BanditReport
+from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.import_batches import ImportReport, ImportRun, make_import_batches, make_import_id
 from latecomer.service.messages import (
     BanditInfo,
@@ -49,7 +50,8 @@ class AsyncClient:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
         The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
-        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's) and `log_offers`.
+        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's), `log_offers` and
+        `unit` (of values in reports, as in {"name": "EUR", "scale": 250}).
         """
         return await self._send(protocol.create(name, window=window, **spec))
 
@@ -65,9 +67,13 @@ class AsyncClient:
         """Return a bandit's estimates and counts."""
         return await self._send(protocol.stats(name))
 
-    async def report(self, name: str) -> BanditReport:
-        """Return a bandit's report: counts over time, rates, and the lift over the control."""
-        return await self._send(protocol.report(name))
+    async def report(self, name: str, *, since: Moment | None = None, until: Moment | None = None) -> BanditReport:
+        """Return a bandit's report; with `since` or `until`, about the decisions of that time alone."""
+        return await self._send(protocol.report(name, since=since, until=until))
+
+    async def explain(self, name: str, decision: DecisionAnswer | str) -> DecisionExplanation:
+        """Explain a decision: the actions it was made among, the features that made it, and its fate."""
+        return await self._send(protocol.explain(name, decision))
 
     async def delete(self, name: str) -> BanditInfo | None:
         """Delete a bandit; return its description, or None where the answer to the first try was lost."""

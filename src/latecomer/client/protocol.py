@@ -15,18 +15,21 @@ from latecomer.encoding.encoder import Encoder, read_encoder
 from latecomer.encoding.scales import parse_scales
 from latecomer.service.bandit.verdict_list import ReportWarning
 from latecomer.service.bandit_report import BanditReport
+from latecomer.service.bandit_spec import parse_unit
+from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.durations import format_window
 from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
     Conversion,
+    DecisionAnswer,
     ImportAnswer,
     ImportBatch,
     Revocation,
     Verdict,
     decision_id_of,
 )
-from latecomer.timestamps import parse_datetime
+from latecomer.timestamps import Moment, parse_datetime
 from latecomer.validation import short_repr
 
 T = TypeVar("T")
@@ -39,6 +42,8 @@ CREATE_TIMEOUT = 120.0
 """Seconds for a bandit of a new dimension, which the server may have to compile for."""
 IMPORT_TIMEOUT = 60.0
 """Seconds for a batch of an import, which the server may have to apply as plain Python."""
+REPORT_TIMEOUT = 60.0
+"""Seconds for a report, which may have to read the whole log."""
 _MAX_WAIT = 5.0
 
 
@@ -109,6 +114,7 @@ class SpecOptions(TypedDict, total=False):
     features: Mapping[str, Any] | None
     encoder: Encoder | Mapping[str, Any] | None
     log_offers: bool
+    unit: Mapping[str, Any] | None
 
 
 def create(
@@ -121,6 +127,7 @@ def create(
     features: Mapping[str, Any] | None = None,
     encoder: Encoder | Mapping[str, Any] | None = None,
     log_offers: bool = True,
+    unit: Mapping[str, Any] | None = None,
 ) -> Call[BanditInfo]:
     """Make the call that creates a bandit."""
     encoding = None if encoder is None else read_encoder(encoder)
@@ -136,6 +143,8 @@ def create(
         spec["encoder"] = encoding
     if not log_offers:
         spec["log_offers"] = False
+    if unit is not None:
+        spec["unit"] = parse_unit(unit)
     return Call(
         method="PUT", path=bandit_path(name), gives=BanditInfo, content=encode_json(spec), timeout=CREATE_TIMEOUT
     )
@@ -156,9 +165,18 @@ def stats(name: str) -> Call[BanditStats]:
     return Call(method="GET", path=f"{bandit_path(name)}/stats", gives=BanditStats)
 
 
-def report(name: str) -> Call[BanditReport]:
+def report(name: str, *, since: Moment | None = None, until: Moment | None = None) -> Call[BanditReport]:
     """Make the call for a bandit's report."""
-    return Call(method="GET", path=f"{bandit_path(name)}/report", gives=BanditReport)
+    given = {"from": parse_datetime(since, name="since"), "to": parse_datetime(until, name="until")}
+    asked = {key: moment.isoformat() for key, moment in given.items() if moment is not None}
+    query = f"?{urlencode(asked)}" if asked else ""
+    return Call(method="GET", path=f"{bandit_path(name)}/report{query}", gives=BanditReport, timeout=REPORT_TIMEOUT)
+
+
+def explain(name: str, decision: DecisionAnswer | str) -> Call[DecisionExplanation]:
+    """Make the call that explains a decision."""
+    query = urlencode({"decision_id": decision_id_of(decision)})
+    return Call(method="GET", path=f"{bandit_path(name)}/explanation?{query}", gives=DecisionExplanation)
 
 
 def delete(name: str) -> Call[BanditInfo | None]:

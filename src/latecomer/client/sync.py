@@ -14,6 +14,7 @@ from latecomer.encoding.values import FeatureRow
 from latecomer.errors import ServiceError
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
+from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
 from latecomer.service.messages import (
     BanditInfo,
@@ -62,7 +63,8 @@ class Client:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
         The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
-        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's) and `log_offers`.
+        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's), `log_offers` and
+        `unit` (of values in reports, as in {"name": "EUR", "scale": 250}).
         """
         return self._send(protocol.create(name, window=window, **spec))
 
@@ -78,9 +80,13 @@ class Client:
         """Return a bandit's estimates and counts."""
         return self._send(protocol.stats(name))
 
-    def report(self, name: str) -> BanditReport:
-        """Return a bandit's report: counts over time, rates, and the lift over the control."""
-        return self._send(protocol.report(name))
+    def report(self, name: str, *, since: Moment | None = None, until: Moment | None = None) -> BanditReport:
+        """Return a bandit's report; with `since` or `until`, about the decisions of that time alone."""
+        return self._send(protocol.report(name, since=since, until=until))
+
+    def explain(self, name: str, decision: DecisionAnswer | str) -> DecisionExplanation:
+        """Explain a decision: the actions it was made among, the features that made it, and its fate."""
+        return self._send(protocol.explain(name, decision))
 
     def delete(self, name: str) -> BanditInfo | None:
         """Delete a bandit; return its description, or None where the answer to the first try was lost."""

@@ -4,9 +4,22 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from latecomer.service.bandit_spec import ValueUnit
+from latecomer.service.decision_report import DecisionReport
 from latecomer.service.messages import Health
 
-__all__ = ["BanditReport", "ChoiceReport", "LiftReport", "PeriodReport", "RateReport"]
+__all__ = [
+    "BanditReport",
+    "ChoiceReport",
+    "ExplorationReport",
+    "LevelReport",
+    "LiftReport",
+    "PeriodReport",
+    "RateReport",
+    "SegmentReport",
+    "ServiceReport",
+    "WeightReport",
+]
 
 
 class RateReport(Struct, frozen=True, kw_only=True):
@@ -27,7 +40,10 @@ class RateReport(Struct, frozen=True, kw_only=True):
 
 
 class PeriodReport(Struct, frozen=True, kw_only=True):
-    """One period: `arrived` and `revoked` count reports of that time, the rest is of the decisions of that time."""
+    """One period: `arrived` and `revoked` count reports of that time, the rest is of the decisions of that time.
+
+    `mean_propensity` is of the policy's own choices, where it is known.
+    """
 
     start: datetime
     decisions: int
@@ -38,6 +54,7 @@ class PeriodReport(Struct, frozen=True, kw_only=True):
     value: float
     matured_decisions: float | None
     choices: dict[str, int]
+    mean_propensity: float | None = None
 
 
 class ChoiceReport(Struct, frozen=True, kw_only=True):
@@ -46,6 +63,60 @@ class ChoiceReport(Struct, frozen=True, kw_only=True):
     id: str | None
     decisions: int
     conversions: int
+    value: float = 0.0
+
+
+class LevelReport(Struct, frozen=True, kw_only=True):
+    """Decisions with one value of a context feature, or with a number in one range; null: of all further values."""
+
+    level: str | None
+    decisions: int
+    conversions: int
+    choices: dict[str, int]
+    """Decisions by action id, of the report's commonest ids."""
+
+
+class SegmentReport(Struct, frozen=True, kw_only=True):
+    """What is chosen by the value of one context feature, the commonest value first."""
+
+    feature: str
+    levels: list[LevelReport]
+
+
+class ExplorationReport(Struct, frozen=True, kw_only=True):
+    """How the policy's own choices explore; the control's are left out.
+
+    `propensity_counts` counts choices by propensity, in ten equal parts of [0, 1]. `unsure_share` is the share of
+    choices with a propensity below 0.5. `non_greedy_share` is that of choices whose action had not the highest estimate
+    of its offer, θ̂·x as of now, among the latest `looked_at` decisions with a logged offer; null where there is none.
+    """
+
+    mean_propensity: float | None
+    unsure_share: float | None
+    propensity_counts: list[int]
+    non_greedy_share: float | None = None
+    looked_at: int = 0
+
+
+class WeightReport(Struct, frozen=True, kw_only=True):
+    """The weight of one feature in the estimate, and its 90 % interval, a heuristic as the covariance is."""
+
+    feature: str
+    weight: float
+    low: float
+    high: float
+
+
+class ServiceReport(Struct, frozen=True, kw_only=True):
+    """The server that answered: decisions since its start, how long they took, and how many replicas there are.
+
+    The latencies are upper bounds, the edges of a histogram in seconds; null where nothing was measured.
+    """
+
+    decisions: int
+    median_seconds: float | None
+    p99_seconds: float | None
+    replicas: int | None = None
 
 
 class LiftReport(Struct, frozen=True, kw_only=True):
@@ -70,9 +141,10 @@ class LiftReport(Struct, frozen=True, kw_only=True):
 class BanditReport(Struct, frozen=True, kw_only=True):
     """A bandit's report as of `at`, the store's time.
 
-    Counts begin with round `first_round`. `periods` are of `period_seconds` each, at most 96; `choices` has the
-    commonest action ids. `mean_propensity` and `unsure_share`, the share of choices with a propensity below 0.5, are of
-    choices that the policy made. `delay_curve` is as in the stats, in the unit of the window.
+    Counts begin with round `first_round`. Where `since` or `until` are given, it is about the decisions of that time
+    alone. `periods` are of `period_seconds` each, at most 96; `choices` has the commonest action ids, `segments` the
+    first context features, and `weights` the features of the largest weights. `delay_curve` and `delay_band` are as in
+    the stats, in the unit of the window. Values are in [0, 1]; `unit` says what 1 is worth.
     """
 
     name: str
@@ -91,9 +163,17 @@ class BanditReport(Struct, frozen=True, kw_only=True):
     period_seconds: int
     periods: list[PeriodReport]
     choices: list[ChoiceReport]
-    mean_propensity: float | None
-    unsure_share: float | None
+    exploration: ExplorationReport
     delay_curve: list[list[float]] | None
     conversion_verdicts: dict[str, int]
     revocation_verdicts: dict[str, int]
+    delay_band: list[list[float]] | None = None
+    segments: list[SegmentReport] = []
+    weights: list[WeightReport] = []
+    unit: ValueUnit | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    recent: list[DecisionReport] = []
+    """The latest decisions with their fates, the latest first."""
     health: Health | None = None
+    service: ServiceReport | None = None

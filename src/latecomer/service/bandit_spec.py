@@ -1,15 +1,26 @@
 """The specification of a bandit, as a client sends it and as the log keeps it."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from latecomer.encoding.spec import EncoderSpec, Scale
+from latecomer.errors import InputError
+from latecomer.validation import short_repr
 
-__all__ = ["DEFAULT_POLICY", "BanditSpec", "Scale"]
+__all__ = ["DEFAULT_POLICY", "BanditSpec", "Scale", "ValueUnit"]
 
 DEFAULT_POLICY = "recommended"
 """The policy of a specification that names none: that of `latecomer.recommended` on the day of its creation."""
+
+
+class ValueUnit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The unit of values for people: a conversion of value 1 is worth `scale` of it, as in 250 EUR."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=20)]
+    scale: Annotated[float, Meta(gt=0.0, le=1e12)] = 1.0
 
 
 class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,7 +30,7 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `parameters` its keyword arguments. Without a seed, one is drawn when the bandit is created, and kept. `features`
     declares the scales of numbers, by name, for decisions with features instead of vectors; `encoder`, in its place,
     is an encoder as `Encoder.to_dict` gives it. `log_offers` says whether the log gets the whole offer of each
-    decision, which evaluating another policy needs.
+    decision, which evaluating another policy needs. `unit` is the unit of values in reports.
     """
 
     dim: int
@@ -29,3 +40,20 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     features: dict[str, Scale] = {}
     encoder: EncoderSpec | None = None
     log_offers: bool = True
+    unit: ValueUnit | None = None
+
+
+def parse_unit(given: ValueUnit | Mapping[str, Any] | None) -> ValueUnit | None:
+    """Return a unit that may be given as a dict; `InputError` where it is none.
+
+    >>> parse_unit({"name": "EUR", "scale": 250})
+    ValueUnit(name='EUR', scale=250.0)
+    """
+    if given is None:
+        return None
+    try:
+        return msgspec.convert(msgspec.to_builtins(given), ValueUnit)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InputError(
+            f'unit must be as {{"name": "EUR", "scale": 250}}: {error}; got {short_repr(given)}', field="unit"
+        ) from None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from datetime import datetime
 from threading import Thread
 from typing import Any, Self, TypeVar, Unpack
 
@@ -9,10 +10,10 @@ import numpy.typing as npt
 
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_call import CallOptions
-from latecomer.service.bandit.report import make_report
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.log_interface import DoneTicket, Ticket
 from latecomer.service.messages import (
     BanditInfo,
@@ -108,10 +109,13 @@ class BlockingStore:
         """Describe a bandit that is served."""
         return self._run(self._store.find(name))
 
-    def bandit_report(self, name: str) -> BanditReport:
-        """Report on a bandit: counts over time, rates, lift and health."""
-        bandit = self._run(self._store.refresh(name))
-        return make_report(bandit, now=bandit.stamp, health=self._store.health)
+    def bandit_report(self, name: str, since: datetime | None = None, until: datetime | None = None) -> BanditReport:
+        """Report on a bandit; see `StoreReports.bandit_report`."""
+        return self._run(self._store.bandit_report(name, since, until))
+
+    def explain(self, name: str, decision: DecisionAnswer | str) -> DecisionExplanation:
+        """Explain a decision; see `StoreReports.explain`."""
+        return self._run(self._store.explain(name, decision))
 
     def stats(self, name: str) -> BanditStats:
         """Return what a bandit has counted and learned, on all replicas."""

@@ -11,7 +11,7 @@ from latecomer.encoding.scales import parse_scales
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.extras import require_packages
 from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
+from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec, parse_unit
 from latecomer.service.durations import format_window, parse_retention
 from latecomer.service.open_bandit import OpenBandit
 from latecomer.service.storage.clock import Clocks
@@ -35,6 +35,7 @@ def open(
     features: Mapping[str, Any] | None = None,
     encoder: Encoder | Mapping[str, Any] | None = None,
     log_offers: bool = True,
+    unit: Mapping[str, Any] | None = None,
     retention: str | None = None,
     clock: Clocks | None = None,
     create: bool = False,
@@ -59,6 +60,8 @@ def open(
         The encoder of `decide_features`, in place of `features`; `dim` is then its own.
     log_offers
         Whether the log gets the whole offer of each decision, which evaluating another policy needs.
+    unit
+        The unit of values in reports: {"name": "EUR", "scale": 250}, where a conversion of value 1 is worth 250 EUR.
     retention
         How long after its window a decision stays in the log, as "7d" or "forever"; the file keeps it. None: as it was
         set last, "7d" where it never was.
@@ -97,6 +100,7 @@ def open(
             features=parse_scales(features),
             encoder=encoding,
             log_offers=log_offers,
+            unit=parse_unit(unit),
         )
         check_policy(name, spec)  # a mistake leaves no file behind
     if address is None:

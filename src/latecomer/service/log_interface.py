@@ -92,8 +92,8 @@ class Log(Protocol):
       far. A snapshot and the rows after it give the state that all rows give, to the last bit; a damaged snapshot costs
       time and nothing else. Rows that a snapshot or the retention needs are kept.
 
-    Except for `wait`, `wait_async`, `resolve_when_done`, `flush_now` and `close`, methods are called with `lock` held
-    and do not wait for the disk, unless they read.
+    Except for `wait`, `wait_async`, `resolve_when_done`, `flush_now`, `read_rows_from` and `close`, methods are called
+    with `lock` held and do not wait for the disk, unless they read.
     """
 
     lock: RLock
@@ -149,6 +149,9 @@ class Log(Protocol):
 
     def read_rows(self, number: int) -> Iterator[LogRow]:
         """Yield a bandit's rows, from the first that has not been pruned; the lock is held for each `next`."""
+
+    def read_rows_from(self, number: int, round: int) -> Iterator[LogRow]:
+        """Yield a bandit's durable rows from the one that has a round on, as of one moment; without the lock."""
 
     def read_secrets(self, number: int) -> list[tuple[int, bytes]]:
         """Return the secrets of decision ids that pruned rows may have had, each with its first round."""

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from latecomer.encoding.spec import EncoderSpec, Scale
 from latecomer.errors import InputError
 from latecomer.policies.base.decision import Verdict
+from latecomer.service.bandit_spec import ValueUnit
 from latecomer.validation import short_repr
 
 __all__ = [
@@ -41,6 +42,7 @@ class BanditInfo(Struct, frozen=True, kw_only=True):
     encoder: EncoderSpec | None = None
     """The encoder of decisions with features, where it was created with one; `Encoder.from_dict` takes it."""
     log_offers: bool = True
+    unit: ValueUnit | None = None
 
 
 class DecisionAnswer(Struct, frozen=True):

@@ -10,6 +10,7 @@ from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_fea
 from latecomer.policies.base.learning import LearnableLog
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
+from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.features import digest_features, encode_features
 from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
 from latecomer.service.messages import (
@@ -157,9 +158,14 @@ class OpenBandit:
         """Return what the bandit has counted and learned."""
         return self._store.stats(self.name)
 
-    def report(self) -> BanditReport:
-        """Return the bandit's report: counts over time, rates, and the lift over the control."""
-        return self._store.bandit_report(self.name)
+    def report(self, *, since: Moment | None = None, until: Moment | None = None) -> BanditReport:
+        """Return the bandit's report; with `since` or `until`, about the decisions of that time alone."""
+        begin, end = parse_datetime(since, name="since"), parse_datetime(until, name="until")
+        return self._store.bandit_report(self.name, begin, end)
+
+    def explain(self, decision: DecisionAnswer | str) -> DecisionExplanation:
+        """Explain a decision: the actions it was made among, the features that made it, and its fate."""
+        return self._store.explain(self.name, decision)
 
     def close(self) -> None:
         """Close the store; a `with` statement does it."""

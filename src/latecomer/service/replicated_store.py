@@ -32,6 +32,7 @@ from latecomer.service.messages import (
     ImportBatch,
     Revocation,
 )
+from latecomer.service.replicated_reports import ReplicatedReports
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.postgres.call_queue import PATIENCE
 from latecomer.service.storage.postgres.calls import PendingCall, Repeatable, Report, Work
@@ -66,6 +67,12 @@ class ReplicatedStore:
         self._expected: dict[int, int] = {}
         """The last commits of all chains when this replica began, or when the database came back."""
         self.settings = SharedSettings(self._replica)
+        reports = ReplicatedReports(address, self.refresh, lambda: self.health)
+        self.bandit_report, self.explain, self.count_replicas = (
+            reports.bandit_report,
+            reports.explain,
+            reports.count_replicas,
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = asyncio.Event()
 

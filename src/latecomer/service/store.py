@@ -17,9 +17,7 @@ from latecomer.service.bandit.decision_call import CallOptions, check_decision_c
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
 from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.registry import Registry, make_unknown_error
-from latecomer.service.bandit.report import make_report
 from latecomer.service.bandit.verdict_list import VerdictList
-from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.log_interface import DoneTicket, Log, Ticket
@@ -38,6 +36,7 @@ from latecomer.service.storage.clock import Clocks, StoreClock, SystemClocks
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.sqlite_log import open_log
+from latecomer.service.store_reports import StoreReports
 from latecomer.service.store_settings import StoreSettings
 
 
@@ -63,6 +62,8 @@ class Store:
         self.describe, self.read_bandit = registry.describe, registry.get
         self.settings = StoreSettings(log, clock, self.check_open)
         self.set_retention = self.settings.set_retention
+        reports = StoreReports(log, registry, clock, lambda: self.health)
+        self.bandit_report, self.explain = reports.bandit_report, reports.explain
         self.registry_ticket: Ticket = DoneTicket()
         """The ticket of the latest creation or deletion of a bandit."""
 
@@ -243,12 +244,6 @@ class Store:
         """Return what a bandit has counted and learned."""
         with self._lock:
             return self.registry.get(name).stats()
-
-    def bandit_report(self, name: str) -> BanditReport:
-        """Report on a bandit: counts over time, rates, lift and health."""
-        with self._lock:
-            bandit = self.registry.get(name)
-            return make_report(bandit, now=self.clock.now(), shift=self.clock.shift, health=self.health)
 
     def count_all(self) -> list[BanditCounts]:
         """Return the counts of every bandit."""

@@ -88,7 +88,7 @@ def check_against(tally: Tally, oracle: Oracle, oldest: int) -> None:
         assert tally.choices.counts[:, slot].sum() == len(mine)
         credited = [d for d in oracle.decisions if d["answer"].action_id == label and d["converted"]]
         assert tally.credited_by_slot[slot] == len(credited)
-    for arm, is_control in zip(tally.closed.tolist(), (False, True), strict=True):
+    for arm, is_control in zip(tally.closed[:2].tolist(), (False, True), strict=True):
         closed = [d for d in oracle.decisions[: oldest - 1] if d["answer"].is_control == is_control]
         assert arm == [len(closed), sum(d["converted"] for d in closed), sum(d["value"] for d in closed) * UNIT]
 
@@ -177,7 +177,7 @@ def test_widths_divide_each_other() -> None:
 
 def test_ids_beyond_the_most_are_counted_together() -> None:
     tally = Tally()
-    tally.note_decisions([(SECOND * i, 1.0, f"a{i}") for i in range(300)] + [(SECOND * 300, 1.0, None)])
+    tally.note_decisions([(SECOND * i, 1.0, f"a{i}", None) for i in range(300)] + [(SECOND * 300, 1.0, None, None)])
     tally.count_notes(1)
     assert len(tally.slots) == columns.MOST_IDS
     assert tally.choices.counts[:, columns.OTHER_IDS].sum() == 300 - columns.MOST_IDS

@@ -10,16 +10,21 @@ from servers import run_server
 from typer.testing import CliRunner
 
 from latecomer.cli.main import app
-from latecomer.service.bandit_report import BanditReport
+from latecomer.service.bandit_report import BanditReport, ExplorationReport
 from latecomer.service.http.keys import KeyFile
+from latecomer.service.page.decisions import write_explanation
 from latecomer.service.page.layout import write_bandit, write_report
 from latecomer.service.page.markup import Markup, tag
+from latecomer.service.page.texts import format_share, format_value
+from latecomer.service.store import Store
+
+ROUNDS = 250
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BanditReport]:
     path = tmp_path_factory.mktemp("shop") / "a.db"
-    with open_shop(path, 600) as store:
+    with open_shop(path, ROUNDS) as store:
         return path, store.bandit_report("offers")
 
 
@@ -35,10 +40,54 @@ def test_page_has_the_numbers_and_sentences_of_the_report(shop: tuple[Path, Band
     report = shop[1]
     html = write_bandit(report)
     assert report.lift is not None
-    for text in (f"{report.decisions:,}", f"{report.rates.matured:.2%}", f"{report.lift.low:+.2%}", "coupon", "2 d"):
+    rates = (format_share(report.rates.matured), format_share(report.rates.naive), f"{report.lift.low:+.2%}")
+    words = (
+        "coupon",
+        "2d",
+        "visitor=new × offer=coupon",
+        "returning",
+        "20 to 50",
+        format_value(report.value, report.unit),
+    )
+    for text in (f"{report.decisions:,}", *rates, *words, *(item.decision_id for item in report.recent)):
         assert text in html
     assert report.lift.note[1:] in html
-    assert html.count("<caption>") == html.count("<table>") == 6
+    assert report.rates.note in html
+    assert html.count("<caption>") == html.count("<table>") >= 10
+    assert len(set(re.findall(r' id="([^"]+)"', html))) == len(re.findall(r' id="', html))
+
+
+def test_every_section_has_an_empty_state(shop: tuple[Path, BanditReport]) -> None:
+    bare = msgspec.structs.replace(
+        shop[1],
+        lift=None,
+        choices=[],
+        segments=[],
+        weights=[],
+        recent=[],
+        delay_curve=None,
+        exploration=ExplorationReport(mean_propensity=None, unsure_share=None, propensity_counts=[0] * 10),
+        health=None,
+    )
+    html = write_bandit(bare)
+    assert html.count('class="empty"') == 7
+    assert "control&quot;: {&quot;share" in html
+    nothing = msgspec.structs.replace(bare, decisions=0)
+    assert "No decisions yet" in write_bandit(nothing)
+    assert "no decision of this time" in write_report(msgspec.structs.replace(nothing, since=nothing.at))
+
+
+def test_why_this_one_shows_the_actions_and_the_features(shop: tuple[Path, BanditReport]) -> None:
+    path, report = shop
+    with Store.open(path) as store:
+        explanation = store.explain("offers", report.recent[0].decision_id)
+    html = write_explanation("offers", explanation, report.unit)
+    assert len(explanation.actions) == 4
+    for action in explanation.actions:
+        assert f"{action.estimate:.4g}" in html
+    assert {part.feature for part in explanation.contributions} == {"visitor", "age", "offer"}
+    assert report.recent[0].decision_id in html
+    assert explanation.note in html
 
 
 def test_an_action_id_cannot_bring_markup(shop: tuple[Path, BanditReport]) -> None:
@@ -81,10 +130,10 @@ def test_report_verb_writes_one_file_from_a_store_and_from_a_server(
     done = CliRunner().invoke(app, arguments)
     assert (done.exit_code, done.output) == (
         0,
-        f"600 decisions and {report.conversions} conversions of offers in {page}\n",
+        f"{ROUNDS} decisions and {report.conversions} conversions of offers in {page}\n",
     )
     html = page.read_text(encoding="utf-8")
-    assert not re.findall(r"(?:src|href)=|<script|https?://(?!127\.0\.0\.1)", html)
+    assert not re.findall(r"src=|href=\"[^#]|<script|https?://(?!127\.0\.0\.1)", html)
     with run_server(path) as server:
         data = tmp_path / "r.json"
         done = CliRunner().invoke(app, ["report", server.url, "--bandit", "offers", "--out", str(data)])

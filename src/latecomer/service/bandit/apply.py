@@ -14,6 +14,7 @@ from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
+from latecomer.service.bandit.offers import read_contexts
 from latecomer.service.bandit.reports import compute_arrivals
 from latecomer.service.bandit.tally.tally import Note
 
@@ -86,7 +87,7 @@ class _Decisions:
 
     def finish(self, payload: Payload) -> None:
         self._bandit.rounds += len(self._stamps)
-        self._bandit.tally.note_decisions(_list_notes(payload, self._stamps))
+        self._bandit.tally.note_decisions(list_notes(payload, self._stamps))
 
 
 class _Reports:
@@ -138,7 +139,7 @@ class _Revocations(_Reports):
         self._bandit.tally.note_revocations(self._rounds, self._verdicts, self._records["stamp"])
 
 
-def _list_notes(payload: Payload, stamps: Integers) -> list[Note]:
+def list_notes(payload: Payload, stamps: Integers) -> list[Note]:
     """Return the decisions of a payload as the tally takes them, with the annotations that follow each."""
     decisions = payload.numbers(events.DECISION)
     signed: list[float | None] = [None] * len(decisions)
@@ -150,7 +151,7 @@ def _list_notes(payload: Payload, stamps: Integers) -> list[Note]:
     numbers = payload.numbers(events.LABEL)
     for place, number in zip((np.searchsorted(decisions, numbers) - 1).tolist(), numbers.tolist(), strict=True):
         labels[place] = payload.text(number).decode()
-    return list(zip(stamps.tolist(), signed, labels, strict=True))
+    return list(zip(stamps.tolist(), signed, labels, read_contexts(payload), strict=True))
 
 
 def _copy_column(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -89,10 +89,12 @@ class Bandit:
         if propensity is not None:
             signed = -propensity if decision.is_control else propensity
             data += events.pack_propensity(events.PROPENSITY, signed)
+        context = None
         if self._offers is not None:
             data += self._offers.pack(round_, pack_offer(actions, ids, call.described))
+            context = call.described[0] if call.described else None
         self.rounds, self.stamp = round_, now
-        if self.tally.note_decision(now, signed, label):
+        if self.tally.note_decision(now, signed, label, context):
             self.count_notes()
         answer = self.make_answer(
             round_,

@@ -83,6 +83,7 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
             features=spec.features,
             encoder=spec.encoder,
             log_offers=spec.log_offers,
+            unit=spec.unit,
             created_at=datetime.fromtimestamp(self.stamp / 1e6, UTC),
             quarantined=quarantined,
         )
@@ -182,6 +183,7 @@ def _flatten(spec: BanditSpec) -> dict[str, object]:
         "window": spec.window,
         "policy": spec.policy,
         "log_offers": spec.log_offers,
+        "unit": spec.unit,
         **{f"parameters.{name}": value for name, value in spec.parameters.items()},
         **{f"features.{name}": scale for name, scale in spec.features.items()},
         **({} if spec.encoder is None else _flatten_encoder(spec.encoder)),

@@ -20,6 +20,8 @@ from latecomer.service.bandit import events
 LONGEST_REPEAT = 1_000
 """Rounds that an equal offer may lie back: pruning a log leaves at most so many decisions without their offers."""
 _RAW, _DEFLATED = b"\x00", b"\x01"
+_ROWS_ALONE = _RAW + b"\x92"
+"""The first bytes of an offer that is not compressed and has two parts, ids and rows."""
 _LEVEL = 1
 
 Features = Mapping[str, Any]
@@ -63,6 +65,42 @@ def unpack_offer(data: bytes) -> Offer:
         return _decoder.decode(plain)
     except (zlib.error, msgspec.MsgspecError) as error:
         raise ValueError(f"it has an offer that cannot be read: {error}") from None
+
+
+class _ContextAlone(Struct, array_like=True):
+    """An offer of which only the context is decoded."""
+
+    ids: msgspec.Raw
+    rows: msgspec.Raw
+    context: dict[str, Any] | None = None
+    features: msgspec.Raw = msgspec.Raw()
+
+
+_context_decoder = msgspec.msgpack.Decoder(_ContextAlone)
+
+
+def read_contexts(payload: events.Payload) -> list[dict[str, Any] | int | None]:
+    """Return the logged context of each decision, the distance to the round with the same offer, or None."""
+    decisions = payload.numbers(events.DECISION)
+    found: list[dict[str, Any] | int | None] = [None] * len(decisions)
+    numbers = payload.numbers(events.OFFER)
+    for place, number in zip((np.searchsorted(decisions, numbers) - 1).tolist(), numbers.tolist(), strict=True):
+        found[place] = _read_context(payload.text(number))
+    numbers = payload.numbers(events.REPEATED_OFFER)
+    distances = payload.records(events.REPEATED_OFFER)["distance"].tolist()
+    for place, distance in zip((np.searchsorted(decisions, numbers) - 1).tolist(), distances, strict=True):
+        found[place] = distance
+    return found
+
+
+def _read_context(data: bytes) -> dict[str, Any] | None:
+    if data[:2] == _ROWS_ALONE:
+        return None
+    try:
+        plain = zlib.decompress(data[1:], wbits=-zlib.MAX_WBITS) if data[:1] == _DEFLATED else data[1:]
+        return _context_decoder.decode(plain).context
+    except (zlib.error, msgspec.MsgspecError):
+        return None  # no state depends on it; an export says so
 
 
 class OfferWriter:

@@ -1,17 +1,28 @@
 """The report of a bandit, from its tally, its counters and its policy."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from latecomer.core.state import Array, Integers
 from latecomer.service.bandit.lift import compare_arms
 from latecomer.service.bandit.matured_decisions import weigh_open_rounds
+from latecomer.service.bandit.segment_report import report_segments
 from latecomer.service.bandit.tally import tally as columns
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.bandit.tally.tally import Tally
-from latecomer.service.bandit_report import BanditReport, ChoiceReport, LiftReport, PeriodReport, RateReport
+from latecomer.service.bandit.weight_report import report_weights
+from latecomer.service.bandit_report import (
+    BanditReport,
+    ChoiceReport,
+    ExplorationReport,
+    LiftReport,
+    PeriodReport,
+    RateReport,
+)
 from latecomer.service.messages import Health
 
 if TYPE_CHECKING:
@@ -21,44 +32,76 @@ COMMONEST = 8
 """Action ids in a report; all others are counted together."""
 
 
-def make_report(bandit: "Bandit", *, now: int, shift: int = 0, health: Health | None = None) -> BanditReport:
-    """Report on a bandit as of `now`, the store's time, which is `shift` microseconds ahead of the calendar."""
+class Range(Struct, frozen=True):
+    """The decisions of a range of time, in the store's microseconds, and the verdicts on reports about them."""
+
+    since: int | None
+    until: int | None
+    tally: Tally
+    conversion_verdicts: dict[str, int]
+    revocation_verdicts: dict[str, int]
+
+
+def make_report(
+    bandit: "Bandit", *, now: int, shift: int = 0, health: Health | None = None, only: Range | None = None
+) -> BanditReport:
+    """Report on a bandit as of `now`, the store's time, which is `shift` microseconds ahead of the calendar.
+
+    `only` has the decisions of a range of time; without it, the report is about all that were counted.
+    """
     bandit.count_notes()
-    tally, policy, curve = bandit.tally, bandit.policy, bandit.policy.delay_curve
+    policy, curve, counters = bandit.policy, bandit.policy.delay_curve, bandit.counters
+    tally = bandit.tally if only is None else only.tally
     totals = tally.buckets.counts.sum(axis=0)
-    weights = None if curve is None else _weigh_periods(bandit, now)
+    decisions = int(totals[columns.DECISIONS])
+    weights = None if curve is None else _weigh_periods(bandit, tally, now)
+    band = None if curve is None else policy.delay_band()
     choices = _count_choices(tally)
-    chosen = int(totals[columns.WITH_PROPENSITY])
+    ids = [choice.id for choice in choices if choice.id is not None]
+    oldest = int(policy.state.number("oldest"))
     return BanditReport(
         name=bandit.info.name,
         policy=bandit.info.policy,
         window=bandit.info.window,
+        unit=bandit.info.unit,
         created_at=bandit.info.created_at,
-        at=datetime.fromtimestamp((now - shift) / 1e6, UTC),
+        at=_to_datetime(now, shift),
         first_round=tally.first_round,
         rounds=bandit.rounds,
-        open_decisions=bandit.rounds - int(policy.state.number("oldest")) + 1,
-        decisions=int(totals[columns.DECISIONS]),
+        open_decisions=tally.first_round
+        + decisions
+        - min(max(oldest, tally.first_round), tally.first_round + decisions)
+        if only
+        else bandit.rounds - oldest + 1,
+        decisions=decisions,
         conversions=int(totals[columns.CREDITED]),
         value=float(totals[columns.VALUES] / UNIT),
         rates=_compute_rates(tally, totals, weights),
         lift=_find_lift(tally, totals),
         period_seconds=tally.buckets.width,
-        periods=_list_periods(tally, weights, [choice.id for choice in choices if choice.id is not None], shift),
+        periods=_list_periods(tally, weights, ids, shift),
         choices=choices,
-        mean_propensity=float(totals[columns.PROPENSITIES] / UNIT / chosen) if chosen else None,
-        unsure_share=float(totals[columns.EXPLORED] / chosen) if chosen else None,
+        exploration=_describe_exploration(tally, totals),
         delay_curve=None if curve is None else np.column_stack(curve).tolist(),
-        conversion_verdicts=bandit.counters.name_verdicts(bandit.counters.conversions),
-        revocation_verdicts=bandit.counters.name_verdicts(bandit.counters.revocations),
+        delay_band=None if band is None else np.column_stack(band).tolist(),
+        conversion_verdicts=only.conversion_verdicts if only else counters.name_verdicts(counters.conversions),
+        revocation_verdicts=only.revocation_verdicts if only else counters.name_verdicts(counters.revocations),
+        segments=report_segments(tally, ids),
+        weights=report_weights(bandit),
+        since=_to_datetime(only.since, shift) if only and only.since is not None else None,
+        until=_to_datetime(only.until, shift) if only and only.until is not None else None,
         health=health,
     )
 
 
-def _weigh_periods(bandit: "Bandit", now: int) -> Array:
+def _to_datetime(stamp: int, shift: int) -> datetime:
+    return datetime.fromtimestamp((stamp - shift) / 1e6, UTC)
+
+
+def _weigh_periods(bandit: "Bandit", tally: Tally, now: int) -> Array:
     """Return Σ F̂(age) of the decisions of each period."""
-    tally, oldest = bandit.tally, int(bandit.policy.state.number("oldest"))
-    cuts = np.append(tally.find_first_rounds(), bandit.rounds + 1)
+    oldest, end = int(bandit.policy.state.number("oldest")), tally.first_round + tally.count_decisions()
+    cuts = np.append(tally.find_first_rounds(), end)
     closed = np.diff(np.minimum(cuts, max(oldest, tally.first_round)))
     weights: Array = closed + weigh_open_rounds(bandit.policy, cuts, now=now)
     return weights
@@ -97,7 +140,7 @@ def _explain_rates(decisions: int, matured: float | None) -> str:
 
 def _find_lift(tally: Tally, totals: Integers) -> LiftReport | None:
     """Compare the policy with the control; None where there is no control."""
-    return compare_arms(tally.closed) if totals[columns.CONTROLS] else None
+    return compare_arms(tally.closed[:2]) if totals[columns.CONTROLS] else None
 
 
 def _count_choices(tally: Tally) -> list[ChoiceReport]:
@@ -105,17 +148,23 @@ def _count_choices(tally: Tally) -> list[ChoiceReport]:
     chosen = tally.choices.counts.sum(axis=0)
     ranked = sorted(tally.slots.items(), key=lambda item: (-int(chosen[item[1]]), item[1]))[:COMMONEST]
     found = [
-        ChoiceReport(id=label, decisions=int(chosen[slot]), conversions=int(tally.credited_by_slot[slot]))
+        ChoiceReport(
+            id=label,
+            decisions=int(chosen[slot]),
+            conversions=int(tally.credited_by_slot[slot]),
+            value=float(tally.value_by_slot[slot] / UNIT),
+        )
         for label, slot in ranked
     ]
     rest = int(chosen.sum()) - sum(choice.decisions for choice in found)
     if rest:
         credited = int(tally.credited_by_slot.sum()) - sum(choice.conversions for choice in found)
-        found.append(ChoiceReport(id=None, decisions=rest, conversions=credited))
+        value = float(tally.value_by_slot.sum() / UNIT) - sum(choice.value for choice in found)
+        found.append(ChoiceReport(id=None, decisions=rest, conversions=credited, value=max(value, 0.0)))
     return found
 
 
-def _list_periods(tally: Tally, weights: Array | None, ids: list[str], shift: int) -> list[PeriodReport]:
+def _list_periods(tally: Tally, weights: Array | None, ids: Sequence[str], shift: int) -> list[PeriodReport]:
     starts = tally.buckets.starts[:-1].tolist()
     return [
         PeriodReport(
@@ -128,6 +177,20 @@ def _list_periods(tally: Tally, weights: Array | None, ids: list[str], shift: in
             value=row[columns.VALUES] / UNIT,
             matured_decisions=None if weights is None else float(weights[number]),
             choices={label: int(tally.choices.counts[number, tally.slots[label]]) for label in ids},
+            mean_propensity=_divide(row[columns.PROPENSITIES] / UNIT, row[columns.WITH_PROPENSITY]),
         )
         for number, (start, row) in enumerate(zip(starts, tally.buckets.counts.tolist(), strict=True))
     ]
+
+
+def _describe_exploration(tally: Tally, totals: Integers) -> ExplorationReport:
+    known = int(totals[columns.WITH_PROPENSITY])
+    return ExplorationReport(
+        mean_propensity=_divide(float(totals[columns.PROPENSITIES]) / UNIT, known),
+        unsure_share=_divide(float(totals[columns.EXPLORED]), known),
+        propensity_counts=tally.propensities.tolist(),
+    )
+
+
+def _divide(total: float, count: int) -> float | None:
+    return total / count if count else None

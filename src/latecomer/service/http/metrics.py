@@ -72,6 +72,19 @@ class Metrics:
                 found = self._seconds.labels("other", "other", status)
         found.observe(seconds)
 
+    def read_latency(
+        self, method: str, route: str, status: int, shares: tuple[float, float]
+    ) -> tuple[int, float | None, float | None]:
+        """Return how many answers there were, and two quantiles of their time: the edges of buckets, in seconds."""
+        found = self._routes.get((method, route, status))
+        if found is None:
+            return 0, None, None
+        samples = [sample for family in found.collect() for sample in family.samples if sample.name.endswith("_bucket")]
+        edges = [(float(sample.labels["le"]), sample.value) for sample in samples]
+        total = edges[-1][1]
+        low, high = (next((edge for edge, seen in edges if seen >= share * total), None) for share in shares)
+        return int(total), low, high
+
     def count_error(self, code: str) -> None:
         """Count an answer that is an error."""
         self._errors.labels(code).inc()

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.http.bodies import (
     Bandits,
     Conversions,
@@ -24,6 +25,8 @@ BANDIT_NAME = "{name}"
 PUBLIC: Literal["public"] = "public"
 """The scope of an operation that needs no key."""
 _BANDIT = f"/v1/bandits/{BANDIT_NAME}"
+_MOMENT = {"type": "string", "minLength": 10, "maxLength": 40}
+_DECISION_ID = {"type": "string", "minLength": 1, "maxLength": 100}
 _REQUEST_ID = {"type": "string", "minLength": 1, "maxLength": 200}
 
 
@@ -117,6 +120,19 @@ GET_REPORT = Operation(
     summary="A bandit over time: rates, lift over the control, choices, and health.",
     scope="read",
     gives=BanditReport,
+    query={
+        "from": (False, _MOMENT, "Only decisions from this time on, as 2026-03-01 or 2026-03-01T12:00:00Z."),
+        "to": (False, _MOMENT, "Only decisions before this time."),
+    },
+)
+EXPLAIN = Operation(
+    name="explainDecision",
+    method="GET",
+    path=f"{_BANDIT}/explanation",
+    summary="Why a decision was made: its actions, scores, propensities and features, and its fate.",
+    scope="read",
+    gives=DecisionExplanation,
+    query={"decision_id": (True, _DECISION_ID, "The id of a decision, as its answer has it.")},
 )
 DECIDE = Operation(
     name="decide",
@@ -192,11 +208,27 @@ SCHEMA = Operation(
 )
 
 
-def _page(name: str, path: str, media: str, summary: str, *, scope: Scope | Literal["public"] = PUBLIC) -> Operation:
+def _page(
+    name: str,
+    path: str,
+    media: str,
+    summary: str,
+    *,
+    scope: Scope | Literal["public"] = PUBLIC,
+    query: dict[str, tuple[bool, dict[str, Any], str]] | None = None,
+) -> Operation:
     """Make an operation of the page for people: a text that a browser shows."""
     every = scope != PUBLIC and BANDIT_NAME not in path
     return Operation(
-        name=name, method="GET", path=path, summary=summary, scope=scope, gives=None, media=media, for_any_bandit=every
+        name=name,
+        method="GET",
+        path=path,
+        summary=summary,
+        scope=scope,
+        gives=None,
+        media=media,
+        for_any_bandit=every,
+        query=query or {},
     )
 
 
@@ -208,6 +240,14 @@ PAGE_LIST = _page("pageList", "/page/bandits", "text/html", "The bandits, as a p
 PAGE_BANDIT = _page(
     "pageBandit", f"/page/bandits/{BANDIT_NAME}", "text/html", "A bandit, as a part of the page.", scope="read"
 )
+PAGE_DECISION = _page(
+    "pageDecision",
+    f"/page/bandits/{BANDIT_NAME}/decision",
+    "text/html",
+    "A decision, as a part of the page.",
+    scope="read",
+    query=EXPLAIN.query,
+)
 
 OPERATIONS = (
     CREATE_BANDIT,
@@ -216,6 +256,7 @@ OPERATIONS = (
     DELETE_BANDIT,
     GET_STATS,
     GET_REPORT,
+    EXPLAIN,
     DECIDE,
     CONVERT,
     REVOKE,
@@ -230,4 +271,5 @@ OPERATIONS = (
     PAGE_ICON,
     PAGE_LIST,
     PAGE_BANDIT,
+    PAGE_DECISION,
 )

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from latecomer.errors import UnknownBanditError
-from latecomer.service.bandit.report import make_report
 from latecomer.service.http.daemon_threads import run_in_daemon_thread
 from latecomer.service.http.pending_decision import ParsedDecision, PendingDecision
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from latecomer.service.bandit.verdict_list import VerdictList
     from latecomer.service.bandit_report import BanditReport
     from latecomer.service.bandit_spec import BanditSpec
+    from latecomer.service.decision_report import DecisionExplanation
     from latecomer.service.http.metrics import Metrics
     from latecomer.service.log_interface import Ticket
     from latecomer.service.messages import BanditInfo, BanditStats, ImportAnswer, ImportBatch
@@ -48,8 +50,16 @@ class StoreAccess(Protocol):
     async def stats(self, name: str) -> "BanditStats":
         """Return what a bandit has counted and learned."""
 
-    async def bandit_report(self, name: str) -> "BanditReport":
-        """Report on a bandit."""
+    async def bandit_report(
+        self, name: str, since: "datetime | None" = None, until: "datetime | None" = None
+    ) -> "BanditReport":
+        """Report on a bandit, or on its decisions of a range of time."""
+
+    async def explain(self, name: str, decision_id: str) -> "DecisionExplanation":
+        """Explain a decision."""
+
+    async def count_replicas(self) -> int | None:
+        """Count the replicas of a shared store; None where it is not shared."""
 
     async def create(self, name: str, spec: "BanditSpec") -> "tuple[BanditInfo, bool]":
         """Create a bandit; return its description, and whether it is new."""
@@ -145,9 +155,19 @@ class LocalAccess:
         """Return what a bandit has counted and learned."""
         return self._store.stats(name)
 
-    async def bandit_report(self, name: str) -> "BanditReport":
-        """Report on a bandit."""
-        return self._store.bandit_report(name)
+    async def bandit_report(
+        self, name: str, since: "datetime | None" = None, until: "datetime | None" = None
+    ) -> "BanditReport":
+        """Report on a bandit in a thread: it reads the log."""
+        return await run_in_daemon_thread(self._store.bandit_report, name, since, until)
+
+    async def explain(self, name: str, decision_id: str) -> "DecisionExplanation":
+        """Explain a decision in a thread: it reads the log."""
+        return await run_in_daemon_thread(self._store.explain, name, decision_id)
+
+    async def count_replicas(self) -> int | None:
+        """Return None: the store is this process's own."""
+        return None
 
     async def create(self, name: str, spec: "BanditSpec") -> "tuple[BanditInfo, bool]":
         """Create a bandit in a thread: it waits for the disk."""
@@ -165,6 +185,11 @@ class ReplicatedAccess:
         self._store = store
         self.find, self.describe = store.find, store.describe
         self.stats, self.create, self.delete = store.stats, store.create, store.delete
+        self.bandit_report, self.explain, self.count_replicas = (
+            store.bandit_report,
+            store.explain,
+            store.count_replicas,
+        )
 
     def decide_all(self, decisions: Decisions) -> None:
         """Hand decisions to their bandits' queues; the futures get the answers."""
@@ -189,8 +214,3 @@ class ReplicatedAccess:
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
         """Report conversions or revocations."""
         return await (self._store.convert if kind == "convert" else self._store.revoke)(name, reports)
-
-    async def bandit_report(self, name: str) -> "BanditReport":
-        """Report on a bandit: counts of all replicas, health of this one."""
-        bandit = await self._store.refresh(name)
-        return make_report(bandit, now=bandit.stamp, health=self._store.health)

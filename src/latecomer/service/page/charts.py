@@ -6,7 +6,8 @@ table behind it.
 
 from collections.abc import Sequence
 
-from latecomer.service.page.markup import Markup, join, tag
+from latecomer.service.page.markup import Markup, tag
+from latecomer.service.page.parts import fold
 
 WIDTH, HEIGHT = 600, 160
 SERIES = 9
@@ -18,18 +19,23 @@ def draw_figure(
     shapes: Sequence[Markup],
     *,
     key: str,
-    top: str,
-    ends: tuple[str, str],
+    axis: tuple[str, str],
+    ends: Sequence[str],
     label: str,
     table: Markup | None = None,
+    legend: Markup | None = None,
 ) -> Markup:
-    """Frame a chart: its title, the value at its top, the ends of its x axis, and its table.
+    """Frame a chart: its title, the values at the top and at the bottom, names along its x axis, and its table.
 
     `key` is an id of its own on the page; `label` says in a sentence what the chart shows. Charts that follow one
     another may share the table of the last.
     """
+    lines = [
+        tag("line", x1=0, x2=WIDTH, y1=HEIGHT * part / 4, y2=HEIGHT * part / 4, class_="grid") for part in range(1, 4)
+    ]
     drawing = tag(
         "svg",
+        *lines,
         *shapes,
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         preserveAspectRatio="none",
@@ -39,15 +45,17 @@ def draw_figure(
     )
     return tag(
         "figure",
-        tag("figcaption", tag("h4", title), tag("span", top, class_="top")),
-        drawing,
-        tag("div", tag("span", ends[0]), tag("span", ends[1]), class_="ends", aria_hidden="true"),
-        None if table is None else _fold_table(table, key),
+        tag("figcaption", tag("h4", title)),
+        legend,
+        tag(
+            "div",
+            tag("div", tag("span", axis[0]), tag("span", axis[1]), class_="axis", aria_hidden="true"),
+            drawing,
+            tag("div", *(tag("span", end) for end in ends), class_="ends", aria_hidden="true"),
+            class_="plot",
+        ),
+        None if table is None else fold("Show the numbers", key, table),
     )
-
-
-def _fold_table(table: Markup, key: str) -> Markup:
-    return tag("details", tag("summary", "Numbers", id=f"{key}-summary"), table, id=key)
 
 
 def draw_bars(stacks: Sequence[Sequence[float]], top: float) -> list[Markup]:
@@ -80,24 +88,56 @@ def draw_curve(points: Sequence[tuple[float, float]], *, series: int) -> list[Ma
     return [_draw_run([f"{x * WIDTH:.2f},{HEIGHT * (1 - y):.2f}" for x, y in points], series)] if points else []
 
 
+def draw_band(points: Sequence[tuple[float, float, float]]) -> list[Markup]:
+    """Draw the area between two curves: shares of the x axis, low and high."""
+    if not points:
+        return []
+    above = [f"{x * WIDTH:.2f},{HEIGHT * (1 - high):.2f}" for x, _, high in points]
+    below = [f"{x * WIDTH:.2f},{HEIGHT * (1 - low):.2f}" for x, low, _ in reversed(points)]
+    return [tag("polygon", points=" ".join(above + below), class_="band")]
+
+
 def _draw_run(run: list[str], series: int) -> Markup:
     run = run if len(run) > 1 else [run[0], f"{float(run[0].split(',')[0]) + 2:.2f},{run[0].split(',')[1]}"]
     return tag("polyline", points=" ".join(run), class_=f"line series-{series}")
 
 
-def draw_interval(low: float, value: float, high: float) -> list[Markup]:
-    """Draw an interval around a value, and where 0 is; the axis is symmetric about 0."""
-    reach = max(abs(low), abs(high)) * 1.05 or 1.0
+def draw_interval(low: float, value: float, high: float, *, reach: float, label: str) -> Markup:
+    """Draw an interval around a value on an axis from −reach to reach, with a mark at 0: a small chart for a row."""
 
     def place(number: float) -> float:
-        return round(WIDTH * (0.5 + 0.5 * number / reach), 2)
+        return round(100.0 * (1.0 + max(-1.0, min(1.0, number / (reach or 1.0)))), 2)
 
-    middle = HEIGHT / 2
-    return [
-        tag("line", x1=WIDTH / 2, x2=WIDTH / 2, y1=0, y2=HEIGHT, class_="zero"),
-        tag("rect", x=place(low), y=middle - 14, width=max(place(high) - place(low), 2), height=28, class_="interval"),
-        tag("rect", x=place(value) - 2, y=middle - 34, width=4, height=68, class_="series-0"),
-    ]
+    return tag(
+        "svg",
+        tag("rect", x=place(low), y=5, width=max(round(place(high) - place(low), 2), 1), height=6, class_="interval"),
+        tag("line", x1=100, x2=100, y1=0, y2=16, class_="zero"),
+        tag("rect", x=place(value) - 1, y=1, width=2, height=14, class_="series-0"),
+        viewBox="0 0 200 16",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label,
+        class_="interval-bar",
+    )
+
+
+def draw_shares(shares: Sequence[float], label: str) -> Markup:
+    """Draw parts of a whole side by side: a small chart for a row."""
+    begin, parts = 0.0, []
+    for series, share in enumerate(shares):
+        if share > 0:
+            width = round(200 * share, 2)
+            parts.append(tag("rect", x=round(begin, 2), y=0, width=width, height=16, class_=f"series-{series}"))
+            begin += width
+    return tag(
+        "svg",
+        *parts,
+        viewBox="0 0 200 16",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label,
+        class_="share-bar",
+    )
 
 
 def draw_legend(names: Sequence[str]) -> Markup:
@@ -108,20 +148,3 @@ def draw_legend(names: Sequence[str]) -> Markup:
     ]
     items = [tag("li", swatch, name) for swatch, name in zip(swatches, names, strict=True) if name]
     return tag("ul", *items, class_="legend")
-
-
-def make_scrollable(table: Markup, label: str) -> Markup:
-    """Let a wide table scroll by itself, with the keyboard too."""
-    return tag("div", table, class_="wide", tabindex="0", role="region", aria_label=label)
-
-
-def make_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
-    """Make a table with a caption; the first column names its row."""
-    body = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]
-    table = tag(
-        "table",
-        tag("caption", caption),
-        tag("thead", tag("tr", *(tag("th", head, scope="col") for head in heads))),
-        tag("tbody", join(body)),
-    )
-    return make_scrollable(table, caption)

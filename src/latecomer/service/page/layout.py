@@ -2,21 +2,41 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
 from latecomer.service.bandit_report import BanditReport
-from latecomer.service.messages import BanditInfo
-from latecomer.service.page import sections
-from latecomer.service.page.charts import make_scrollable
+from latecomer.service.messages import BanditCounts, BanditInfo
+from latecomer.service.page.choices import write_choices, write_segments
+from latecomer.service.page.decisions import write_recent
+from latecomer.service.page.learning import write_delays, write_exploration, write_weights
 from latecomer.service.page.markup import Markup, tag
+from latecomer.service.page.operation import write_verdicts
+from latecomer.service.page.over_time import write_time
+from latecomer.service.page.overview import write_lift, write_rates
+from latecomer.service.page.parts import make_table, write_curl, write_empty
+from latecomer.service.page.texts import NONE, format_moment, format_window
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
 """The Content-Security-Policy of the page: nothing from elsewhere, and no script or style inside it."""
+
+
+TITLES = {
+    "rates": "Rate",
+    "lift": "Lift",
+    "time": "Over time",
+    "choices": "What is chosen",
+    "segments": "Who gets what",
+    "delays": "Delays",
+    "exploration": "Exploration",
+    "weights": "What counts",
+    "recent": "Latest decisions",
+    "verdicts": "Health",
+}
 
 
 @cache
@@ -67,63 +87,75 @@ def write_shell() -> str:
     return _write_document(head, body)
 
 
-def write_list(infos: Sequence[BanditInfo]) -> str:
-    """Write the list of bandits."""
+def write_list(infos: Sequence[BanditInfo], counts: Mapping[str, BanditCounts]) -> str:
+    """Write the list of bandits with what each has counted."""
     if not infos:
         return tag(
             "section",
             tag("h2", "No bandits yet"),
-            tag("p", "Create one, with the number of features and the time that conversions may take:"),
-            sections.write_curl("PUT", "offers", '{"dim": 8, "window": "7d"}'),
+            write_empty(
+                "Create one, with the number of features and the time that conversions may take:",
+                write_curl("PUT", "offers", '{"dim": 8, "window": "7d"}'),
+            ),
         )
-    rows = [
-        tag(
-            "tr",
-            tag("th", tag("a", info.name, href=f"/?bandit={info.name}"), scope="row"),
-            tag("td", info.policy),
-            tag("td", str(info.window) if isinstance(info.window, str) else f"{info.window:,} rounds"),
-            tag("td", sections.format_moment(info.created_at.replace(second=0))),
-            tag("td", "quarantined: see the server's log" if info.quarantined else "served"),
-        )
-        for info in infos
+    rows = [_write_entry(info, counts.get(info.name)) for info in infos]
+    heads = ["name", "decisions", "still open", "conversions", "policy", "window", "created (UTC)", "state"]
+    return tag("section", tag("h2", "Bandits"), make_table("Every bandit that may be read here", heads, rows))
+
+
+def _write_entry(info: BanditInfo, counts: BanditCounts | None) -> list[Markup | str]:
+    return [
+        tag("a", info.name, href=f"/?bandit={info.name}", id=f"bandit-{info.name}"),
+        NONE if counts is None else f"{counts.rounds:,}",
+        NONE if counts is None else f"{counts.pending:,}",
+        NONE if counts is None else f"{counts.conversions.get('accepted', 0):,}",
+        info.policy,
+        format_window(info.window),
+        format_moment(info.created_at.replace(second=0, microsecond=0)),
+        "quarantined: see the server's log" if info.quarantined else "served",
     ]
-    heads = ("name", "policy", "window", "created", "state")
-    table = tag(
-        "table",
-        tag("caption", "Every bandit that may be read here"),
-        tag("thead", tag("tr", *(tag("th", head, scope="col") for head in heads))),
-        tag("tbody", *rows),
-    )
-    return tag("section", tag("h2", "Bandits"), make_scrollable(table, "Bandits"))
 
 
 def write_bandit(report: BanditReport) -> str:
-    """Write the sections of one bandit."""
-    return tag("article", *_write_parts(report))
+    """Write the sections of one bandit, for a server's page."""
+    return tag("article", *_write_parts(report, is_live=True))
 
 
-def _write_parts(report: BanditReport) -> list[Markup]:
-    window = f"{report.window:,} rounds" if isinstance(report.window, int) else report.window
-    parts = [
-        tag("h2", report.name),
-        tag("p", f"{report.policy}, window {window}. As of {report.at:%Y-%m-%d %H:%M:%S} UTC.", class_="note"),
-    ]
-    if report.first_round > 1:
-        parts.append(tag("p", f"Counts begin with round {report.first_round:,}.", class_="note"))
+def _write_parts(report: BanditReport, *, is_live: bool) -> list[Markup]:
+    facts = f"{report.policy}, window {format_window(report.window)}, since {format_moment(report.created_at)} UTC."
+    parts = [tag("h2", report.name), tag("p", facts + _describe_range(report, is_live=is_live), class_="note")]
     if not report.decisions:
+        if report.since is not None or report.until is not None:
+            return [*parts, write_empty("The log has no decision of this time: it was another time, or it was pruned.")]
         text = "No decisions yet. Ask for one: a row of numbers for each action, and their ids."
         body = '{"actions": [[0.6, 0.0], [0.0, 0.8]], "ids": ["left", "right"]}'
-        return [*parts, tag("p", text), sections.write_curl("POST", f"{report.name}/decisions", body)]
-    return [
-        *parts,
-        sections.write_rates(report),
-        sections.write_lift(report.lift, report.name),
-        sections.write_time(report),
-        sections.write_choices(report),
-        sections.write_delays(report),
-        sections.write_exploration(report),
-        sections.write_verdicts(report),
-    ]
+        return [*parts, write_empty(text, write_curl("POST", f"{report.name}/decisions", body))]
+    sections = {
+        "rates": write_rates(report),
+        "lift": write_lift(report),
+        "time": write_time(report),
+        "choices": write_choices(report),
+        "segments": write_segments(report),
+        "delays": write_delays(report),
+        "exploration": write_exploration(report),
+        "weights": write_weights(report),
+        "recent": write_recent(report, is_live=is_live),
+        "verdicts": write_verdicts(report),
+    }
+    links = [tag("li", tag("a", TITLES[key], href=f"#{key}")) for key in sections]
+    return [*parts, tag("nav", tag("ul", *links), aria_label="Sections"), *sections.values()]
+
+
+def _describe_range(report: BanditReport, *, is_live: bool) -> str:
+    """Say which decisions the report is about, and as of when."""
+    found = ""
+    if report.since is not None or report.until is not None:
+        since = "the beginning" if report.since is None else format_moment(report.since)
+        until = "now" if report.until is None else format_moment(report.until)
+        found = f" Decisions from {since} to {until} (UTC); conversions whenever they came."
+    elif report.first_round > 1:
+        found = f" Counts begin with round {report.first_round:,}."
+    return found if is_live else f"{found} As of {format_moment(report.at.replace(microsecond=0))} UTC."
 
 
 def write_report(report: BanditReport) -> str:
@@ -136,7 +168,9 @@ def write_report(report: BanditReport) -> str:
         *_write_meta(f"{report.name}: report"),
         tag("style", Markup(style)),
     )
-    body = tag("body", tag("header", tag("h1", "Latecomer")), tag("main", tag("article", *_write_parts(report))))
+    body = tag(
+        "body", tag("header", tag("h1", "Latecomer")), tag("main", tag("article", *_write_parts(report, is_live=False)))
+    )
     return _write_document(head, body)
 
 

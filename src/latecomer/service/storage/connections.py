@@ -1,6 +1,7 @@
 """The connections of a store's owner: one that writes, one that reads, and the identity of their files."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import apsw
@@ -10,7 +11,7 @@ from latecomer.service.storage.clock import StoreClock
 from latecomer.service.storage.lock import StoreLock
 from latecomer.service.storage.opened_files import OpenedFiles
 from latecomer.service.storage.private_files import WAL
-from latecomer.service.storage.schema import connect, connect_immutable
+from latecomer.service.storage.schema import connect, connect_immutable, make_read_error
 from latecomer.service.storage.settings_table import save_clock
 
 
@@ -54,6 +55,20 @@ class Connections:
                 self._opened = self._list_files()
         save_clock(self.writing, clock)
         return self.writing
+
+    @contextmanager
+    def open_view(self) -> Iterator[apsw.Connection]:
+        """Open one more connection that reads, with one view of the file, for a thread of its own."""
+        connection = (
+            connect(self._path, write=False) if self.writing is not self.reading else connect_immutable(self._path)
+        )
+        try:
+            connection.execute("BEGIN")
+            yield connection
+        except apsw.Error as error:
+            raise make_read_error(self._path, error) from error
+        finally:
+            connection.close()
 
     def close(self) -> None:
         """Close the connections and release the store's lock."""

@@ -163,6 +163,13 @@ def find_row_of_round(connection: SQLConnection, bandit: int, round: int) -> Row
     return row
 
 
+def read_rows_from(connection: SQLConnection, bandit: int, round: int) -> Iterator[Row]:
+    """Yield the rows from the first that ends with that round or a later one; none where there is no such row."""
+    first = find_row_of_round(connection, bandit, round)
+    if first is not None:
+        yield from read_rows(connection, bandit, after=first.first - 1, parent=first.parent)
+
+
 def _find_key_range(connection: SQLConnection, bandit: int) -> tuple[Any, Any]:
     """Return the first and the last key of a chain, by two queries: SQLite answers both at once by a full scan."""
     keys = (key_of(bandit, 0), key_of(bandit, MAX_SEQ))

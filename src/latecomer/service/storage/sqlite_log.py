@@ -36,6 +36,7 @@ from latecomer.service.storage.rows import (
     find_row_of_round,
     make_row_error,
     read_remaining_rows,
+    read_rows_from,
 )
 from latecomer.service.storage.schema import make_read_error
 from latecomer.service.storage.settings_table import load_clock, read_setting, write_settings
@@ -133,6 +134,11 @@ class SQLiteLog:
     def read_rows(self, number: int) -> Iterator[Row]:
         """Yield a bandit's rows, from the first that has not been pruned."""
         return read_remaining_rows(self.reader, number)
+
+    def read_rows_from(self, number: int, round: int) -> Iterator[Row]:
+        """Yield a bandit's durable rows from the one that has a round on, as of one moment; without the lock."""
+        with self._connections.open_view() as connection:
+            yield from read_rows_from(connection, number, round)
 
     def read_secrets(self, number: int) -> list[tuple[int, bytes]]:
         """Return the secrets of decision ids as of the newest snapshot."""

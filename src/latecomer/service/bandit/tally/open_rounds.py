@@ -11,17 +11,22 @@ CONTROL, CONVERTED = 1, 2
 """Flags of a round: the control chose; a conversion is credited."""
 UNIT = 1 << 32
 """A value of 1 as a whole number: sums of whole numbers do not depend on their order."""
-_FACTS = np.dtype([("slot", "u1"), ("flags", "u1"), ("value", "<i8")])
+UNKNOWN = 4
+"""Flag of a round whose propensity is not known: it may be another system's, imported."""
+FEATURES = 8
+"""Context features whose segments are counted."""
+_NARROW = np.dtype([("slot", "u1"), ("flags", "u1"), ("value", "<i8")])
+_WIDE = np.dtype([*_NARROW.descr, ("segments", "u1", (FEATURES,))])
 Facts = npt.NDArray[Any]
 
 
 class OpenRounds:
-    """A record for each round from `first` on: 10 bytes."""
+    """A record for each round from `first` on: 10 bytes, and 8 more once there are segments."""
 
     def __init__(self, first: int) -> None:
         self.first = first
         """The oldest round that it has."""
-        self._facts = np.zeros(64, _FACTS)
+        self._facts = np.zeros(64, _NARROW)
         self._begin = self._end = 0
 
     @property
@@ -29,16 +34,33 @@ class OpenRounds:
         """The round after the last one."""
         return self.first + self._end - self._begin
 
-    def append(self, slots: npt.NDArray[np.uint8], flags: npt.NDArray[np.uint8]) -> None:
-        """Add the next rounds."""
+    @property
+    def has_segments(self) -> bool:
+        """True once a round had segments."""
+        return self._facts.dtype == _WIDE
+
+    def append(
+        self,
+        slots: npt.NDArray[np.uint8],
+        flags: npt.NDArray[np.uint8],
+        segments: npt.NDArray[np.uint8] | None = None,
+    ) -> None:
+        """Add the next rounds; `segments` has a row of codes for each."""
         count = len(slots)
+        if segments is not None and not self.has_segments:
+            wide = np.zeros(len(self._facts), _WIDE)
+            for field in ("slot", "flags", "value"):
+                wide[field] = self._facts[field]
+            self._facts = wide
         if self._end + count > len(self._facts):
             held = self._facts[self._begin : self._end]
-            room = np.zeros(max(64, 2 * (len(held) + count)), _FACTS)
+            room = np.zeros(max(64, 2 * (len(held) + count)), held.dtype)
             room[: len(held)] = held
             self._facts, self._begin, self._end = room, 0, len(held)
         part = self._facts[self._end : self._end + count]
         part["slot"], part["flags"], part["value"] = slots, flags, 0
+        if self.has_segments:
+            part["segments"] = 0 if segments is None else segments
         self._end += count
 
     def find(self, rounds: Integers) -> Facts:
@@ -60,10 +82,11 @@ class OpenRounds:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the records for a snapshot."""
-        return {"first": self.first, "facts": self._facts[self._begin : self._end].tobytes()}
+        facts = self._facts[self._begin : self._end]
+        return {"first": self.first, "facts": facts.tobytes(), "has_segments": self.has_segments}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Take the records of a snapshot."""
         self.first, self._begin = saved["first"], 0
-        self._facts = np.frombuffer(saved["facts"], _FACTS).copy()
+        self._facts = np.frombuffer(saved["facts"], _WIDE if saved.get("has_segments") else _NARROW).copy()
         self._end = len(self._facts)

@@ -2,7 +2,8 @@
 
 A live call only notes its event: a thousand notes are counted at once, with arrays. Decisions come before the reports
 of the same notes, and rounds close last; so the counts depend on the events and not on how they were grouped. Memory is
-bounded: at most `time_buckets.MOST` buckets, `MOST_IDS` action ids, and 10 bytes for each open round.
+bounded: at most `time_buckets.MOST` buckets, `MOST_IDS` action ids, 10 bytes for each open round, and 8 more where
+contexts are logged (`segments`).
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ import numpy as np
 
 from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import Array, Integers
-from latecomer.service.bandit.tally.open_rounds import CONTROL, CONVERTED, UNIT, OpenRounds
+from latecomer.service.bandit.tally.open_rounds import CONTROL, CONVERTED, UNIT, UNKNOWN, Facts, OpenRounds
+from latecomer.service.bandit.tally.segments import Context, Segments
 from latecomer.service.bandit.tally.time_buckets import TimeBuckets
 
 MOST_IDS = 250
@@ -29,8 +31,12 @@ COLUMNS = 10
 UNSURE = 0.5
 """A choice with a propensity below this counts as explored."""
 
-Note = tuple[int, float | None, str | None]
-"""A decision: its stamp; its propensity, negative where the control chose; the id of the chosen action."""
+PROPENSITY_BINS = 10
+"""Equal parts of [0, 1], in which the propensities of the policy's choices are counted."""
+
+Note = tuple[int, float | None, str | None, Context | int | None]
+"""A decision: its stamp; its propensity, negative where the control chose; the id of the chosen action; and the logged
+context, or the distance to the round with the same offer."""
 
 
 class Tally:
@@ -50,17 +56,23 @@ class Tally:
         self.slots: dict[str, int] = {}
         """Slots of action ids, in the order of their first choice."""
         self.credited_by_slot = np.zeros(MOST_IDS + 2, np.int64)
-        self.closed = np.zeros((2, 3), np.int64)
-        """Of closed rounds, those that the policy chose and those of the control: rounds, conversions, values."""
+        self.value_by_slot = np.zeros(MOST_IDS + 2, np.int64)
+        self.propensities = np.zeros(PROPENSITY_BINS, np.int64)
+        self.closed = np.zeros((3, 3), np.int64)
+        """Of closed rounds, those that the policy chose, those of the control, and those of unknown propensity: rounds,
+        conversions, values."""
+        self.segments = Segments()
         self._rounds = OpenRounds(first_round)
         self._decisions: list[Note] = []
         self._reports: list[tuple[bool, Integers, Array, Integers, Integers]] = []
 
     # ---- notes ----
 
-    def note_decision(self, stamp: int, signed_propensity: float | None, label: str | None) -> bool:
-        """Note the next round; return whether it is time to count the notes."""
-        self._decisions.append((stamp, signed_propensity, label))
+    def note_decision(
+        self, stamp: int, signed_propensity: float | None, label: str | None, context: Context | None = None
+    ) -> bool:
+        """Note the next round; return whether it is time to count the notes. `context` is what the log gets of it."""
+        self._decisions.append((stamp, signed_propensity, label, context))
         return len(self._decisions) >= MOST_NOTES
 
     def note_decisions(self, notes: Sequence[Note]) -> None:
@@ -101,22 +113,27 @@ class Tally:
             else:
                 self._count_revocations(rounds[accepted], stamps[accepted])
         closed = self._rounds.close(oldest)
-        is_control = (closed["flags"] & CONTROL) != 0
-        for arm, chosen in enumerate((~is_control, is_control)):
+        is_control, is_unknown = (closed["flags"] & CONTROL) != 0, (closed["flags"] & UNKNOWN) != 0
+        for arm, chosen in enumerate((~(is_control | is_unknown), is_control, is_unknown)):
             of_arm = closed[chosen]
             self.closed[arm] += (len(of_arm), np.count_nonzero(of_arm["flags"] & CONVERTED), of_arm["value"].sum())
 
     def _count_decisions(self, notes: list[Note]) -> None:
-        stamps_, signed_, labels = zip(*notes, strict=True)
+        stamps_, signed_, labels, contexts = zip(*notes, strict=True)
         stamps, signed = np.array(stamps_, np.int64), np.array(signed_, np.float64)
         slots = np.array([self._find_slot(label) for label in labels], np.uint8)
         self.choices.widen(len(self.slots) + 2)
-        is_control = signed < 0.0
-        self._rounds.append(slots, is_control.astype(np.uint8) * CONTROL)
+        is_control, known = signed < 0.0, signed >= 0.0
+        flags = is_control.astype(np.uint8) * CONTROL + (~is_control & ~known).astype(np.uint8) * UNKNOWN
+        segments = self.segments.encode(contexts, self._rounds.next)
+        self._rounds.append(slots, flags, segments)
+        if segments is not None:
+            self.segments.add(0, segments, slots.astype(np.int64))
         self._cover(stamps)
         self.buckets.add(stamps, DECISIONS)
         self.buckets.add(stamps[is_control], CONTROLS)
-        known = signed >= 0.0
+        bins = np.minimum(signed[known] * PROPENSITY_BINS, PROPENSITY_BINS - 1).astype(np.int64)
+        self.propensities += np.bincount(bins, minlength=PROPENSITY_BINS)
         self.buckets.add(stamps[known], WITH_PROPENSITY)
         self.buckets.add(stamps[known], PROPENSITIES, np.rint(signed[known] * UNIT).astype(np.int64))
         self.buckets.add(stamps[known & (signed < UNSURE)], EXPLORED)
@@ -137,7 +154,7 @@ class Tally:
         rounds, amounts = self._select_counted(rounds, np.rint(values * UNIT).astype(np.int64))
         facts = self._rounds.find(rounds)
         self._rounds.write(rounds, flags=facts["flags"] | np.uint8(CONVERTED), values=amounts)
-        self._credit(rounds, facts["flags"], facts["slot"], amounts, sign=1)
+        self._credit(rounds, facts, amounts, sign=1)
 
     def _count_revocations(self, rounds: Integers, stamps: Integers) -> None:
         self.buckets.add(stamps, REVOKED)
@@ -146,7 +163,7 @@ class Tally:
         is_credited = (facts["flags"] & CONVERTED) != 0
         rounds, facts = rounds[is_credited], facts[is_credited]
         self._rounds.write(rounds, flags=facts["flags"] & ~np.uint8(CONVERTED), values=np.zeros(len(rounds), np.int64))
-        self._credit(rounds, facts["flags"], facts["slot"], facts["value"], sign=-1)
+        self._credit(rounds, facts, facts["value"], sign=-1)
 
     def _cover(self, stamps: Integers) -> None:
         for buckets in (self.buckets, self.choices):
@@ -157,15 +174,22 @@ class Tally:
         counted = rounds >= self._rounds.first
         return rounds[counted], amounts[counted]
 
-    def _credit(self, rounds: Integers, flags: Integers, slots: Integers, amounts: Integers, *, sign: int) -> None:
+    def _credit(self, rounds: Integers, facts: Facts, amounts: Integers, *, sign: int) -> None:
         places = np.searchsorted(self.find_first_rounds(), rounds, "right") - 1
         for column, added in (
             (CREDITED, np.ones(len(rounds), np.int64)),
-            (CONTROLS_CREDITED, ((flags & CONTROL) != 0).astype(np.int64)),
+            (CONTROLS_CREDITED, ((facts["flags"] & CONTROL) != 0).astype(np.int64)),
             (VALUES, amounts),
         ):
             self.buckets.add_at(places, column, sign * added)
-        np.add.at(self.credited_by_slot, slots, sign)
+        np.add.at(self.credited_by_slot, facts["slot"], sign)
+        np.add.at(self.value_by_slot, facts["slot"], sign * amounts)
+        if self._rounds.has_segments:
+            self.segments.add(1, facts["segments"], facts["slot"].astype(np.int64), sign)
+
+    def count_decisions(self) -> int:
+        """Return the number of decisions that were counted."""
+        return int(self.buckets.counts[:, DECISIONS].sum())
 
     def find_first_rounds(self) -> Integers:
         """Return the first round of each bucket; an empty bucket has that of the next."""
@@ -182,7 +206,10 @@ class Tally:
             "choices": self.choices.to_dict(),
             "slots": list(self.slots),
             "credited_by_slot": self.credited_by_slot.tolist(),
+            "value_by_slot": self.value_by_slot.tolist(),
+            "propensities": self.propensities.tolist(),
             "closed": self.closed.tolist(),
+            "segments": self.segments.to_dict(),
             "rounds": self._rounds.to_dict(),
         }
 
@@ -193,5 +220,8 @@ class Tally:
         self.choices.restore(saved["choices"])
         self.slots = {label: slot for slot, label in enumerate(saved["slots"], start=2)}
         self.credited_by_slot[:] = saved["credited_by_slot"]
-        self.closed[:] = saved["closed"]
+        self.closed[: len(saved["closed"])] = saved["closed"]
+        if "segments" in saved:
+            self.value_by_slot[:], self.propensities[:] = saved["value_by_slot"], saved["propensities"]
+            self.segments.restore(saved["segments"])
         self._rounds.restore(saved["rounds"])

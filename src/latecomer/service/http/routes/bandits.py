@@ -11,6 +11,7 @@ from latecomer.service.http.bodies import Bandits
 from latecomer.service.http.context import AppContext
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.query import query_param
+from latecomer.service.http.report_queries import describe_service, read_decision_id, read_moment
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
 from latecomer.service.http.router import Route
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def routes(context: AppContext) -> list[Route]:
-    """Bind the six handlers to their operations."""
+    """Bind the handlers to their operations."""
     store, access, limits, log = context.store, context.access, context.settings, context.log
     specs = msgspec.json.Decoder(BanditSpec)
     creating = asyncio.Lock()
@@ -54,7 +55,12 @@ def routes(context: AppContext) -> list[Route]:
         return json_response(await access.stats(request.bandit))
 
     async def show_report(request: Request) -> Response:
-        return json_response(await access.bandit_report(request.bandit))
+        since, until = read_moment(request, "from"), read_moment(request, "to")
+        report = await access.bandit_report(request.bandit, since, until)
+        return json_response(msgspec.structs.replace(report, service=await describe_service(context)))
+
+    async def explain(request: Request) -> Response:
+        return json_response(await access.explain(request.bandit, read_decision_id(request)))
 
     async def delete(request: Request) -> Response:
         name = request.bandit
@@ -71,6 +77,7 @@ def routes(context: AppContext) -> list[Route]:
         Route(operations.GET_BANDIT, show),
         Route(operations.GET_STATS, show_stats),
         Route(operations.GET_REPORT, show_report),
+        Route(operations.EXPLAIN, explain),
         Route(operations.DELETE_BANDIT, delete),
     ]
 

@@ -1,11 +1,16 @@
 """/ and /page: the page for people. It has no data of its own; the parts with data need the scope read."""
 
+from msgspec import structs
+
 from latecomer.service.http import operations
 from latecomer.service.http.context import AppContext
+from latecomer.service.http.fresh_texts import FreshTexts
 from latecomer.service.http.operations import Operation
+from latecomer.service.http.report_queries import describe_service, read_decision_id
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
 from latecomer.service.http.router import Route
+from latecomer.service.page.decisions import write_explanation
 from latecomer.service.page.layout import POLICY, read_asset, write_bandit, write_list, write_shell
 
 _HEADERS = [
@@ -18,14 +23,27 @@ _HEADERS = [
 
 def routes(context: AppContext) -> list[Route]:
     """Bind the handlers of the page to their operations."""
+    texts = FreshTexts()
 
     async def show_list(request: Request) -> Response:
         key = request.key
         infos = [info for info in context.store.list_bandits() if key is None or key.allows("read", info.name)]
-        return _respond(operations.PAGE_LIST, write_list(infos))
+        counts = {found.name: found for found in context.store.count_all()}
+        return _respond(operations.PAGE_LIST, write_list(infos, counts))
 
     async def show_bandit(request: Request) -> Response:
-        return _respond(operations.PAGE_BANDIT, write_bandit(await context.access.bandit_report(request.bandit)))
+        name = (await context.access.find(request.bandit)).name
+
+        async def write() -> str:
+            report = await context.access.bandit_report(name)
+            return write_bandit(structs.replace(report, service=await describe_service(context)))
+
+        return _respond(operations.PAGE_BANDIT, await texts.get(name, write))
+
+    async def show_decision(request: Request) -> Response:
+        info = await context.access.find(request.bandit)
+        explanation = await context.access.explain(info.name, read_decision_id(request))
+        return _respond(operations.PAGE_DECISION, write_explanation(info.name, explanation, info.unit))
 
     return [
         _serve(operations.PAGE, write_shell()),
@@ -34,6 +52,7 @@ def routes(context: AppContext) -> list[Route]:
         _serve(operations.PAGE_ICON, read_asset("icon.svg")),
         Route(operations.PAGE_LIST, show_list),
         Route(operations.PAGE_BANDIT, show_bandit),
+        Route(operations.PAGE_DECISION, show_decision),
     ]
 
 

@@ -1,0 +1,41 @@
+"""What reading a bandit's log needs to know of the bandit: taken under the store's lock, used without it."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from latecomer.core.state import Array
+from latecomer.service.bandit.decision_ids import DecisionIds
+from latecomer.service.messages import BanditInfo
+
+if TYPE_CHECKING:
+    from latecomer.service.bandit.bandit import Bandit
+
+
+class BanditView(Struct, frozen=True, kw_only=True):
+    """A bandit as of one moment. `oldest` is its oldest open round, `shift` the store's microseconds ahead."""
+
+    info: BanditInfo
+    number: int
+    rounds: int
+    oldest: int
+    theta_hat: Array
+    ids: DecisionIds
+    shift: int
+    window_span: int
+    in_rounds: bool
+
+
+def take_view(bandit: "Bandit", *, shift: int = 0) -> BanditView:
+    """Take the view of a bandit."""
+    return BanditView(
+        info=bandit.info,
+        number=bandit.number,
+        rounds=bandit.rounds,
+        oldest=int(bandit.policy.state.number("oldest")),
+        theta_hat=bandit.policy.theta_hat,
+        ids=bandit.ids,
+        shift=shift,
+        window_span=bandit.window_span,
+        in_rounds=bandit.in_rounds,
+    )

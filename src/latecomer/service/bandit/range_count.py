@@ -1,0 +1,81 @@
+"""Counts of the decisions of a range of time, from the log: a tally of its own, made without the policy.
+
+The log has every verdict, so the events alone give the counts. A conversion counts whenever it came, if its decision is
+in the range.
+"""
+
+import numpy as np
+
+from latecomer.core.state import Integers
+from latecomer.errors import InputError
+from latecomer.policies.base.decision import VERDICTS
+from latecomer.service.bandit import events
+from latecomer.service.bandit.apply import list_notes
+from latecomer.service.bandit.bandit_view import BanditView
+from latecomer.service.bandit.logged_choices import LoggedRow, RowsFrom
+from latecomer.service.bandit.report import Range
+from latecomer.service.bandit.tally.tally import Tally
+
+
+def count_range(view: BanditView, rows_from: RowsFrom, *, since: int | None, until: int | None) -> Range:
+    """Count the decisions from `since` on and before `until`, in the store's microseconds."""
+    if since is not None and until is not None and since >= until:
+        raise InputError("from must be before to: the range has no time in it", field="from")
+    counter = _RangeCounter(view, since, until)
+    for row in rows_from(view.number, 1):
+        counter.add(row)
+    return counter.finish()
+
+
+class _RangeCounter:
+    def __init__(self, view: BanditView, since: int | None, until: int | None) -> None:
+        self._view, self._since, self._until = view, since, until
+        self._tally: Tally | None = None
+        self._end = 0
+        """The round after the last that is in the range."""
+        self._verdicts = {kind: np.zeros(len(VERDICTS), np.int64) for kind in (events.CONVERSION, events.REVOCATION)}
+
+    def add(self, row: LoggedRow) -> None:
+        """Count a row."""
+        if self._since is not None and self._tally is None and row.stamp < self._since:
+            return
+        payload = events.Payload(row.payload, self._view.info.dim)
+        self._add_decisions(payload)
+        if self._tally is not None:
+            self._add_reports(self._tally, payload)
+            self._tally.count_notes(self._tally.first_round)
+
+    def _add_decisions(self, payload: events.Payload) -> None:
+        records = payload.records(events.DECISION)
+        stamps: Integers = np.array(records["stamp"])
+        inside = np.ones(len(stamps), np.bool_)
+        if self._since is not None:
+            inside &= stamps >= self._since
+        if self._until is not None:
+            inside &= stamps < self._until
+        places = np.flatnonzero(inside)
+        if not len(places):
+            return
+        if self._tally is None:
+            self._tally = Tally(int(records["round"][places[0]]))
+        self._tally.note_decisions(list_notes(payload, stamps)[places[0] : places[-1] + 1])
+        self._end = int(records["round"][places[-1]]) + 1
+
+    def _add_reports(self, tally: Tally, payload: events.Payload) -> None:
+        for kind in self._verdicts:
+            reports = payload.records(kind)
+            reports = reports[(reports["round"] >= tally.first_round) & (reports["round"] < self._end)]
+            rounds, verdicts = np.array(reports["round"]), reports["verdict"].astype(np.int64)
+            self._verdicts[kind] += np.bincount(verdicts, minlength=len(VERDICTS))
+            if kind == events.CONVERSION:
+                tally.note_conversions(rounds, np.array(reports["value"]), verdicts, np.array(reports["stamp"]))
+            else:
+                tally.note_revocations(rounds, verdicts, np.array(reports["stamp"]))
+
+    def finish(self) -> Range:
+        """Close the rounds that the policy has closed."""
+        tally = self._tally or Tally(self._view.rounds + 1)
+        tally.count_notes(self._view.oldest)
+        words = [verdict.value for verdict in VERDICTS]
+        converted, revoked = (dict(zip(words, counts.tolist(), strict=True)) for counts in self._verdicts.values())
+        return Range(self._since, self._until, tally, converted, revoked)

@@ -1,0 +1,50 @@
+"""The latest decisions with their fates, and how many of them were not greedy."""
+
+import numpy as np
+from msgspec import structs
+
+from latecomer.core.state import Array
+from latecomer.service.bandit.bandit_view import BanditView
+from latecomer.service.bandit.logged_choices import LoggedChoice, RowsFrom, read_choices
+from latecomer.service.bandit.offers import Offer
+from latecomer.service.bandit_report import BanditReport
+from latecomer.service.features import encode_features
+
+SHOWN = 25
+"""Decisions in a report."""
+LOOKED_AT = 100
+"""Decisions whose offers are judged by the estimate."""
+_TIE = 1e-12
+"""Relative difference below which two estimates are the same."""
+
+
+def add_recent(report: BanditReport, view: BanditView, rows_from: RowsFrom) -> BanditReport:
+    """Return the report with its latest decisions: those of the log's end, or of the end of its range."""
+    last = report.first_round + report.decisions - 1
+    choices = read_choices(view, rows_from, max(last - LOOKED_AT + 1, report.first_round), last) if last > 0 else []
+    judged = [is_greedy for choice in choices if (is_greedy := _judge(view, choice)) is not None]
+    return structs.replace(
+        report,
+        recent=[choice.report(view) for choice in reversed(choices[-SHOWN:])],
+        exploration=structs.replace(
+            report.exploration,
+            non_greedy_share=1.0 - sum(judged) / len(judged) if judged else None,
+            looked_at=len(judged),
+        ),
+    )
+
+
+def _judge(view: BanditView, choice: LoggedChoice) -> bool | None:
+    """Tell whether the chosen action has the highest estimate of its offer; None for the control, and without offer."""
+    if choice.offer is None or (choice.signed is not None and choice.signed < 0.0):
+        return None
+    estimates = read_rows(view, choice.offer) @ view.theta_hat
+    best = float(estimates.max())
+    return bool(estimates[choice.index] >= best - _TIE * max(abs(best), 1.0))
+
+
+def read_rows(view: BanditView, offer: Offer) -> Array:
+    """Return the rows of an offer."""
+    if offer.features is None:
+        return offer.read_rows(view.info.dim).astype(np.float64)
+    return encode_features(view.info, offer.context or {}, offer.features)

@@ -1,0 +1,39 @@
+"""Texts that are made again once they are old, and shared by everybody who asks meanwhile.
+
+Making them takes at most about 2 % of the time, however many browsers watch.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+LEAST_SECONDS, MOST_SECONDS = 0.5, 10.0
+FACTOR = 50.0
+"""A text is kept for so many times the time that it took, within these bounds."""
+
+
+class FreshTexts:
+    """Texts by name, on one event loop."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[float, str]] = {}
+        self._making: dict[str, asyncio.Task[str]] = {}
+
+    async def get(self, name: str, make: Callable[[], Awaitable[str]]) -> str:
+        """Return the text that is kept, or have it made; calls at the same time share one."""
+        kept = self._kept.get(name)
+        if kept is not None and time.monotonic() < kept[0]:
+            return kept[1]
+        task = self._making.get(name)
+        if task is None:
+            task = self._making[name] = asyncio.create_task(self._make(name, make))
+            task.add_done_callback(lambda _: self._making.pop(name, None))
+        return await asyncio.shield(task)
+
+    async def _make(self, name: str, make: Callable[[], Awaitable[str]]) -> str:
+        begin = time.monotonic()
+        text = await make()
+        now = time.monotonic()
+        self._kept = {other: kept for other, kept in self._kept.items() if kept[0] > now}
+        self._kept[name] = now + min(max(FACTOR * (now - begin), LEAST_SECONDS), MOST_SECONDS), text
+        return text

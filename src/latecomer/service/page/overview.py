@@ -1,0 +1,90 @@
+"""The first sections of a bandit's page: rates and value, and the lift over the control."""
+
+from latecomer.service.bandit_report import BanditReport, LiftReport
+from latecomer.service.page.charts import draw_interval
+from latecomer.service.page.markup import Markup, tag
+from latecomer.service.page.parts import make_table, write_card, write_cards, write_curl, write_empty, write_section
+from latecomer.service.page.texts import NONE, format_change, format_share, format_value
+
+
+def write_rates(report: BanditReport) -> Markup:
+    """Show the conversion rates, the value, and why the rates differ."""
+    rates = report.rates
+    coming = NONE if rates.on_its_way is None else f"{rates.on_its_way:,.0f}"
+    share = "" if rates.share_on_its_way is None else f"{rates.share_on_its_way:.0%} of all conversions"
+    each = report.value / report.decisions if report.decisions else 0.0
+    cards = write_cards(
+        write_card("Matured rate", format_share(rates.matured), "corrected for what is on its way", main=True),
+        write_card("Naive rate", format_share(rates.naive), "conversions over decisions"),
+        write_card("Closed rate", format_share(rates.closed), "decisions whose window has closed"),
+        write_card("Decisions", f"{report.decisions:,}", f"{report.open_decisions:,} still open"),
+        write_card("Conversions", f"{report.conversions:,}", "credited so far"),
+        write_card("On their way", coming, share or "conversions still to come"),
+        write_card("Value", format_value(report.value, report.unit), f"{format_value(each, report.unit)} a decision")
+        if report.unit
+        else write_card("Value", format_value(report.value, None), "sum of the conversions' values"),
+    )
+    note = tag("p", tag("b", "Why the rates differ: "), f"{rates.note}.", class_="note")
+    return write_section("Conversion rate", "rates", cards, note)
+
+
+def write_lift(report: BanditReport) -> Markup:
+    """Show the policy against the control, with the sentence that goes with it."""
+    lift = report.lift
+    if lift is None:
+        text = (
+            "No decision was made by a control, so there is nothing to compare with. Create the bandit with a control "
+            "share, for example 5% of uniform choices:"
+        )
+        body = '{"dim": 8, "window": "7d", "parameters": {"control": {"share": 0.05, "policy": "uniform"}}}'
+        return write_section(
+            "Lift over the control", "lift", write_empty(text, write_curl("PUT", f"{report.name}-2", body))
+        )
+    bounds = f"{format_change(lift.low)} to {format_change(lift.high)}"
+    difference, reach = lift.difference or 0.0, max(abs(lift.low), abs(lift.high)) * 1.05
+    figure = tag(
+        "figure",
+        draw_interval(
+            lift.low, difference, lift.high, reach=reach, label=f"Difference {difference:+.2%}, interval {bounds}"
+        ),
+        tag(
+            "div",
+            tag("span", "the control is better"),
+            tag("span", "0"),
+            tag("span", "the policy is better"),
+            class_="ends",
+            aria_hidden="true",
+        ),
+        class_="lift",
+    )
+    rows = [
+        ["policy", f"{lift.decisions:,}", format_share(lift.mean)],
+        ["control", f"{lift.control_decisions:,}", format_share(lift.control_mean)],
+        ["difference", "", f"{format_change(difference)}, from {bounds}" if lift.difference is not None else NONE],
+    ]
+    small = tag(
+        "p",
+        f"The interval is at {lift.confidence:.0%} and valid at every look, so it may be watched all along, also while "
+        "the policy learns. It is for the mean so far, of decisions whose window has closed.",
+        class_="note",
+    )
+    return write_section(
+        "Lift over the control",
+        "lift",
+        tag("p", lift.note[0].upper() + lift.note[1:] + ".", class_="verdict"),
+        _write_worth(report, lift),
+        figure,
+        make_table("Mean value of a closed decision", ["who chose", "closed decisions", "mean value"], rows),
+        small,
+    )
+
+
+def _write_worth(report: BanditReport, lift: LiftReport) -> Markup | None:
+    """Say what the difference is worth on the policy's closed decisions, in the user's unit."""
+    if report.unit is None or lift.difference is None or not lift.decisions:
+        return None
+    value, low, high = (
+        format_value(part * lift.decisions, report.unit) for part in (lift.difference, lift.low, lift.high)
+    )
+    text = f"On the policy's {lift.decisions:,} closed decisions that is {value}, between {low} and {high}."
+    return tag("p", text)

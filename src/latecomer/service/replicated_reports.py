@@ -1,0 +1,61 @@
+"""Reports of a store on a database: the bandit on the event loop, rows of the log in a thread."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import partial
+
+from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.bandit_view import take_view
+from latecomer.service.bandit.decision_explanation import explain_choice, find_choice
+from latecomer.service.bandit.range_count import count_range
+from latecomer.service.bandit.recent_decisions import add_recent
+from latecomer.service.bandit.report import make_report
+from latecomer.service.bandit_report import BanditReport
+from latecomer.service.decision_report import DecisionExplanation
+from latecomer.service.messages import DecisionAnswer, Health, decision_id_of
+from latecomer.service.storage.postgres.shared_rows import count_replicas, read_shared_rows
+from latecomer.service.store_reports import to_stamp
+
+
+class ReplicatedReports:
+    """Makes reports on the event loop of a replica.
+
+    Parameters
+    ----------
+    address
+        The database.
+    refresh
+        Returns a bandit with everything that was committed before the call.
+    read_health
+        Returns the state of the replica.
+    """
+
+    def __init__(
+        self, address: str, refresh: Callable[[str], Awaitable[Bandit]], read_health: Callable[[], Health]
+    ) -> None:
+        self._refresh, self._read_health = refresh, read_health
+        self._rows_from = partial(read_shared_rows, address)
+        self._count_replicas = partial(count_replicas, address)
+
+    async def bandit_report(
+        self, name: str, since: datetime | None = None, until: datetime | None = None
+    ) -> BanditReport:
+        """Report on a bandit: counts of all replicas, health of this one; see `StoreReports.bandit_report`."""
+        bandit, only = await self._refresh(name), None
+        if since is not None or until is not None:
+            count = partial(count_range, take_view(bandit), self._rows_from)
+            only = await asyncio.to_thread(count, since=to_stamp(since), until=to_stamp(until))
+            bandit = await self._refresh(name)
+        report = make_report(bandit, now=bandit.stamp, health=self._read_health(), only=only)
+        return await asyncio.to_thread(add_recent, report, take_view(bandit), self._rows_from)
+
+    async def explain(self, name: str, decision: DecisionAnswer | str) -> DecisionExplanation:
+        """Explain a decision; see `StoreReports.explain`."""
+        view = take_view(await self._refresh(name))
+        choice = await asyncio.to_thread(find_choice, view, self._rows_from, decision_id_of(decision))
+        return explain_choice(await self._refresh(name), view, choice)
+
+    async def count_replicas(self) -> int | None:
+        """Count the replicas that are connected to the database; None where that cannot be told."""
+        return await asyncio.to_thread(self._count_replicas)

@@ -1,0 +1,63 @@
+"""Reports of a store on this machine: counts under its lock, rows of the log without it."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from latecomer.service.bandit.bandit_view import take_view
+from latecomer.service.bandit.decision_explanation import explain_choice, find_choice
+from latecomer.service.bandit.range_count import count_range
+from latecomer.service.bandit.recent_decisions import add_recent
+from latecomer.service.bandit.registry import Registry
+from latecomer.service.bandit.report import make_report
+from latecomer.service.bandit_report import BanditReport
+from latecomer.service.decision_report import DecisionExplanation
+from latecomer.service.log_interface import Log
+from latecomer.service.messages import DecisionAnswer, Health, decision_id_of
+from latecomer.service.storage.clock import StoreClock
+from latecomer.timestamps import parse_timestamp
+
+
+class StoreReports:
+    """Makes reports; any thread may call it.
+
+    Parameters
+    ----------
+    log, registry, clock
+        Those of the store.
+    read_health
+        Returns the state of the store.
+    """
+
+    def __init__(self, log: Log, registry: Registry, clock: StoreClock, read_health: Callable[[], Health]) -> None:
+        self._log, self._registry, self._clock, self._read_health = log, registry, clock, read_health
+
+    def bandit_report(self, name: str, since: datetime | None = None, until: datetime | None = None) -> BanditReport:
+        """Report on a bandit: counts over time, rates, lift, choices, exploration, weights and health.
+
+        With `since` or `until`, it is about the decisions of that time alone, as far as the log still has them.
+        """
+        log, shift = self._log, self._clock.shift
+        only = None
+        if since is not None or until is not None:
+            with log.lock:
+                view = take_view(self._registry.get(name), shift=shift)
+            only = count_range(view, log.read_rows_from, since=to_stamp(since, shift), until=to_stamp(until, shift))
+        with log.lock:
+            bandit = self._registry.get(name)
+            now = self._clock.now()
+            report = make_report(bandit, now=now, shift=shift, health=self._read_health(), only=only)
+            view = take_view(bandit, shift=shift)
+        return add_recent(report, view, log.read_rows_from)
+
+    def explain(self, name: str, decision: DecisionAnswer | str) -> DecisionExplanation:
+        """Explain a decision: the actions it was made among, the features that made it, and its fate."""
+        with self._log.lock:
+            view = take_view(self._registry.get(name), shift=self._clock.shift)
+        choice = find_choice(view, self._log.read_rows_from, decision_id_of(decision))
+        with self._log.lock:
+            return explain_choice(self._registry.get(name), view, choice)
+
+
+def to_stamp(moment: datetime | None, shift: int = 0) -> int | None:
+    """Return a moment in the store's microseconds."""
+    return None if moment is None else parse_timestamp(moment, name="from or to") + shift

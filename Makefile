@@ -45,9 +45,8 @@ types: $(DEV)  ## mypy --strict over source, tests and benches
 	$(BIN)/mypy
 
 unit: $(DEV)  ## every test, executed documentation included
-# A file a worker: what one test compiles, its neighbours use, and the snippets of a document share their names. A worker
-# more than there are cores: tests with servers and databases spend a part of their time waiting for them.
-	$(BIN)/pytest -n $$(($$(nproc 2>/dev/null || echo 2) + 1)) --dist loadfile --no-loadscope-reorder
+# A process more than there are cores: tests with servers and databases spend a part of their time waiting for them.
+	$(BIN)/pytest --forks $$(($$(nproc 2>/dev/null || echo 2) + 1))
 
 soak: $(DEV)  ## the tests of faults in their long form
 	$(BIN)/pytest -m soak tests

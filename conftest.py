@@ -12,8 +12,9 @@ from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
 ROOT = Path(__file__).parent
+pytest_plugins = ["forked_workers"]
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test workers with two BLAS threads each fight for two cores
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two processes with two BLAS threads each fight for two cores
 
 
 # Machine code is kept beside the source, and made where a test plays thousands of rounds; the rest is plain Python.
@@ -36,15 +37,20 @@ def _leave_it(namespace: dict[str, Any]) -> None:
 FIRST = (
     "tests/tiers/test_tiers_agree",
     "tests/cli/test_command_reproduce",
+    "tests/experiments/window/test_window_dependence",
     "tests/service/storage/postgres/",
     "tests/tiers/",
+    "docs/tutorial",
     "tests/simulation/",
     "tests/cli/",
+    "docs/",
+    "tests/evaluation/",
+    "tests/encoding/",
     "tests/service/",
 )
-"""The order of the tests. The first file compiles the kernels of every policy, the second meanwhile those of the
-paper's worlds, and replicas wait for their database. What comes last uses the former most, and its files are short, so
-that no worker waits for another."""
+"""The order of the files. The first compiles kernels of policies, the second meanwhile those of the paper's worlds, the
+third those of the window's advice, and replicas wait for their database. What comes last uses the former most, and its
+files are short, so that no process waits for another."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -48,20 +48,24 @@ def make_shop() -> lc.Encoder:
     )
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        lc.Uniform(8, 100, seed=1),
-        lc.OTFLinUCB(8, 100, exploration=0.02),
-        lc.LinTS(8, 100, seed=1),
-        lc.WaitingLinTS(8, 100, seed=1),
-        lc.recommended(8, 100, seed=1),
-    ],
-    ids=lambda policy: type(policy).__name__,
-)
-def test_explanation_recovers_planted_weights(policy: Any) -> None:
-    encoder = make_shop()
-    play(encoder, policy, rounds=4000, seed=3)
+POLICIES: dict[str, Any] = {"OTFLinUCB": {"exploration": 0.02}, "WaitingLinTS": {"seed": 1}, "recommended": {"seed": 1}}
+OTHERS: dict[str, Any] = {"Uniform": {"seed": 1}, "LinTS": {"seed": 1}}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_explanation_recovers_planted_weights(name: str) -> None:
+    recover(name, rounds=1000)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", POLICIES | OTHERS)
+def test_explanation_recovers_planted_weights_of_many_rounds(name: str) -> None:
+    recover(name, rounds=4000)
+
+
+def recover(name: str, *, rounds: int) -> None:
+    encoder, policy = make_shop(), getattr(lc, name)(8, 100, **(POLICIES | OTHERS)[name])
+    play(encoder, policy, rounds=rounds, seed=3)
     table = encoder.explain(policy, confidence=0.999)
     assert table["feature"].to_list()[0] == "intercept"
     assert table["weight"].abs().is_sorted(descending=True)
@@ -77,20 +81,25 @@ def test_explanation_recovers_planted_weights(policy: Any) -> None:
     assert set(table["shares"]) == {0}
 
 
-def test_covered_share_of_the_intervals_is_what_was_asked_for() -> None:
-    """Uniform play, 60 seeds, four planted weights: the nominal 90 % within the noise of 240 intervals."""
+@pytest.mark.parametrize(
+    ("seeds", "rounds", "low", "high"),
+    [(15, 200, 0.8, 0.99), pytest.param(60, 600, 0.84, 0.97, marks=pytest.mark.soak)],
+)
+def test_covered_share_of_the_intervals_is_what_was_asked_for(seeds: int, rounds: int, low: float, high: float) -> None:
+    """Uniform play, four planted weights: the nominal 90 % within the noise of so many intervals."""
     encoder, inside = make_shop(), 0
-    for seed in range(60):
+    for seed in range(seeds):
         policy = lc.Uniform(8, 50, seed=seed)
-        play(encoder, policy, rounds=600, seed=1000 + seed)
+        play(encoder, policy, rounds=rounds, seed=1000 + seed)
         for row in encoder.explain(policy).iter_rows(named=True):
             inside += row["feature"] in PLANTED and row["low"] <= PLANTED[row["feature"]] <= row["high"]
-    assert 0.84 <= inside / 240 <= 0.97
+    assert low <= inside / (4 * seeds) <= high
 
 
-def test_logistic_policy_is_explained_in_logits() -> None:
+@pytest.mark.parametrize("rounds", [200, pytest.param(600, marks=pytest.mark.soak)])
+def test_logistic_policy_is_explained_in_logits(rounds: int) -> None:
     encoder, policy = make_shop(), lc.LogisticLinTS(8, 50, seed=1)
-    play(encoder, policy, rounds=600, seed=3)
+    play(encoder, policy, rounds=rounds, seed=3)
     rows = {row["feature"]: row for row in encoder.explain(policy).iter_rows(named=True)}
     assert rows["price"]["weight"] < 0 < rows["rating"]["weight"]
     assert rows["price"]["weight"] < -0.2  # −0.1 at a rate of 0.3 is −0.48 in logits

@@ -47,7 +47,7 @@ def test_the_values_kept_are_those_never_refuted() -> None:
         assert define(weights, outcomes, edge + 0.5 / GRID, **options) == is_kept  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("runs", [40, pytest.param(300, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("runs", [12, pytest.param(300, marks=pytest.mark.soak)])
 def test_it_covers_at_all_looks_at_once_under_adaptive_logging(runs: int) -> None:
     """The running intersection is what is kept: a value refuted at any look stays refuted."""
     logs = play(runs, seed=0)

@@ -200,7 +200,7 @@ def test_an_evaluation_is_written(tmp_path: Path) -> None:
 
 
 def test_intervals_at_every_look_hold_the_truth() -> None:
-    found = lc.evaluate(read(make_log(20_000)), {"uniform": "uniform"}, window="2d", largest_weight=10.0)
+    found = lc.evaluate(read(make_log(10_000)), {"uniform": "uniform"}, window="2d", largest_weight=10.0)
     row = found.details.filter(policy="uniform").row(0, named=True)
     truth = np.mean([0.016, 0.02, 0.03]) * 1.15 * (1 - np.exp(-2))
     assert row["anytime_low"] < truth < row["anytime_high"]

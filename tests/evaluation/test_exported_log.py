@@ -13,19 +13,20 @@ from latecomer.evaluation import frozen
 from latecomer.service.tools.export import export
 
 MINUTE = 60 * 10**6
+DECISIONS = 300
 RATES = {"red": 0.1, "blue": 0.4}
 FEATURES: dict[str, Any] = {"red": {"colour": "red"}, "blue": {"colour": "blue"}}
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
-    """Decisions every ten minutes over five days; conversions an hour later, while the bandit learns."""
+    """Decisions every ten minutes over two days; conversions an hour later, while the bandit learns."""
     path = tmp_path_factory.mktemp("store") / "shop.db"
     clocks, rng = FakeClocks(), np.random.default_rng(0)
     waiting: list[tuple[int, str]] = []
     parameters = {"floor": 0.4, "draws": 16, "seed": 0}
     with lc.open(path, name="shop", dim=5, window="6h", parameters=parameters, clock=clocks) as bandit:
-        for i in range(720):
+        for i in range(DECISIONS):
             clocks.advance(10 * MINUTE)
             while waiting and waiting[0][0] < i:
                 bandit.convert(waiting.pop(0)[1])
@@ -38,7 +39,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
 def test_an_exported_log_needs_no_names(table: pl.DataFrame, tmp_path: Path) -> None:
     table.write_parquet(tmp_path / "shop.parquet")
     log = lc.read_log(tmp_path / "shop.parquet")
-    assert (log.decisions, log.skipped) == (720, {})
+    assert (log.decisions, log.skipped) == (DECISIONS, {})
     seen: list[str] = []
 
     def play_blue(context: Any, actions: Any) -> int:
@@ -48,7 +49,7 @@ def test_an_exported_log_needs_no_names(table: pl.DataFrame, tmp_path: Path) -> 
 
     policies = {"blue": play_blue, "index": 1, "uniform": "uniform", "ours": frozen(lc.recommended(5, "6h", seed=0))}
     found = lc.evaluate(log, policies, window="6h", estimator=["snips", "dr"])
-    assert seen == ["pm", "am"] * 360
+    assert seen == ["pm", "am"] * (DECISIONS // 2)
     values = {(row["policy"], row["estimator"]): row for row in found.table.iter_rows(named=True)}
     assert values["blue", "snips"] == values["index", "snips"] | {"policy": "blue"}
     assert values["blue", "snips"]["low"] < RATES["blue"] < values["blue", "snips"]["high"]

@@ -36,7 +36,7 @@ def policy(seed: int = 0) -> lc.OTFLinUCB:
 
 
 def test_a_frozen_policy_is_judged_on_what_came_after_it_learnt() -> None:
-    table = make(3000)
+    table = make(1200)
     log = lc.read_log(table)
     template = policy()
     found = lc.evaluate(log, {"ours": frozen(template)}, window="2d").details.filter(policy="ours").row(0, named=True)
@@ -52,7 +52,7 @@ def test_a_frozen_policy_is_judged_on_what_came_after_it_learnt() -> None:
         until=log.until,
     )
     expected = lc.evaluate(rest, {"ours": "chance"}, window="2d").details.filter(policy="ours").row(0, named=True)
-    assert found["rounds"] == expected["rounds"] == 1500
+    assert found["rounds"] == expected["rounds"] == 600
     assert found["value"] == pytest.approx(expected["value"], rel=0.05)  # its delay curve is of the later half alone
     assert found["mean_weight"] == pytest.approx(expected["mean_weight"])
     assert found["value"] > 0.2
@@ -90,16 +90,19 @@ def play_live(seed: int, rounds: int) -> float:
     return won / rounds
 
 
-def test_a_replayed_policy_earns_what_it_earns_live_on_that_share_of_the_traffic() -> None:
-    """Logging is not uniform: of 1,500 rounds a fifth is accepted, 300."""
+@pytest.mark.parametrize(("rows", "logs", "runs"), [(1000, 4, 12), pytest.param(1500, 8, 30, marks=pytest.mark.soak)])
+def test_a_replayed_policy_earns_what_it_earns_live_on_that_share_of_the_traffic(
+    rows: int, logs: int, runs: int
+) -> None:
+    """Logging is not uniform: a fifth of the rounds is accepted."""
     replayed = []
-    for seed in range(8):
-        found = lc.evaluate(lc.read_log(make(1500, seed=seed)), {"ours": replay(policy(seed), seed=seed)}, window="2d")
+    for seed in range(logs):
+        found = lc.evaluate(lc.read_log(make(rows, seed=seed)), {"ours": replay(policy(seed), seed=seed)}, window="2d")
         row = found.details.filter(policy="ours").row(0, named=True)
         replayed.append(row["value"])
         assert abs(row["mean_weight"] - 1.0) < 4 * row["mean_weight_error"]
         assert row["largest_weight"] == pytest.approx(5.0)
-    live = [play_live(seed, 300) for seed in range(30)]
-    spread = np.hypot(np.std(replayed) / np.sqrt(8), np.std(live) / np.sqrt(30))
+    live = [play_live(seed, rows // 5) for seed in range(runs)]
+    spread = np.hypot(np.std(replayed) / np.sqrt(logs), np.std(live) / np.sqrt(runs))
     assert abs(np.mean(replayed) - np.mean(live)) < 3 * spread
     assert np.mean(replayed) > RATES @ CHANCES + 3 * spread, "it must have learnt something"

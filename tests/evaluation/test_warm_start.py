@@ -32,15 +32,24 @@ def feed_one_by_one(policy: Any, table: pl.DataFrame) -> None:
             bulk.convert(policy, np.array([row + 1]), np.array([table["value"][row]]), np.array([stamp]))
 
 
-@pytest.mark.parametrize("name", EVERY_POLICY)
-@pytest.mark.parametrize("window", [WINDOW, 40])
-def test_learning_equals_feeding_events_one_by_one(name: str, window: Any) -> None:
-    table = make_table(150)
+IN_ROUNDS = ("OTFLinUCB-exact", "OTFLinTS-heuristic", "WaitingLinTS")
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "rows"),
+    [
+        *((name, WINDOW, 100) for name in EVERY_POLICY),
+        *((name, 40, 100) for name in IN_ROUNDS),
+        *(pytest.param(name, 40, 150, marks=pytest.mark.soak) for name in EVERY_POLICY),
+    ],
+)
+def test_learning_equals_feeding_events_one_by_one(name: str, window: Any, rows: int) -> None:
+    table = make_table(rows)
     learnt, fed = make(name, 3, window), make(name, 3, window)
     report = learnt.learn(lc.read_log(table.sample(fraction=1.0, shuffle=True, seed=1)))
     feed_one_by_one(fed, table)
     assert learnt.to_bytes() == fed.to_bytes()
-    assert report.decisions == 150
+    assert report.decisions == rows
     assert report.conversions["accepted"] > 10
     assert report.conversions["late"] > 0
     assert learnt.pending > 0

@@ -191,7 +191,7 @@ def test_scales_are_part_of_the_specification(tmp_path: Path) -> None:
 # ---- what it is for ----
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 5))])
 def test_recommended_policy_learns_the_best_discount_from_features(tmp_path: Path, seed: int) -> None:
     """Purchases grow with the discount; without sizes in the rows, the four actions would be one."""
     rng = np.random.default_rng(seed)

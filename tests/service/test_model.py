@@ -229,7 +229,7 @@ def test_store_agrees_with_a_model() -> None:
     run_state_machine_as_test(
         DeskAndModel,
         settings=settings(
-            max_examples=25,
+            max_examples=10,
             stateful_step_count=30,
             deadline=None,
             database=None,

@@ -102,7 +102,7 @@ def reference() -> lc.Result:
 def test_threads_and_machines_agree_to_the_last_bit(client: Any, machines: Machines, reference: lc.Result) -> None:
     arguments: dict[str, Any] = {"horizon": 1500, "runs": 20, "seed": 3}
     assert same(lc.simulate(WORLD, policies(), jobs=2, **arguments), reference)
-    for chunk in (None, 1, 7, 1000):
+    for chunk in (None, 7):
         engine = DaskEngine(machines.address, chunk)
         assert same(lc.simulate(WORLD, policies(), engine=engine, **arguments), reference)
     assert same(lc.simulate(WORLD, policies(), engine=DaskEngine(client), **arguments), reference)

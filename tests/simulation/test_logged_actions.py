@@ -78,10 +78,22 @@ class Disguised:
         return Disguised(self.policy.fresh(seed))
 
 
-@pytest.mark.parametrize("order", ["log", "random"])
-@pytest.mark.parametrize("horizon", [60, 2600])
-def test_compiled_rounds_of_sets_of_any_size_are_those_of_plain_python(order: str, horizon: int) -> None:
-    policies: dict[str, Any] = {"ucb": lc.OTFLinUCB(2, 20), "waiting": lc.WaitingLinUCB(2, 20)}
+POLICIES = {"ucb": lc.OTFLinUCB(2, 20), "waiting": lc.WaitingLinUCB(2, 20)}
+
+
+@pytest.mark.parametrize(
+    ("order", "horizon", "names"),
+    [
+        ("log", 60, ["ucb", "waiting"]),
+        ("random", 60, ["ucb", "waiting"]),
+        ("random", 1100, ["ucb"]),  # enough to compile for
+        *(pytest.param(order, 2600, ["ucb", "waiting"], marks=pytest.mark.soak) for order in ("log", "random")),
+    ],
+)
+def test_compiled_rounds_of_sets_of_any_size_are_those_of_plain_python(
+    order: str, horizon: int, names: list[str]
+) -> None:
+    policies: dict[str, Any] = {name: POLICIES[name] for name in names}
     both = policies | {f"{name} disguised": Disguised(policy) for name, policy in policies.items()}
     result = lc.simulate(world(RAGGED, order), both, horizon=horizon, runs=2, seed=3, progress=False)
     for name in policies:

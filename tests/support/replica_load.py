@@ -22,6 +22,8 @@ T = TypeVar("T")
 DIM, ARMS = 5, 4
 BANDIT = "offers"
 RETRY_LIMIT, RETRY_PAUSE, REQUEST_TIMEOUT = 90.0, 0.05, 15.0
+PACE = 0.02
+"""Seconds between two steps of a client, where a load need only be there: it leaves the processor to other tests."""
 IDS = [f"arm {i}" for i in range(ARMS)]
 
 
@@ -132,7 +134,14 @@ class Load:
     """
 
     def __init__(
-        self, addresses: dict[str, str], *, clients: int = 8, bandit: str = BANDIT, batch: int = 3, retries: int = 0
+        self,
+        addresses: dict[str, str],
+        *,
+        clients: int = 8,
+        bandit: str = BANDIT,
+        batch: int = 3,
+        retries: int = 0,
+        pace: float = 0.0,
     ) -> None:
         self.history = History()
         self._stack = ExitStack()
@@ -143,7 +152,7 @@ class Load:
         self._bandit, self._retries = bandit, retries
         self._added = 0
         self.clients = [self.add_client(*addresses) for _ in range(clients)]
-        self._batch = batch
+        self._batch, self._pace = batch, pace
         self._over = threading.Event()
         self._raised: list[BaseException] = []
         self._threads: list[threading.Thread] = []
@@ -165,6 +174,7 @@ class Load:
         try:
             while not self._over.is_set() and (share is None or client.sent < share):
                 client.step(batch=self._batch)
+                self._over.wait(self._pace)
         except BaseException as error:  # noqa: BLE001
             self._raised.append(error)
             self._over.set()
@@ -208,10 +218,10 @@ class Load:
 
 @contextmanager
 def run_load(
-    addresses: dict[str, str], *, clients: int = 8, bandit: str = BANDIT, batch: int = 3, retries: int = 0
+    addresses: dict[str, str], *, clients: int = 8, bandit: str = BANDIT, retries: int = 0, pace: float = 0.0
 ) -> Iterator[Load]:
     """Run a load for the length of a block."""
-    load = Load(addresses, clients=clients, bandit=bandit, batch=batch, retries=retries)
+    load = Load(addresses, clients=clients, bandit=bandit, retries=retries, pace=pace)
     load.start()
     try:
         yield load

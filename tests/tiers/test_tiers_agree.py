@@ -29,8 +29,21 @@ CASES = [*policy_cases.EVERY_POLICY, "recommended", f"recommended{BY_PROBABILITI
 WHOLE = "OTFLinTS-heuristic"
 """The policy of which every kernel is compiled; in the soak it is each."""
 
-LONGER = [("OTFLinUCB-exact", 20), ("OTFLinTS-heuristic", 130), ("recommended", 40)]
-"""Beyond the dimensions of plain loops: BLAS, its triangles, and a factor that follows G."""
+DIFFERENT = (
+    "OTFLinUCB-exact",  # a width that counts open rounds
+    WHOLE,  # a draw
+    "WaitingLinTS",  # rounds that count once they close
+    "ImputedLinTS",  # conversions to come
+    "LogisticLinTS",  # a link
+    f"recommended{BY_PROBABILITIES}",  # a delay curve, sets of actions, chances, a control group
+)
+"""One of each kind of kernel; compiling one takes seconds, and the soak has every policy."""
+EACH = [*DIFFERENT, *(pytest.param(name, marks=pytest.mark.soak) for name in CASES if name not in DIFFERENT)]
+
+LONGER = [("OTFLinTS-heuristic", 130)]
+"""Beyond the dimensions of plain loops: BLAS and its triangles."""
+LONGEST = [("OTFLinUCB-exact", 20), ("recommended", 40)]
+"""In the soak too: a factor that follows G."""
 
 
 def make(name: str, dim: int) -> Any:
@@ -119,7 +132,7 @@ KINDS = ["decide"] * 8 + ["convert"] * 5 + ["revoke", "many", "replay", "convert
 EVENTS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 10**6), st.integers(0, 2 * WINDOW)), max_size=60)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EACH)
 @settings(max_examples=5, deadline=None)
 @given(events=EVENTS)
 def test_tiers_agree_on_any_events(name: str, events: list[tuple[str, int, int]]) -> None:
@@ -130,7 +143,15 @@ def test_tiers_agree_on_any_events(name: str, events: list[tuple[str, int, int]]
         np.testing.assert_array_equal(getattr(plain, reading), getattr(compiled, reading))
 
 
-@pytest.mark.parametrize(("name", "dim"), [*((name, DIM) for name in CASES), *LONGER])
+@pytest.mark.parametrize(
+    ("name", "dim"),
+    [
+        *((name, DIM) for name in DIFFERENT),
+        *LONGER,
+        *(pytest.param(name, DIM, marks=pytest.mark.soak) for name in CASES if name not in DIFFERENT),
+        *(pytest.param(*one, marks=pytest.mark.soak) for one in LONGEST),
+    ],
+)
 def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, dim: int, tmp_path: Path) -> None:
     compare(name, dim, tmp_path, whole=(name, dim) == (WHOLE, DIM))
 

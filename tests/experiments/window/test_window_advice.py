@@ -154,7 +154,8 @@ def test_choose_scale_pools_decisions_into_rounds() -> None:
         assert found.conversion_rate == pytest.approx(0.05 * pooled)
 
 
-def test_pooled_rounds_are_close_to_every_decision_by_itself() -> None:
+@pytest.mark.parametrize(("singles", "pools"), [(3, 8), pytest.param(10, 25, marks=pytest.mark.soak)])
+def test_pooled_rounds_are_close_to_every_decision_by_itself(singles: int, pools: int) -> None:
     """Five decisions a round: regret is within a half of the full simulation's.
 
     The ratios of the three windows are 1.2, 0.9 and 1.1 (20 and 40 runs, ± 0.15); without pooling 1.8, 1.7 and 2.8.
@@ -164,8 +165,8 @@ def test_pooled_rounds_are_close_to_every_decision_by_itself() -> None:
     full = Setting(horizon=5 * DAY, dim=DIM, arms=10, rounds=60_000, runs=20, seed=0)
     every = PairedRuns(known, full, compared, engine=ThreadEngine())
     pooled = PairedRuns(known, replace(full, rounds=12_000), compared, engine=ThreadEngine())
-    every.extend(10)
-    pooled.extend(25)
+    every.extend(singles)
+    pooled.extend(pools)
     np.testing.assert_allclose(pooled.costs.mean(axis=1), every.costs.mean(axis=1), rtol=0.5)
 
 

@@ -103,9 +103,9 @@ def test_tally_equals_a_count_one_by_one_and_survives(tmp_path: Path) -> None:
     clocks = FakeClocks()
     with Store.open(tmp_path / "a.db", clock=clocks, retention="forever") as store:
         store.create("b", SPEC)
-        oracle = play(store, clocks, 1500, seed=0)
+        oracle = play(store, clocks, 450, seed=0)
         live, oldest = tally_of(store)
-        assert oldest > 500
+        assert oldest > 50
         check_against(store.read_bandit("b").tally, oracle, oldest)
     with Store.open(tmp_path / "a.db", clock=clocks) as store:  # from a snapshot
         assert tally_of(store) == (live, oldest)
@@ -131,11 +131,11 @@ def test_snapshot_of_an_earlier_version_begins_the_tally_later(tmp_path: Path, m
         patched.setattr(snapshots.SnapshotCopy, "encode", dropped)
         with Store.open(tmp_path / "a.db", clock=clocks) as store:
             store.create("b", SPEC)
-            play(store, clocks, 300, seed=0)
+            play(store, clocks, 60, seed=0)
             old = store.decide("b", np.eye(3), IDS)[0]
     with Store.open(tmp_path / "a.db", clock=clocks) as store:
         bandit = store.read_bandit("b")
-        assert (bandit.tally.first_round, bandit.rounds) == (302, 301)
+        assert (bandit.tally.first_round, bandit.rounds) == (62, 61)
         store.convert("b", [Conversion(old.decision_id)])  # its decision is not counted, its arrival is
         new = store.decide("b", np.eye(3), IDS)[0]
         store.convert("b", [Conversion(new.decision_id)])

@@ -109,15 +109,17 @@ def changed(body: Any) -> Iterator[Any]:
             yield from ([*body[:place], odd, *body[place + 1 :]] for odd in changed(value))
 
 
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_the_schema_and_the_server_agree(server: Server, number: int) -> None:
+def test_the_schema_and_the_server_agree(server: Server, number: int, stride: int) -> None:
     """A bandit that is there makes a specification that keeps the rules a conflict, and nothing has to be compiled."""
     kind, example = EXAMPLES[number]
     schema = validator(kind)
     assert schema.is_valid(example)
-    bodies = {json.dumps(body): body for body in (example, MANY, MANY[1:], *changed(example))}
+    every = {json.dumps(body): body for body in (example, MANY, MANY[1:], *changed(example))}
+    bodies = [(text, body) for place, (text, body) in enumerate(every.items()) if place < 3 or place % stride == 0]
     wrong, taken = [], 0
-    for text, body in bodies.items():
+    for text, body in bodies:
         answer = send(server, kind, body)
         if not schema.is_valid(body):
             agree = answer.status_code == 400
@@ -127,7 +129,7 @@ def test_the_schema_and_the_server_agree(server: Server, number: int) -> None:
         if not agree:
             wrong.append((schema.is_valid(body), text[:300], answer.status_code, answer.text[:200]))
     assert wrong == []
-    assert 0 < taken < len(bodies) - 50
+    assert 0 < taken < len(bodies) - 50 / stride
 
 
 def test_every_parameter_of_every_policy_is_described() -> None:

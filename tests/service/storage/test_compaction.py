@@ -74,13 +74,13 @@ def test_compaction_runs_while_the_store_is_busy(path: Path) -> None:
     limits = Limits(small_rows=100)
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         store.create("shop", SPEC)
-        one_by_one(store, 2000)
+        one_by_one(store, 800)
         compact_now(store)
         ((small,),) = sqlite_log(store).reader.execute("SELECT count(*) FROM log WHERE key >> 40 = 1 AND commits = 1")
         assert list_snapshots(sqlite_log(store).reader, 1) == []
         assert small < 100 + 2 * MAX_BYTES / 77
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
-        assert store.stats("shop").rounds == 2000
+        assert store.stats("shop").rounds == 800
 
 
 def test_repeated_request_is_answered_from_a_compacted_row(path: Path) -> None:
@@ -92,16 +92,16 @@ def test_repeated_request_is_answered_from_a_compacted_row(path: Path) -> None:
         store.wait(ticket)
         return answer
 
-    with Store.open(path, clock=FakeClocks(), limits=limits, snapshot_every=300) as store:
+    with Store.open(path, clock=FakeClocks(), limits=limits, snapshot_every=120) as store:
         store.create("shop", SPEC)
         answers = []
-        for i in range(1000):
+        for i in range(400):
             answers.append(decide_again(store, i))
             for earlier in (i // 2, i // 3, max(0, i - 60)):  # in rows that are, are being and will be compacted
                 assert decide_again(store, earlier) == answers[earlier]
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
-        assert [decide_again(store, i) for i in range(1000)] == answers
-        assert store.stats("shop").rounds == 1000
+        assert [decide_again(store, i) for i in range(400)] == answers
+        assert store.stats("shop").rounds == 400
 
 
 def test_compaction_never_crosses_a_snapshot(path: Path) -> None:
@@ -141,7 +141,7 @@ def test_compaction_leaves_damaged_rows_and_health_reports_them(path: Path) -> N
         connection = connect(path, write=True)
         connection.execute("UPDATE log SET stamp = stamp + 1 WHERE key = ?", (key_of(1, 50),))
         connection.close()
-        one_by_one(store, 900)
+        one_by_one(store, 400)
         for _ in range(2):
             compact_now(store)
             store.wait(store.decide("news", np.eye(2))[1])
@@ -231,7 +231,7 @@ def test_kill_during_compaction_loses_nothing(path: Path, steps: int) -> None:
     limits = Limits(small_rows=10**9)
     store = Store.open(path, clock=FakeClocks(), limits=limits)
     store.create("shop", SPEC)
-    one_by_one(store, 600)
+    one_by_one(store, 400)
     state = state_of(store, "shop")
     chain_of(store, "shop").unsaved_events = 0  # no snapshot and no compaction, as after a kill
     store.close()
@@ -241,7 +241,7 @@ def test_kill_during_compaction_loses_nothing(path: Path, steps: int) -> None:
     assert process.exitcode == -signal.SIGKILL
     with Store.open(path, clock=FakeClocks(), limits=limits) as store:
         assert state_of(store, "shop") == state
-    assert sum(row.commits for row in log_of(path)) == 751
+    assert sum(row.commits for row in log_of(path)) == 501
 
 
 def test_compacted_rows_can_be_compacted_again() -> None:

@@ -28,24 +28,27 @@ from latecomer.service.tools.verify import verify
 
 MEGABYTE = 1 << 20
 State = tuple[int, bytes, bytes, str]
-SPECS = {"shop": BanditSpec(dim=2, window="7d"), "news": BanditSpec(dim=2, window=300, policy="OTFLinUCB")}
+NAMES, DIM = ("shop", "news"), 2
+WINDOWS: tuple[int | str, ...] = ("7d", 300)
+POLICIES = ("OTFLinTS", "OTFLinTS")
+"""Of which tests/tiers/test_tiers_agree.py compiles every kernel; in the soak also what a bandit has by default."""
 
 
-def fill(store: Store, turns: int) -> None:
+def fill(store: Store, turns: int, policies: tuple[str, str]) -> None:
     """A few thousand events for two bandits, in rows of many sizes; every fifth turn in rows of one event."""
     generator = np.random.default_rng(5)
-    for name, spec in SPECS.items():
-        store.create(name, spec)
+    for name, window, policy in zip(NAMES, WINDOWS, policies, strict=True):
+        store.create(name, BanditSpec(dim=DIM, window=window, policy=policy))
     for turn in range(turns):
-        for name, spec in SPECS.items():
-            sets = [unit_rows(generator, 3, spec.dim) for _ in range(generator.integers(1, 40))]
+        for name in NAMES:
+            sets = [unit_rows(generator, 3, DIM) for _ in range(generator.integers(1, 40))]
             answers = [store.decide(name, rows_, ["a", "b", "c"])[0] for rows_ in sets]
             _, ticket = store.convert(name, [Conversion(answer.decision_id, 0.5) for answer in answers[::3]])
         if turn % 2:
             store.wait(ticket)
-        for name, spec in SPECS.items() if turn % 5 == 0 else ():
+        for name in NAMES if turn % 5 == 0 else ():
             for _ in range(20):
-                store.wait(store.decide(name, unit_rows(generator, 3, spec.dim))[1])
+                store.wait(store.decide(name, unit_rows(generator, 3, DIM))[1])
     store.wait(ticket)
 
 
@@ -96,17 +99,17 @@ def compile_now() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def originals(tmp_path_factory: pytest.TempPathFactory) -> Originals:
+@pytest.fixture(scope="module", params=[POLICIES, pytest.param(("recommended", "OTFLinUCB"), marks=pytest.mark.soak)])
+def originals(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Originals:
     """A closed log, the same log as a crash leaves it with its WAL, and all their events."""
     folder = tmp_path_factory.mktemp("originals")
     closed, crashed = folder / "closed.db", folder / "crashed.db"
     with Store.open(closed, clock=FakeClocks(), snapshot_every=700) as store:
-        fill(store, 220)
-        for name in SPECS:
+        fill(store, 220, request.param)
+        for name in NAMES:
             compact_now(store, name)
     with Store.open(closed, clock=FakeClocks(), snapshot_every=200) as store:  # with a WAL that begins anew
-        fill(store, 20)  # and has not come round again
+        fill(store, 20, request.param)  # and has not come round again
         for suffix in ("", "-wal"):
             shutil.copy(f"{closed}{suffix}", f"{crashed}{suffix}")
     connection = connect(closed, write=False)
@@ -154,7 +157,7 @@ def survives(path: Path, logs: dict[str, Log]) -> str:
         assert state_of(store.registry.bandits[name]) == logs[name].state_after(happened), (name, happened)
     try:
         for name in found:
-            _, ticket = store.decide(name, np.eye(SPECS[name].dim), request_id="afterwards")
+            _, ticket = store.decide(name, np.eye(DIM), request_id="afterwards")
             store.wait(ticket, timeout=1)
     except StoreError:
         return "refused later"  # SQLite met the damage when it wrote
@@ -186,12 +189,12 @@ def outcomes(originals: Originals, folder: Path, seeds: range) -> dict[str, int]
     return counts
 
 
-def test_damaged_log_is_refused_or_recovered_100_damages(originals: Originals, tmp_path: Path) -> None:
+def test_damaged_log_is_refused_or_recovered_45_damages(originals: Originals, tmp_path: Path) -> None:
     assert originals[0].stat().st_size > MEGABYTE
     assert Path(f"{originals[1]}-wal").stat().st_size > MEGABYTE
-    counts = outcomes(originals, tmp_path, range(100))
-    assert min(counts["refused"], counts["a beginning"], counts["whole"]) > 20, counts
-    assert counts["quarantined"] > 5, counts
+    counts = outcomes(originals, tmp_path, range(45))
+    assert min(counts["refused"], counts["a beginning"], counts["whole"]) > 8, counts
+    assert counts["quarantined"] > 1, counts
     assert counts.keys() <= {"refused", "refused later", "quarantined", "a beginning", "whole"}, counts
 
 

@@ -1,5 +1,6 @@
 """The commands verify, export, replay and backup."""
 
+import shutil
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -47,12 +48,19 @@ def played(store: Store, machine: FakeClocks, turns: int = 200) -> None:
     store.wait(ticket)
 
 
-@pytest.fixture
-def store_path(tmp_path: Path) -> Path:
-    path, machine = tmp_path / "shop.db", FakeClocks()
+@pytest.fixture(scope="module")
+def played_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store that has been closed; each test has a copy."""
+    path, machine = tmp_path_factory.mktemp("played") / "shop.db", FakeClocks()
     with Store.open(path, clock=machine, snapshot_every=100, retention="forever") as store:
         played(store, machine)
     return path
+
+
+@pytest.fixture
+def store_path(played_store: Path, tmp_path: Path) -> Path:
+    shutil.copytree(played_store.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "shop.db"
 
 
 def test_verify_reports_a_whole_log(store_path: Path) -> None:

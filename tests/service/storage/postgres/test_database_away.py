@@ -10,7 +10,7 @@ import pytest
 from history import read_log
 from history_checker import check_history
 from postgres_server import PostgresServer, cluster_folder, run_postgres
-from replica_load import BANDIT, DIM, create_bandit, run_load
+from replica_load import BANDIT, DIM, PACE, create_bandit, run_load
 from replicas import Replica, agree, check_bits, init_store, run_replicas, stop_all, wait_for
 from servers import error_of
 from tcp_proxy import run_proxy
@@ -83,7 +83,7 @@ def fail_over(folder: Path) -> None:
                 init_store(url)
                 with run_replicas(url, folder) as replicas:
                     create_bandit(replicas[0].url)
-                    with run_load({replica.name: replica.url for replica in replicas}) as load:
+                    with run_load({replica.name: replica.url for replica in replicas}, pace=PACE) as load:
                         probes = [load.add_client(replica.name) for replica in replicas]
                         load.wait_for_more(100)
                         proxy.cut()  # nobody is told anything by the old server any more

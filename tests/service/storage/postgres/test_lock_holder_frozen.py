@@ -73,7 +73,7 @@ def freeze(cluster: PostgresServer, database: str, folder: Path, *, cycles: int)
 def test_a_replica_frozen_with_the_lock_stops_nobody_and_acknowledges_nothing_false(
     cluster: PostgresServer, database: str, tmp_path: Path
 ) -> None:
-    freeze(cluster, database, tmp_path, cycles=2)
+    freeze(cluster, database, tmp_path, cycles=1)
 
 
 @pytest.mark.soak

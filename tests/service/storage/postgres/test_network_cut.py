@@ -10,7 +10,7 @@ import pytest
 from history import read_log
 from history_checker import check_history
 from postgres_server import PostgresServer
-from replica_load import BANDIT, DIM, create_bandit, run_load
+from replica_load import BANDIT, DIM, PACE, create_bandit, run_load
 from replicas import Replica, agree, run_replicas, wait_for
 from servers import error_of
 from tcp_proxy import TcpProxy, Way, run_proxy
@@ -29,7 +29,13 @@ FAULTS: dict[str, Callable[[TcpProxy], None]] = {
 
 
 def break_network(
-    cluster: PostgresServer, database: str, folder: Path, faults: list[tuple[str, float]], *, resets: bool = False
+    cluster: PostgresServer,
+    database: str,
+    folder: Path,
+    faults: list[tuple[str, float]],
+    *,
+    resets: bool = False,
+    pace: float = 0.0,
 ) -> None:
     """Let each fault last for some seconds; with `resets`, old connections are reset when it ends."""
     with run_proxy(cluster.port) as proxy:
@@ -39,7 +45,7 @@ def break_network(
                 behind.start()
                 create_bandit(direct[0].url)
                 addresses = {replica.name: replica.url for replica in (*direct, behind)}
-                with run_load(addresses) as load:
+                with run_load(addresses, pace=pace) as load:
                     other, own = load.add_client(*(replica.name for replica in direct)), load.add_client("behind")
                     own.decide()
                     for fault, seconds in faults:
@@ -67,7 +73,7 @@ def break_network(
 def test_a_replica_acknowledges_nothing_false_when(
     cluster: PostgresServer, database: str, tmp_path: Path, fault: str
 ) -> None:
-    break_network(cluster, database, tmp_path, [(fault, 1.5)])
+    break_network(cluster, database, tmp_path, [(fault, 1.5)], pace=PACE)
 
 
 @pytest.mark.soak

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from history import read_log
 from history_checker import check_history
-from replica_load import BANDIT, create_bandit, run_load
+from replica_load import BANDIT, PACE, create_bandit, run_load
 from replicas import agree, run_replicas, stop_and_check
 
 
-def kill_replicas(database: str, folder: Path, *, cycles: int, **environment: str) -> None:
+def kill_replicas(database: str, folder: Path, *, cycles: int, pace: float = 0.0, **environment: str) -> None:
     chance = random.Random(cycles)  # noqa: S311
     with run_replicas(database, folder, 3, **{"LATECOMER_SNAPSHOT_EVERY": "500", **environment}) as replicas:
         create_bandit(replicas[0].url)
-        with run_load({replica.name: replica.url for replica in replicas}) as load:
+        with run_load({replica.name: replica.url for replica in replicas}, pace=pace) as load:
             for cycle in range(cycles):
                 load.wait_for_more(5)
                 time.sleep(chance.uniform(0.0, 0.1))
@@ -29,8 +29,8 @@ def kill_replicas(database: str, folder: Path, *, cycles: int, **environment: st
         stop_and_check(load.history, replicas, database, folder)
 
 
-def test_a_killed_replica_loses_nothing_acknowledged_30_cycles(database: str, tmp_path: Path) -> None:
-    kill_replicas(database, tmp_path, cycles=30)
+def test_a_killed_replica_loses_nothing_acknowledged_10_cycles(database: str, tmp_path: Path) -> None:
+    kill_replicas(database, tmp_path, cycles=10, pace=PACE)
 
 
 @pytest.mark.soak
@@ -41,7 +41,7 @@ def test_a_killed_replica_loses_nothing_acknowledged_300_cycles(database: str, t
 def test_all_replicas_killed_at_once_lose_nothing_acknowledged(database: str, tmp_path: Path) -> None:
     with run_replicas(database, tmp_path) as replicas:
         create_bandit(replicas[0].url)
-        with run_load({replica.name: replica.url for replica in replicas}) as load:
+        with run_load({replica.name: replica.url for replica in replicas}, pace=PACE) as load:
             load.wait_for_more(100)
             for replica in replicas:
                 replica.kill()

@@ -35,6 +35,11 @@ def mixed_load(database: str, folder: Path, *, events: int, batch: int, seconds:
     check_bits(database, BANDIT, stats, folder)
 
 
+def test_ten_thousand_events_on_three_replicas_are_exact(database: str, tmp_path: Path) -> None:
+    mixed_load(database, tmp_path, events=10_000, batch=60, seconds=120)
+
+
+@pytest.mark.soak
 def test_a_hundred_thousand_events_on_three_replicas_are_exact(database: str, tmp_path: Path) -> None:
     mixed_load(database, tmp_path, events=100_000, batch=160, seconds=120)
 
@@ -56,7 +61,7 @@ def test_replicas_with_small_snapshots_end_with_the_same_bits(
     with run_replicas(database, tmp_path, 2, LATECOMER_SNAPSHOT_EVERY="200") as replicas:
         create_bandit(replicas[0].url)
         load = Load({replica.name: replica.url for replica in replicas}, clients=8)
-        load.start(events=2_000)
+        load.start(events=1_000)
         load.join(60)
         check_history(load.history, read_log(database, BANDIT))
         stats = agree(replicas, BANDIT)

@@ -1,4 +1,4 @@
-"""Draws docs/page.png, the page of a seeded shop, in Chromium: `python scripts/page_picture.py` from the root."""
+"""Draws docs/pictures/page.png, the page of a seeded shop, in Chromium: `python scripts/page_picture.py`."""
 
 import shutil
 import sys
@@ -24,5 +24,5 @@ with tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1000, "height": 1180}, color_scheme="light")
         page.goto(page_file.as_uri())
-        page.screenshot(path="docs/page.png")
+        page.screenshot(path="docs/pictures/page.png")
         browser.close()

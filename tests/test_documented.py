@@ -67,11 +67,11 @@ def undocumented_names(reference: str) -> set[str]:
 
 
 def test_every_public_name_is_in_the_reference() -> None:
-    assert undocumented_names(page("docs/api.md")) == set()
+    assert undocumented_names(page("docs/reference/api.md")) == set()
 
 
 def test_a_public_name_removed_from_the_reference_is_found() -> None:
-    reference = page("docs/api.md")
+    reference = page("docs/reference/api.md")
     for name in public_names():
         named = f"{re.escape(name)}|{re.escape(name.rpartition('.')[0])}"
         cut = re.sub(rf"^\.\. auto\w+:: (?:{named})\n", "", reference, flags=re.MULTILINE)
@@ -99,14 +99,14 @@ def undocumented_options(text: str, verb: str) -> set[str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_and_option_is_on_the_page_of_the_command_line(verb: str) -> None:
-    text = page("docs/command-line.md")
+    text = page("docs/reference/command-line.md")
     assert any(re.match(rf"\[`latecomer {verb}[` ]", row[0]) for row in table(text)), "it is not in the first table"
     assert undocumented_options(text, verb) == set()
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_option_removed_from_the_page_is_found(verb: str) -> None:
-    text = page("docs/command-line.md")
+    text = page("docs/reference/command-line.md")
     for option in options(VERBS[verb]):
         assert undocumented_options(re.sub(rf"`{option}(?![\w-])", "`", text), verb) == {option}
 
@@ -125,12 +125,12 @@ def undocumented_settings(text: str) -> set[str]:
 
 
 def test_every_setting_is_on_the_page_of_the_service() -> None:
-    assert undocumented_settings(page("docs/service.md")) == set()
+    assert undocumented_settings(page("docs/reference/service.md")) == set()
 
 
 @pytest.mark.parametrize("name", Settings.__struct_fields__)
 def test_a_setting_removed_from_the_page_is_found(name: str) -> None:
-    text = page("docs/service.md")
+    text = page("docs/reference/service.md")
     assert undocumented_settings(re.sub(rf"^\| `{name}` \|.*\n", "", text, flags=re.MULTILINE)) == {name}
 
 
@@ -152,14 +152,14 @@ def undocumented_policies(text: str, heading: str) -> set[str]:
 
 @pytest.mark.parametrize("heading", ["Which one do I take?", "What each one does"])
 def test_every_policy_is_on_its_page_with_its_use_and_its_algorithm(heading: str) -> None:
-    text = page("docs/policies.md")
+    text = page("docs/reference/policies.md")
     assert undocumented_policies(text, heading) == set()
     for name in POLICIES:
         assert undocumented_policies(re.sub(rf"`{name}\b", "`", text), heading) == {name}, "its removal is not found"
 
 
 def test_the_page_sends_nobody_to_a_policy_that_is_worse_than_random_play() -> None:
-    rows = table(section(page("docs/policies.md"), "Which one do I take?"))
+    rows = table(section(page("docs/reference/policies.md"), "Which one do I take?"))
     assert rows[0][1] == "`recommended`"
     chance = next(float(row[2]) for row in rows if row[1] == "`Uniform`")
     for _, policy, arena, _ in rows:
@@ -174,11 +174,13 @@ def test_the_figures_of_the_policies_are_those_of_the_arena() -> None:
         'OTFLinUCB(width="buffered")': "OTFLinUCB, buffered",
         'OTFLinUCB(width="tight")': "OTFLinUCB, tight",
     }
-    arena = re.findall(r"^\| ([^|]+?)(?: \(.*\))? \| ([\d.]+) \| ([\d.]+) \| [\d.]+ \|$", page("docs/arena.md"), re.M)
+    arena = re.findall(
+        r"^\| ([^|]+?)(?: \(.*\))? \| ([\d.]+) \| ([\d.]+) \| [\d.]+ \|$", page("docs/explanation/arena.md"), re.M
+    )
     figures = {name: [mean, worst] for name, mean, worst in arena}
-    for _, policy, *cited in table(section(page("docs/policies.md"), "Which one do I take?")):
+    for _, policy, *cited in table(section(page("docs/reference/policies.md"), "Which one do I take?")):
         name = re.findall(r"`([^`]+)`", policy)[0]
-        assert cited == figures[labels.get(name, name)], f"{name}: docs/arena.md has other figures"
+        assert cited == figures[labels.get(name, name)], f"{name}: docs/explanation/arena.md has other figures"
 
 
 def documented_parameters(text: str) -> dict[str, set[str]]:
@@ -195,7 +197,7 @@ def test_every_parameter_of_every_policy_is_on_its_page() -> None:
     for name, policy in POLICIES.items():
         for parameter in inspect.signature(policy).parameters:
             taken.setdefault(parameter, set()).add(name)
-    text = page("docs/policies.md")
+    text = page("docs/reference/policies.md")
     assert documented_parameters(text) == taken
     for parameter in taken:
         cut = re.sub(rf"^\| `{parameter}` \|.*\n", "", text, flags=re.MULTILINE)
@@ -206,7 +208,7 @@ def test_every_parameter_of_every_policy_is_on_its_page() -> None:
 
 
 def test_every_package_is_in_the_table_of_the_design() -> None:
-    packages = {row[0].strip("`/") for row in table(section(page("docs/design.md"), "The layers"))}
+    packages = {row[0].strip("`/") for row in table(section(page("docs/explanation/design.md"), "The layers"))}
     assert packages == {path.parent.name for path in (ROOT / "src/latecomer").glob("*/__init__.py")}
 
 

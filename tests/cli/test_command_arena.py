@@ -204,7 +204,7 @@ def test_ctrl_c_keeps_the_finished_worlds(tmp_path: Path) -> None:
 
 
 def test_every_option_is_documented() -> None:
-    page = (ROOT / "docs" / "command-line.md").read_text()
+    page = (ROOT / "docs/reference/command-line.md").read_text()
     section = page.split("## latecomer arena")[1].split("\n## ")[0] if "## latecomer arena" in page else ""
     options = set(re.findall(r"--[a-z]+", run("--help").stdout)) - {"--help"}
     assert {option for option in options if option not in section} == set()

@@ -215,7 +215,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_every_option_and_name_is_documented() -> None:
-    page = (ROOT / "docs" / "command-line.md").read_text()
+    page = (ROOT / "docs/reference/command-line.md").read_text()
     options = set(re.findall(r"--[a-z]+", simulate("--help").stdout)) - {"--help"}
     laws = {f'"{name}"' for name in (*experiment_file.ACTIONS, *experiment_file.DELAYS)}
     assert {word for word in {*options, *laws, *experiment_file.POLICIES} if word not in page} == set()

@@ -139,7 +139,7 @@ def test_bad_options_of_window_are_refused(log: Path, arguments: list[str], mess
 
 
 def test_every_option_and_column_is_documented() -> None:
-    pages = "".join((ROOT / "docs" / name).read_text() for name in ("command-line.md", "window.md"))
+    pages = "".join((ROOT / "docs" / name).read_text() for name in ("reference/command-line.md", "how-to/window.md"))
     options = set(re.findall(r"--[a-z-]+", window("--help").stdout)) - {"--help"}
     columns = set(lc.advise_window(lc.delays.Fixed(60), rate=60, dim=2, rounds=100, runs=2).table.columns)
     assert {word for word in {*options, *(f"`{column}`" for column in columns)} if word not in pages} == set()

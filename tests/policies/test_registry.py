@@ -31,8 +31,8 @@ def test_a_registered_policy_has_a_test_case(name: str) -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_registered_policy_is_documented(name: str) -> None:
-    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
-    assert re.search(rf"^\|.*`{name}[`(]", page, re.MULTILINE), "give it its rows in docs/policies.md"
+    page = (ROOT / "docs/reference/policies.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\|.*`{name}[`(]", page, re.MULTILINE), "give it its rows in docs/reference/policies.md"
 
 
 @pytest.mark.parametrize("name", POLICIES)

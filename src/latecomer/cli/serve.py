@@ -44,7 +44,7 @@ def serve(
 
     One process, one file; or any number of processes on one PostgreSQL. SIGTERM, SIGHUP and Ctrl-C stop it cleanly.
     Every setting can also be given in the file of --config or in the environment, as LATECOMER_PORT and so on;
-    docs/service.md has the table.
+    docs/reference/service.md has the table.
 
     \b
     Example:

@@ -3,8 +3,8 @@
 Observed conversions are right-truncated: a round of age g can only show delays below g. With the
 window cut into bins, d_j = #{D in bin j} and n_j = #{D in bin j or below}, both over rounds whose age covers bin j, the
 reverse hazard q_j = P(D in bin j | D in bin j or below) is estimated by (prior + d_j)/(prior weight + n_j), and
-F_m(start of bin k) = Π_{j ≥ k} (1 − q_j) (Lynden-Bell; docs/notation.md). The prior is a uniform delay. F_m(m) = 1:
-the share of conversions that the window loses cannot be known from inside it.
+F_m(start of bin k) = Π_{j ≥ k} (1 − q_j) (Lynden-Bell; docs/reference/notation.md). The prior is a uniform delay.
+F_m(m) = 1: the share of conversions that the window loses cannot be known from inside it.
 
 Delays longer than the policy has been running cannot be known either. Where a window is far longer than that, a prior
 over the whole window would take every round for immature, and θ̂ would grow without bound. So maturity is measured

@@ -32,8 +32,8 @@ class Encoder:
     """Rows of numbers of norm at most 1 from features: names with values.
 
     A row has a constant, the features of context and action, and products. Numbers are scaled and clipped to [-1, 1],
-    categories one-hot or hashed; docs/features.md has the rules. An encoder that is used with a policy never changes:
-    it is fitted once, or declared completely.
+    categories one-hot or hashed; docs/how-to/features.md has the rules. An encoder that is used with a policy never
+    changes: it is fitted once, or declared completely.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ probability 1 − δ, at every round and for every action, τ_m⟨a, θ⟩ is at
 
     U_t(a) = ⟨a, θ̂_t⟩ + c·(½√(2 ln(1/δ) + ln det(V_t)/λ^d)·‖a‖_{V⁻¹} + λ‖V⁻¹a‖₂ + Σ_{s∈O} (aᵀV⁻¹A_s)₊)
 
-The proof, and that of the regret, are in docs/theory/tight-width.md. Revocations are outside of the theorem: a
-conversion that was credited and is revoked takes from B. O(K·m·d) a round.
+The proof, and that of the regret, are in docs/explanation/theory/tight-width.md. Revocations are outside of the
+theorem: a conversion that was credited and is revoked takes from B. O(K·m·d) a round.
 """
 
 import math

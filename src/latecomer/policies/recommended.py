@@ -1,4 +1,4 @@
-"""The policy to use, with the constants that the arena chose (docs/arena.md). A heuristic that needs no tuning."""
+"""The policy to use, with the constants that the arena chose (docs/explanation/arena.md). A heuristic; no tuning."""
 
 from typing import Unpack
 

@@ -65,7 +65,7 @@ class OpenBandit:
         context: FeatureRow | None = None,
         request_id: str | None = None,
     ) -> DecisionAnswer:
-        """Choose between actions that are known by their features, {id: {name: value}}; docs/features.md has the rules.
+        """Choose between actions that are known by their features, {id: {name: value}}; see docs/how-to/features.md.
 
         Parameters
         ----------

@@ -25,7 +25,8 @@ def tight_upper_bound(
 ) -> float:
     """With probability 1 − δ the regret of `OTFLinUCB(width="tight")` is at most (1/τ_m)·(2r_T·√(2dTℓ) + 2mdℓ).
 
-    r_T = √λ + ½√(2 ln(1/δ) + dℓ) and ℓ = ln(1 + T/(dλ)); needs λ ≥ 1. The proof is in docs/theory/tight-width.md.
+    r_T = √λ + ½√(2 ln(1/δ) + dℓ) and ℓ = ln(1 + T/(dλ)); needs λ ≥ 1. The proof is in
+    docs/explanation/theory/tight-width.md.
 
     >>> round(tight_upper_bound(100_000, dim=2, window=0, tau=1.0))
     17075

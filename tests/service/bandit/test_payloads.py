@@ -12,7 +12,7 @@ from latecomer.service.bandit.events import Payload
 
 DIM = 2
 SIZES = {1: 33 + 10 * DIM, 2: 57 + 10 * DIM, 4: 34, 5: 26, 6: 9, 7: 9, 9: 5, 10: 25}
-"""As docs/service-store.md has them; texts (3, 8) have sizes of their own."""
+"""As docs/reference/service-store.md has them; texts (3, 8) have sizes of their own."""
 
 
 def fixed(kind: int) -> st.SearchStrategy[bytes]:

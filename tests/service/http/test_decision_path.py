@@ -1,4 +1,4 @@
-"""The way of a decision in docs/design.md: at most 25 functions, which a decision over HTTP calls in that order."""
+"""The way of a decision in docs/explanation/design.md: at most 25 functions, called in that order over HTTP."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ from latecomer.service.http.listener import Listener, bind_listener
 ROOT = Path(__file__).parents[3]
 SOURCE = Path(lc.__file__).parent
 ROW = re.compile(r"^\| (\d+) \| `([\w/]+\.py)` \| `([\w.]+)` \| .+ \|$", re.MULTILINE)
-HOPS = ROW.findall((ROOT / "docs/design.md").read_text(encoding="utf-8"))
+HOPS = ROW.findall((ROOT / "docs/explanation/design.md").read_text(encoding="utf-8"))
 MAX_HOPS = 25
 COMPILED = {"policies/base/kernels.py", "core/ridge_statistics.py"}
 """Files of which a decision calls machine code, which no profiler sees."""

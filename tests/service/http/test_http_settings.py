@@ -50,7 +50,9 @@ def test_a_mistake_in_the_environment_is_named() -> None:
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \| (.+?) \|$", (ROOT / "docs/service.md").read_text(), re.M)
+    rows = re.findall(
+        r"^\| `(\w+)` \| `(\w+)` \| (.+?) \| (.+?) \|$", (ROOT / "docs/reference/service.md").read_text(), re.M
+    )
     documented = {name: (variable, default) for name, variable, default, _ in rows}
     assert list(documented) == list(setting_names())
     for name, default in msgspec_defaults().items():
@@ -67,7 +69,7 @@ def test_deployment_files_set_known_settings(file: str) -> None:
 
 
 def test_variables_of_machine_code_are_documented_and_no_settings() -> None:
-    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/command-line.md").read_text(), re.M)
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/reference/command-line.md").read_text(), re.M)
     assert set(rows) >= MACHINE_CODE
     assert not {PREFIX + name.upper() for name in setting_names()} & MACHINE_CODE
 

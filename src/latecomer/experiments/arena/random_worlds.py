@@ -1,4 +1,4 @@
-"""Random worlds: a stated family, so that no constant can be fitted to rows (docs/arena.md has it in words)."""
+"""Random worlds: a stated family, so that no constant can be fitted to rows (in words: docs/explanation/arena.md)."""
 
 from math import exp, log
 

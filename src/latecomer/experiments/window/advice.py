@@ -101,8 +101,8 @@ def advise_window(
 ) -> WindowAdvice:
     """Compare windows on a log of conversions, or on a delay law, and recommend one.
 
-    Of the windows that cost about the same, the shortest that keeps 80 % of the conversions (docs/window.md has the
-    rule). Ctrl-C leaves the advice of the runs that are done; `facts["is_interrupted"]` says so.
+    Of the windows that cost about the same, the shortest that keeps 80 % of the conversions (docs/how-to/window.md has
+    the rule). Ctrl-C leaves the advice of the runs that are done; `facts["is_interrupted"]` says so.
 
     Parameters
     ----------

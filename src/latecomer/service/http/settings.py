@@ -21,7 +21,7 @@ Seconds = Annotated[float, Meta(gt=0, le=3600)]
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Every setting, with its default; docs/service.md says what each means."""
+    """Every setting, with its default; docs/reference/service.md says what each means."""
 
     store: str = "latecomer.db"
     host: str = "127.0.0.1"

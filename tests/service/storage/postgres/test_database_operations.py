@@ -1,4 +1,4 @@
-"""What docs/replicas.md tells an operator to type: roles and grants, TLS by the address, a dump and its restore."""
+"""Commands of docs/how-to/replicas.md for operators: roles and grants, TLS by the address, a dump and its restore."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ from latecomer.cli.main import app
 from latecomer.errors import FileError, NewerFileError
 from latecomer.service.storage.postgres.schema import upgrade
 
-PAGE = (Path(__file__).parents[4] / "docs" / "replicas.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs/how-to/replicas.md").read_text(encoding="utf-8")
 ROWS = [[0.6, 0.0], [0.0, 0.8]]
 
 

@@ -17,7 +17,7 @@ from latecomer.validation import check_positive, check_probability
 GRID = 1000
 USEFUL_ROUNDS = 5000
 """Closed rounds below which the interval is too wide to be of much use."""
-_CHUNK = 2000
+_CHUNK = 500
 _STAKE = 0.95
 
 
@@ -81,18 +81,21 @@ class BettingInterval:
             self._add_chunk(weights[start : start + _CHUNK], outcomes[start : start + _CHUNK])
 
     def _add_chunk(self, weights: Floats, outcomes: Floats) -> None:
+        """Bet against the values that are left; one that was refuted stays so."""
         bets = self._place_bets(weights * outcomes)
-        gains = weights[:, None] * (outcomes[:, None] - self._grid)
-        limits = (_STAKE / (self._bound * self._grid), _STAKE / (self._bound * (1.0 - self._grid)))
+        left = np.flatnonzero(self._kept)
+        grid = self._grid[left]
+        gains = weights[:, None] * (outcomes[:, None] - grid)
+        limits = (_STAKE / (self._bound * grid), _STAKE / (self._bound * (1.0 - grid)))
         threshold = math.log(2.0 / self._alpha)
         for side, sign in enumerate((1.0, -1.0)):
             paths = []
             for number, bet in enumerate(bets):
                 steps = np.log1p(sign * np.minimum(bet[:, None], limits[side]) * gains)
-                paths.append(self._log_capital[side, number] + np.cumsum(steps, axis=0))
-                self._log_capital[side, number] = paths[-1][-1]
+                paths.append(self._log_capital[side, number, left] + np.cumsum(steps, axis=0))
+                self._log_capital[side, number, left] = paths[-1][-1]
             mean = np.logaddexp(*paths) - math.log(2.0)
-            self._kept &= (mean < threshold).all(axis=0)
+            self._kept[left] &= (mean < threshold).all(axis=0)
 
     def _place_bets(self, products: Floats) -> tuple[Floats, Floats]:
         """Return λ_s of both bets for each round, from the rounds before it."""

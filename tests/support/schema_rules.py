@@ -29,6 +29,8 @@ _BEYOND_A_SCHEMA = (
     r"conversions must (have as many decisions, times and values|be of decisions 1 to)",
     r"there may be at most 1 bandits",
     r"confirm must repeat the bandit's name",
+    r"(from|to) must be ",  # it does not read times
+    r"decision_id must be that of a decision in the log",
     r"request_id must stand in the body, where that is JSON",
     r"the body must be a file as numpy.save writes it",
 )

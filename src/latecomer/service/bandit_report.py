@@ -177,3 +177,5 @@ class BanditReport(Struct, frozen=True, kw_only=True):
     """The latest decisions with their fates, the latest first."""
     health: Health | None = None
     service: ServiceReport | None = None
+    processor_seconds: float = 0.0
+    """Processor time that making the report took."""

@@ -1,9 +1,12 @@
 """Reports of a store on a database: the bandit on the event loop, rows of the log in a thread."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
+
+from msgspec import structs
 
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.bandit_view import take_view
@@ -47,8 +50,16 @@ class ReplicatedReports:
             count = partial(count_range, take_view(bandit), self._rows_from)
             only = await asyncio.to_thread(count, since=to_stamp(since), until=to_stamp(until))
             bandit = await self._refresh(name)
+        begin = time.thread_time()
         report = make_report(bandit, now=bandit.stamp, health=self._read_health(), only=only)
-        return await asyncio.to_thread(add_recent, report, take_view(bandit), self._rows_from)
+        view, made = take_view(bandit), time.thread_time() - begin
+
+        def add() -> BanditReport:
+            begin = time.thread_time()
+            found = add_recent(report, view, self._rows_from)
+            return structs.replace(found, processor_seconds=made + time.thread_time() - begin)
+
+        return await asyncio.to_thread(add)
 
     async def explain(self, name: str, decision: DecisionAnswer | str) -> DecisionExplanation:
         """Explain a decision; see `StoreReports.explain`."""

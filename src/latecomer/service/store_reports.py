@@ -1,7 +1,10 @@
 """Reports of a store on this machine: counts under its lock, rows of the log without it."""
 
+import time
 from collections.abc import Callable
 from datetime import datetime
+
+from msgspec import structs
 
 from latecomer.service.bandit.bandit_view import take_view
 from latecomer.service.bandit.decision_explanation import explain_choice, find_choice
@@ -36,7 +39,7 @@ class StoreReports:
 
         With `since` or `until`, it is about the decisions of that time alone, as far as the log still has them.
         """
-        log, shift = self._log, self._clock.shift
+        log, shift, begin = self._log, self._clock.shift, time.thread_time()
         only = None
         if since is not None or until is not None:
             with log.lock:
@@ -47,7 +50,8 @@ class StoreReports:
             now = self._clock.now()
             report = make_report(bandit, now=now, shift=shift, health=self._read_health(), only=only)
             view = take_view(bandit, shift=shift)
-        return add_recent(report, view, log.read_rows_from)
+        report = add_recent(report, view, log.read_rows_from)
+        return structs.replace(report, processor_seconds=time.thread_time() - begin)
 
     def explain(self, name: str, decision: DecisionAnswer | str) -> DecisionExplanation:
         """Explain a decision: the actions it was made among, the features that made it, and its fate."""

@@ -12,7 +12,7 @@ from latecomer.service.features import encode_features
 
 SHOWN = 25
 """Decisions in a report."""
-LOOKED_AT = 100
+LOOKED_AT = 50
 """Decisions whose offers are judged by the estimate."""
 _TIE = 1e-12
 """Relative difference below which two estimates are the same."""

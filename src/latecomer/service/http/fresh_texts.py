@@ -1,6 +1,6 @@
 """Texts that are made again once they are old, and shared by everybody who asks meanwhile.
 
-Making them takes at most about 2 % of the time, however many browsers watch.
+Making one takes at most about 2 % of a processor, however many browsers watch.
 """
 
 import asyncio
@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable
 
 LEAST_SECONDS, MOST_SECONDS = 0.5, 10.0
 FACTOR = 50.0
-"""A text is kept for so many times the time that it took, within these bounds."""
+"""A text is kept for so many times the processor time that it took, within these bounds."""
+Make = Callable[[], Awaitable[tuple[str, float]]]
+"""Returns a text, and the seconds of processor time that it took."""
 
 
 class FreshTexts:
@@ -19,7 +21,7 @@ class FreshTexts:
         self._kept: dict[str, tuple[float, str]] = {}
         self._making: dict[str, asyncio.Task[str]] = {}
 
-    async def get(self, name: str, make: Callable[[], Awaitable[str]]) -> str:
+    async def get(self, name: str, make: Make) -> str:
         """Return the text that is kept, or have it made; calls at the same time share one."""
         kept = self._kept.get(name)
         if kept is not None and time.monotonic() < kept[0]:
@@ -30,10 +32,9 @@ class FreshTexts:
             task.add_done_callback(lambda _: self._making.pop(name, None))
         return await asyncio.shield(task)
 
-    async def _make(self, name: str, make: Callable[[], Awaitable[str]]) -> str:
-        begin = time.monotonic()
-        text = await make()
+    async def _make(self, name: str, make: Make) -> str:
+        text, cost = await make()
         now = time.monotonic()
         self._kept = {other: kept for other, kept in self._kept.items() if kept[0] > now}
-        self._kept[name] = now + min(max(FACTOR * (now - begin), LEAST_SECONDS), MOST_SECONDS), text
+        self._kept[name] = now + min(max(FACTOR * cost, LEAST_SECONDS), MOST_SECONDS), text
         return text

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from latecomer.errors import InputError
 from latecomer.service.bandit_report import ServiceReport
 from latecomer.service.http.errors import invalid
-from latecomer.service.http.operations import DECIDE
-from latecomer.service.http.query import query_param
+from latecomer.service.http.operations import DECIDE, EXPLAIN
+from latecomer.service.http.query import check_query, query_param
 from latecomer.service.http.request import Request
 from latecomer.timestamps import parse_datetime
 
@@ -28,6 +28,7 @@ def read_moment(request: Request, name: str) -> datetime | None:
 
 def read_decision_id(request: Request) -> str:
     """Return the decision id of a query."""
+    check_query(request, EXPLAIN)
     found = query_param(request, "decision_id")
     if not found:
         raise invalid("decision_id must be given: the id of a decision, as its answer has it", "decision_id")

@@ -10,7 +10,7 @@ from latecomer.service.http import operations
 from latecomer.service.http.bodies import Bandits
 from latecomer.service.http.context import AppContext
 from latecomer.service.http.errors import invalid
-from latecomer.service.http.query import query_param
+from latecomer.service.http.query import check_query, query_param
 from latecomer.service.http.report_queries import describe_service, read_decision_id, read_moment
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
@@ -55,6 +55,7 @@ def routes(context: AppContext) -> list[Route]:
         return json_response(await access.stats(request.bandit))
 
     async def show_report(request: Request) -> Response:
+        check_query(request, operations.GET_REPORT)
         since, until = read_moment(request, "from"), read_moment(request, "to")
         report = await access.bandit_report(request.bandit, since, until)
         return json_response(msgspec.structs.replace(report, service=await describe_service(context)))

@@ -1,5 +1,7 @@
 """/ and /page: the page for people. It has no data of its own; the parts with data need the scope read."""
 
+import time
+
 from msgspec import structs
 
 from latecomer.service.http import operations
@@ -34,9 +36,11 @@ def routes(context: AppContext) -> list[Route]:
     async def show_bandit(request: Request) -> Response:
         name = (await context.access.find(request.bandit)).name
 
-        async def write() -> str:
+        async def write() -> tuple[str, float]:
             report = await context.access.bandit_report(name)
-            return write_bandit(structs.replace(report, service=await describe_service(context)))
+            report = structs.replace(report, service=await describe_service(context))
+            begin = time.thread_time()
+            return write_bandit(report), report.processor_seconds + time.thread_time() - begin
 
         return _respond(operations.PAGE_BANDIT, await texts.get(name, write))
 

@@ -8,9 +8,9 @@ E e^{λZ} ≤ 1 + (e^λ − 1)μ by convexity, and Σ ln(1 + (e^λ − 1)μ_s) �
 
 at v = μ̄_n is at most a martingale that begins at 1, and exceeds 2/α at any time with probability at most α/2 (Ville).
 It is a bet against v at fixed tilts, half of the capital for λ > 0 and half for λ < 0. The values that neither side
-refutes are the interval. It needs the number of outcomes and their sum, nothing else. docs/theory/running-mean.md has
-the proof step by step, as a second reader checked it, and what it does not say. `evaluation.betting` is for rounds with
-weights, and for a mean that does not move.
+refutes are the interval. It needs the number of outcomes and their sum, nothing else. The proof step by step, as a
+second reader checked it, and what it does not say: docs/explanation/theory/running-mean.md. `evaluation.betting` is for
+rounds with weights, and for a mean that does not move.
 """
 
 import math

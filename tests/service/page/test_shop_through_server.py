@@ -22,7 +22,7 @@ PATH = "/v1/bandits/offers"
 
 def play(server: Server) -> list[str]:
     """Serve visitors; conversions come ever later, and not at all during the outage; return the visitors' kinds."""
-    rng, kinds, waiting = np.random.default_rng(3), [], []  # type: ignore[var-annotated]
+    rng, kinds, waiting = np.random.default_rng(3), [], []
     actions = [{"id": offer, "features": {"offer": offer}} for offer in OFFERS]
     begin = time.monotonic()
     while (elapsed := time.monotonic() - begin) < SECONDS:

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import is_hypothesis_test, settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
@@ -40,7 +41,7 @@ FIRST = (
     "tests/experiments/window/test_window_dependence",
     "tests/service/storage/postgres/",
     "tests/tiers/",
-    "docs/tutorial",
+    "docs/tutorials/",
     "tests/simulation/",
     "tests/cli/",
     "docs/",
@@ -53,8 +54,22 @@ third those of the window's advice, and replicas wait for their database. What c
 files are short, so that no process waits for another."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what `FIRST` names first; the rest in the order of their paths."""
+settings.register_profile("short", max_examples=25)
+settings.register_profile("long", max_examples=1000, deadline=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a property be tried on a few examples, and on many in a soak."""
+    settings.load_profile("long" if config.getoption("markexpr") == "soak" else "short")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run what `FIRST` names first; the rest in the order of their paths. A soak has every property too."""
+    if config.getoption("markexpr") == "soak":
+        for item in items:
+            if is_hypothesis_test(getattr(item, "obj", None)):
+                item.add_marker(pytest.mark.soak)
     items.sort(key=lambda item: next((i for i, path in enumerate(FIRST) if path in item.nodeid), len(FIRST)))
 
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from latecomer.service.bandit_spec import ValueUnit
 from latecomer.service.decision_report import DecisionReport
-from latecomer.service.messages import Health
+from latecomer.service.messages import Alarm, Health
 
 __all__ = [
     "BanditReport",
@@ -144,7 +144,7 @@ class BanditReport(Struct, frozen=True, kw_only=True):
     Counts begin with round `first_round`. Where `since` or `until` are given, it is about the decisions of that time
     alone. `periods` are of `period_seconds` each, at most 96; `choices` has the commonest action ids, `segments` the
     first context features, and `weights` the features of the largest weights. `delay_curve` and `delay_band` are as in
-    the stats, in the unit of the window. Values are in [0, 1]; `unit` says what 1 is worth.
+    the stats, in the unit of the window; so are `alarms`. Values are in [0, 1]; `unit` says what 1 is worth.
     """
 
     name: str
@@ -179,3 +179,4 @@ class BanditReport(Struct, frozen=True, kw_only=True):
     service: ServiceReport | None = None
     processor_seconds: float = 0.0
     """Processor time that making the report took."""
+    alarms: list[Alarm] = []

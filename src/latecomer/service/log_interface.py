@@ -72,6 +72,8 @@ class LogStatus(NamedTuple):
     events: int
     bytes: int
     commit_seconds: float
+    free_bytes: int | None = None
+    """The room left on the log's disk; None where the log is on another machine."""
 
 
 class Log(Protocol):

@@ -1,7 +1,7 @@
 """Messages of the store and of HTTP: plain records that need nothing but msgspec."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -12,6 +12,7 @@ from latecomer.service.bandit_spec import ValueUnit
 from latecomer.validation import short_repr
 
 __all__ = [
+    "Alarm",
     "BanditInfo",
     "BanditStats",
     "Conversion",
@@ -165,6 +166,21 @@ class BanditCounts(Struct, frozen=True, kw_only=True):
     refactorisations: int
 
 
+class Alarm(Struct, frozen=True, kw_only=True):
+    """A finding that somebody should act on; docs/alarms.md says how each is computed, and how often it errs.
+
+    `bandit` is null where the alarm is of the whole store, `since` where its begin is not known. `sentence` says what
+    is wrong, in numbers, and `remedy` what to do.
+    """
+
+    id: str
+    severity: Literal["warning", "critical"]
+    bandit: str | None
+    since: datetime | None
+    sentence: str
+    remedy: str
+
+
 class BanditStats(BanditCounts, frozen=True, kw_only=True):
     """The counts of a bandit (see `BanditCounts`), and what its policy has learned.
 
@@ -172,7 +188,7 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
     the policy's own estimate, where it makes one: pairs of an age and the share of in-window conversions that have
     arrived by then; `delay_band` has its 90 % confidence band, pairs of low and high at the same ages, from the counts
     alone, where the curve has a prior and may be outside. The share of all conversions that the window keeps cannot be
-    estimated from inside it.
+    estimated from inside it. `alarms` has those of the bandit, then those of its store.
     """
 
     theta_hat: list[float]
@@ -180,13 +196,15 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
     pending_width: float
     delay_curve: list[list[float]] | None
     delay_band: list[list[float]] | None = None
+    alarms: list[Alarm] = []
 
 
 class Health(Struct, frozen=True, kw_only=True):
     """The state of a store, and its totals since it was opened.
 
     `failure` says why changes are refused, where they are. `clock_offset` is the store's time minus the machine's, in
-    seconds. `quarantined` has the damage of quarantined bandits, by name.
+    seconds. `quarantined` has the damage of quarantined bandits, by name. `free_bytes` is the room left on the disk of
+    the store; null where the store is on another machine.
     """
 
     failure: str | None
@@ -197,3 +215,4 @@ class Health(Struct, frozen=True, kw_only=True):
     commit_seconds: float
     clock_offset: float
     quarantined: dict[str, str] = {}
+    free_bytes: int | None = None

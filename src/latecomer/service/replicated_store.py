@@ -18,6 +18,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import check_policy, resolve_spec
 from latecomer.service.bandit.imports import check_import_call
+from latecomer.service.bandit.report import make_stats
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
@@ -177,7 +178,8 @@ class ReplicatedStore:
 
     async def stats(self, name: str) -> BanditStats:
         """Return what a bandit has counted and learned, on all replicas."""
-        return (await self.refresh(name)).stats()
+        bandit = await self.refresh(name)
+        return make_stats(bandit, now=bandit.stamp, health=self.health)
 
     async def refresh(self, name: str) -> Bandit:
         """Return a bandit with everything that was committed before this call; it must not be changed."""

@@ -17,6 +17,7 @@ from latecomer.service.bandit.decision_call import CallOptions, check_decision_c
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
 from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.registry import Registry, make_unknown_error
+from latecomer.service.bandit.report import make_stats
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
@@ -243,7 +244,8 @@ class Store:
     def stats(self, name: str) -> BanditStats:
         """Return what a bandit has counted and learned."""
         with self._lock:
-            return self.registry.get(name).stats()
+            bandit = self.registry.get(name)
+            return make_stats(bandit, now=self.clock.now(), shift=self.clock.shift, health=self.health)
 
     def count_all(self) -> list[BanditCounts]:
         """Return the counts of every bandit."""

@@ -86,6 +86,7 @@ class _Decisions:
         self._bandit.apply_decisions(self._actions[part], self._summaries[part], self._stamps[part])
 
     def finish(self, payload: Payload) -> None:
+        self._bandit.monitor.note_decisions(self._stamps, self._bandit.rounds + 1, self._summaries)
         self._bandit.rounds += len(self._stamps)
         self._bandit.tally.note_decisions(list_notes(payload, self._stamps))
 
@@ -115,6 +116,7 @@ class _Conversions(_Reports):
     def __init__(self, bandit: Bandit, payload: Payload) -> None:
         super().__init__(bandit, payload)
         self._values, self._delays = _copy_column(self._records["value"]), np.empty(len(self._records), np.int64)
+        self._made = bandit.rounds + np.searchsorted(payload.numbers(events.DECISION), self._numbers)
 
     def apply(self, part: slice) -> None:
         self._verdicts[part], self._delays[part] = self._bandit.apply_conversions(
@@ -124,6 +126,7 @@ class _Conversions(_Reports):
     def finish(self, payload: Payload) -> None:
         super().finish(payload)
         self._bandit.counters.add_conversions(self._verdicts, self._delays)
+        self._bandit.monitor.note_reports(self._rounds, self._verdicts, self._records["stamp"], self._made)
         self._bandit.tally.note_conversions(self._rounds, self._values, self._verdicts, self._records["stamp"])
 
 

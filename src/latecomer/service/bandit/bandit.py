@@ -21,11 +21,21 @@ from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_ids import DecisionIds
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.idempotency import LoggedDecision
+from latecomer.service.bandit.monitor.grid import Grid
+from latecomer.service.bandit.monitor.monitor import Monitor
 from latecomer.service.bandit.offers import OfferWriter, pack_offer
 from latecomer.service.bandit.reports import check_value, compute_arrivals, pack_reports, parse_occurrences
 from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.bandit.verdict_list import VerdictList, make_early_warnings
-from latecomer.service.messages import BanditCounts, BanditStats, Conversion, DecisionAnswer, Revocation, decision_id_of
+from latecomer.service.messages import (
+    Alarm,
+    BanditCounts,
+    BanditStats,
+    Conversion,
+    DecisionAnswer,
+    Revocation,
+    decision_id_of,
+)
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -55,6 +65,7 @@ class Bandit:
         """The stamp of its latest event."""
         self.counters = Counters(self.in_rounds)
         self.tally = Tally(policy.rounds + 1)
+        self.monitor = Monitor(Grid(policy.span, in_rounds=self.in_rounds), policy.dim, policy.rounds)
         self.ids = DecisionIds(descriptor.skipped)
         self._offers = OfferWriter() if descriptor.spec.log_offers else None
         self._control_id = descriptor.control_id
@@ -79,7 +90,8 @@ class Bandit:
         decision = self.policy.decide(actions, at=None if self.in_rounds else now / 1e6, control=control)
         index, round_, score = decision.index, decision.round, decision.score
         kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
-        chosen = decision.action.tobytes() + bulk.latest_summary(self.policy, actions).tobytes()
+        summary = bulk.latest_summary(self.policy, actions)
+        chosen = decision.action.tobytes() + summary.tobytes()
         secret = b"" if self.ids.is_current else self.ids.renew(round_)
         data = secret + events.pack_decision(kind, index, round_, now, score) + chosen + digests
         label, signed, propensity = None, None, decision.propensity
@@ -94,6 +106,7 @@ class Bandit:
             data += self._offers.pack(round_, pack_offer(actions, ids, call.described))
             context = call.described[0] if call.described else None
         self.rounds, self.stamp = round_, now
+        self.monitor.note_decision(now, round_, summary)
         if self.tally.note_decision(now, signed, label, context):
             self.count_notes()
         answer = self.make_answer(
@@ -146,6 +159,7 @@ class Bandit:
         self.has_unlogged_change = True
         verdicts, delays = self.apply_conversions(rounds, values, compute_arrivals(occurred, now))
         early = self.counters.add_conversions(verdicts, delays)
+        self.monitor.note_reports(rounds, verdicts, now, self.rounds)
         if self.tally.note_conversions(rounds, values, verdicts, now):
             self.count_notes()
         reports = pack_reports(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
@@ -203,8 +217,10 @@ class Bandit:
     # ---- statistics ----
 
     def count_notes(self) -> None:
-        """Count what the tally has noted, and close the rounds in it that the policy has closed."""
-        self.tally.count_notes(int(self.policy.state.number("oldest")))
+        """Count what the tally and the monitor have noted, and close the rounds that the policy has closed."""
+        self.tally.count_events()
+        self.monitor.count_notes(self.tally.find_slots, self.tally.names)
+        self.tally.close_rounds(int(self.policy.state.number("oldest")))
 
     def count(self) -> BanditCounts:
         """Return what has happened, without computing anything of the policy."""
@@ -224,8 +240,8 @@ class Bandit:
             refactorisations=refactorisations,
         )
 
-    def stats(self) -> BanditStats:
-        """Return the counts, and what the policy has learned."""
+    def stats(self, alarms: Sequence[Alarm] = ()) -> BanditStats:
+        """Return the counts, what the policy has learned, and the alarms that the caller has found."""
         policy, curve, band = self.policy, self.policy.delay_curve, self.policy.delay_band()
         return BanditStats(
             **msgspec.structs.asdict(self.count()),
@@ -234,4 +250,5 @@ class Bandit:
             pending_width=policy.pending_width,
             delay_curve=None if curve is None else np.column_stack(curve).tolist(),
             delay_band=None if band is None else np.column_stack(band).tolist(),
+            alarms=list(alarms),
         )

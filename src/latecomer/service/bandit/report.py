@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from latecomer.core.state import Array, Integers
+from latecomer.service.bandit.alarms import list_alarms
 from latecomer.service.bandit.lift import compare_arms
 from latecomer.service.bandit.matured_decisions import weigh_open_rounds
 from latecomer.service.bandit.segment_report import report_segments
@@ -23,7 +24,7 @@ from latecomer.service.bandit_report import (
     PeriodReport,
     RateReport,
 )
-from latecomer.service.messages import Health
+from latecomer.service.messages import BanditStats, Health
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
@@ -91,11 +92,17 @@ def make_report(
         since=_to_datetime(only.since, shift) if only and only.since is not None else None,
         until=_to_datetime(only.until, shift) if only and only.until is not None else None,
         health=health,
+        alarms=list_alarms(bandit, now=now, shift=shift, health=health),
     )
 
 
 def _to_datetime(stamp: int, shift: int) -> datetime:
     return datetime.fromtimestamp((stamp - shift) / 1e6, UTC)
+
+
+def make_stats(bandit: "Bandit", *, now: int, shift: int = 0, health: Health | None = None) -> BanditStats:
+    """Return a bandit's stats with its alarms as of `now`."""
+    return bandit.stats(list_alarms(bandit, now=now, shift=shift, health=health))
 
 
 def _weigh_periods(bandit: "Bandit", tally: Tally, now: int) -> Array:

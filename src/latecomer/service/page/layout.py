@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.messages import BanditCounts, BanditInfo
+from latecomer.service.page.alarms import write_alarms
 from latecomer.service.page.choices import write_choices, write_segments
 from latecomer.service.page.decisions import write_recent
 from latecomer.service.page.learning import write_delays, write_exploration, write_weights
@@ -124,6 +125,7 @@ def write_bandit(report: BanditReport) -> str:
 def _write_parts(report: BanditReport, *, is_live: bool) -> list[Markup]:
     facts = f"{report.policy}, window {format_window(report.window)}, since {format_moment(report.created_at)} UTC."
     parts = [tag("h2", report.name), tag("p", facts + _describe_range(report, is_live=is_live), class_="note")]
+    parts += write_alarms(report.alarms)
     if not report.decisions:
         if report.since is not None or report.until is not None:
             return [*parts, write_empty("The log has no decision of this time: it was another time, or it was pruned.")]

@@ -1,5 +1,6 @@
 """The connections of a store's owner: one that writes, one that reads, and the identity of their files."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -36,6 +37,13 @@ class Connections:
     def check(self) -> None:
         """Raise `FileError` where the paths do not lead to the files that were opened."""
         self._opened.check()
+
+    def measure_free(self) -> int | None:
+        """Return the bytes that are free on the store's disk; None where that cannot be known."""
+        try:
+            return shutil.disk_usage(self._path.parent).free
+        except OSError:
+            return None
 
     def save_clock_or_fail(self, clock: StoreClock) -> None:
         """Save the clock before anything is stamped with it; on a full disk set `failure` instead."""

@@ -246,6 +246,8 @@ def _load_snapshot(
     bandit.counters.restore(snapshot.counters)
     if snapshot.tally is not None:
         bandit.tally.restore(snapshot.tally)
+    if snapshot.monitor is not None:
+        bandit.monitor.restore(snapshot.monitor)
     index = open_index(descriptor.number, at_least=snapshot.indexed_rounds)
     chain = Chain(descriptor.number, index)
     chain.compacted_up_to = snapshot.compacted_up_to

@@ -29,8 +29,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Everything that the next event needs and that the log's open rounds do not have.
 
     The policy without its open actions; the last round of the index of request ids, which has all requests before it;
-    the secrets of decision ids; counters and the tally; the stamp of the latest event; the last row that compaction
-    has looked at.
+    the secrets of decision ids; counters, the tally and the monitor; the stamp of the latest event; the last row that
+    compaction has looked at.
     """
 
     policy: bytes
@@ -40,7 +40,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     stamp: int
     compacted_up_to: int
     tally: dict[str, Any] | None = None
-    """None in a snapshot of an earlier version, which has no tally."""
+    monitor: dict[str, Any] | None = None
+    """None, as is the tally, in a snapshot of an earlier version, which has none."""
 
 
 class SnapshotCopy(Struct, frozen=True, kw_only=True):
@@ -54,6 +55,7 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
     stamp: int
     compacted_up_to: int
     tally: dict[str, Any]
+    monitor: dict[str, Any]
 
     def encode(self) -> bytes:
         """Return the snapshot as bytes; call it once all requests before it are in the index."""
@@ -65,6 +67,7 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
             stamp=self.stamp,
             compacted_up_to=self.compacted_up_to,
             tally=self.tally,
+            monitor=self.monitor,
         )
         return msgspec.msgpack.encode(snapshot)
 
@@ -81,6 +84,7 @@ def copy_for_snapshot(bandit: Bandit, chain: Chain) -> SnapshotCopy:
         stamp=bandit.stamp,
         compacted_up_to=chain.compacted_up_to,
         tally=bandit.tally.to_dict(),
+        monitor=bandit.monitor.to_dict(),
     )
 
 

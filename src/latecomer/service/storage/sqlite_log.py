@@ -223,7 +223,8 @@ class SQLiteLog:
         """Return the state and the totals since the log was opened."""
         writer = self.writer
         failure, background = writer.failure or writer.find_fault(), writer.jobs.failure
-        return LogStatus(failure, background, writer.commits, writer.events, writer.bytes, writer.seconds)
+        free = self._connections.measure_free()
+        return LogStatus(failure, background, writer.commits, writer.events, writer.bytes, writer.seconds, free)
 
     def listen(self, *, on_commit: OnCommit, on_trouble: OnTrouble, on_death: OnDeath) -> None:
         """Set the callbacks of the writer's thread."""

@@ -133,4 +133,5 @@ def _is_same(one: Bandit, other: Bandit) -> bool:
         and mine.rng.state() == theirs.rng.state()
         and one.ids.known == other.ids.known
         and one.stats() == other.stats()
+        and one.monitor.to_dict() == other.monitor.to_dict()
     )

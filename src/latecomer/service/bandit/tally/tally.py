@@ -98,6 +98,11 @@ class Tally:
 
     def count_notes(self, oldest: int) -> None:
         """Count what was noted, and close the rounds before `oldest`."""
+        self.count_events()
+        self.close_rounds(oldest)
+
+    def count_events(self) -> None:
+        """Count what was noted; no round is closed."""
         if self._decisions:
             decisions, self._decisions = self._decisions, []
             self._count_decisions(decisions)
@@ -112,6 +117,9 @@ class Tally:
                 self._count_conversions(rounds[accepted], values[accepted], stamps[accepted])
             else:
                 self._count_revocations(rounds[accepted], stamps[accepted])
+
+    def close_rounds(self, oldest: int) -> None:
+        """Close the rounds before `oldest`."""
         closed = self._rounds.close(oldest)
         is_control, is_unknown = (closed["flags"] & CONTROL) != 0, (closed["flags"] & UNKNOWN) != 0
         for arm, chosen in enumerate((~(is_control | is_unknown), is_control, is_unknown)):
@@ -148,6 +156,18 @@ class Tally:
                 return OTHER_IDS
             slot = self.slots[label] = len(self.slots) + 2
         return slot
+
+    @property
+    def names(self) -> list[str]:
+        """The action id of each slot."""
+        return ["no id", "other ids", *self.slots]
+
+    def find_slots(self, rounds: Integers) -> Integers:
+        """Return the slots of rounds that are not closed; `NO_ID` for any other."""
+        is_held = (rounds >= self._rounds.first) & (rounds < self._rounds.next)
+        slots = np.full(len(rounds), NO_ID)
+        slots[is_held] = self._rounds.find(rounds[is_held])["slot"]
+        return slots
 
     def _count_conversions(self, rounds: Integers, values: Array, stamps: Integers) -> None:
         self.buckets.add(stamps, ARRIVED)

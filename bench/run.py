@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import batches
 import footprint
 import large
 import many_dimensions
@@ -20,7 +21,19 @@ from timing import HOW
 def main() -> None:
     os.environ["LATECOMER_COMPILE"] = "now"  # what is measured is machine code, but where a row says otherwise
     table = Table(Path(__file__).parent / "results", how=HOW)
-    for topic in (small, scaling, large, many_dimensions, footprint, startup, simulator, service, replication, peers):
+    for topic in (
+        small,
+        scaling,
+        large,
+        many_dimensions,
+        footprint,
+        startup,
+        simulator,
+        service,
+        batches,
+        replication,
+        peers,
+    ):
         for row in topic.rows():
             table.add(row)
     print(f"\nKept in {table.folder}: bench.md, bench.json", flush=True)

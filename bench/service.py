@@ -52,16 +52,16 @@ def rows() -> Iterator[Row]:
         for dim in RATIOS:
             with TemporaryDirectory() as folder:
                 store_path = Path(folder) / "a.db"
-                with _server(store_path) as server:
+                with run_echo_server(store_path) as server:
                     yield from _over_http(server, generator, dim)
                     rounds = server.http.get("/v1/bandits/b/stats").json()["rounds"]
                 yield _bytes(store_path, rounds, dim)
-            with TemporaryDirectory() as folder, _server(Path(folder) / "a.db") as server:
+            with TemporaryDirectory() as folder, run_echo_server(Path(folder) / "a.db") as server:
                 yield _by_default(server, generator, dim, Path(folder) / "a.db")
     yield _restarts()
 
 
-class _EchoServer:
+class EchoServer:
     """A server with an echo."""
 
     def __init__(self, port: int) -> None:
@@ -70,11 +70,11 @@ class _EchoServer:
 
 
 @contextmanager
-def _server(store_path: Path) -> Iterator[_EchoServer]:
+def run_echo_server(store_path: Path) -> Iterator[EchoServer]:
     command = [sys.executable, str(Path(__file__).with_name("echo.py")), str(store_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stderr is not None
-        served = _EchoServer(json.loads(process.stderr.readline())["port"])
+        served = EchoServer(json.loads(process.stderr.readline())["port"])
         try:
             yield served
         finally:
@@ -83,7 +83,7 @@ def _server(store_path: Path) -> Iterator[_EchoServer]:
             process.communicate(timeout=60)
 
 
-def _over_http(server: _EchoServer, generator: ProcessPoolExecutor, dim: int) -> Iterator[Row]:
+def _over_http(server: EchoServer, generator: ProcessPoolExecutor, dim: int) -> Iterator[Row]:
     server.http.put("/v1/bandits/b", json={"dim": dim, "window": "7d", **SPEC}).raise_for_status()
     paths = {"echo": "/v1/bandits/b/echo", "decisions": "/v1/bandits/b/decisions"}
     loads = _run_in_turn(server, generator, dim, paths, BLOCKS)
@@ -95,7 +95,7 @@ def _over_http(server: _EchoServer, generator: ProcessPoolExecutor, dim: int) ->
 
 
 def _run_in_turn(
-    server: _EchoServer, generator: ProcessPoolExecutor, dim: int, paths: dict[str, str], blocks: int
+    server: EchoServer, generator: ProcessPoolExecutor, dim: int, paths: dict[str, str], blocks: int
 ) -> dict[str, list[Load]]:
     """Send decisions to one path after the other, block by block; the first block of each warms up."""
     bodies = [json.dumps({"actions": rows.tolist()}).encode() for rows in make_action_sets(dim, 50)]
@@ -110,7 +110,7 @@ def _run_in_turn(
     return loads
 
 
-def _by_default(server: _EchoServer, generator: ProcessPoolExecutor, dim: int, store_path: Path) -> Row:
+def _by_default(server: EchoServer, generator: ProcessPoolExecutor, dim: int, store_path: Path) -> Row:
     """Compare the default policy as it is, with propensities and offers in the log, with itself without them."""
     for name, spec in DEFAULTS.items():
         server.http.put(f"/v1/bandits/{name}", json={"dim": dim, "window": "7d", **spec}).raise_for_status()
@@ -245,7 +245,7 @@ def _restart(path: Path) -> float:
 
 def _restart_server(path: Path) -> float:
     start = time.perf_counter()
-    with _server(path):
+    with run_echo_server(path):
         return time.perf_counter() - start
 
 

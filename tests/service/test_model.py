@@ -20,7 +20,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from latecomer.errors import InputError
 from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.decision_batch import decide_batch
 from latecomer.service.messages import Conversion, DecisionAnswer, Revocation, Verdict
 from latecomer.service.store import Store
 
@@ -124,11 +126,36 @@ class DeskAndModel(RuleBasedStateMachine):
         self.store.wait(ticket)
         self.played(answer)
 
+    @rule(kinds=st.lists(st.sampled_from(["new", "x", "norm"]), min_size=1, max_size=5))
+    def decide_batch(self, kinds: list[str]) -> None:
+        """A batch is as many decisions; those that break a rule change nothing."""
+        requests: dict[str, dict[str, Any]] = {
+            "new": {"actions": OFFERS, "ids": ["a", "b", "c"]},
+            "x": {"actions": OFFERS, "ids": ["a", "b", "c"], "request_id": "x"},
+            "norm": {"actions": 2 * OFFERS},
+        }
+        outcomes, tickets = decide_batch(self.store, "shop", [requests[kind] for kind in kinds])
+        for ticket in tickets:
+            self.store.wait(ticket)
+        for kind, outcome in zip(kinds, outcomes, strict=True):
+            if kind == "norm":
+                assert isinstance(outcome, InputError)
+                continue
+            assert isinstance(outcome, DecisionAnswer)
+            if kind == "new":
+                self.played(outcome)
+            else:
+                self.asked("x", outcome)
+
     @rule(name=st.sampled_from("xyz"))
     def ask(self, name: str) -> None:
         """A repeated request gets its first answer as long as the log keeps it, and may get a new one afterwards."""
         answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"], request_id=name)
         self.store.wait(ticket)
+        self.asked(name, answer)
+
+    def asked(self, name: str, answer: DecisionAnswer) -> None:
+        """An answer to a request id, new or known."""
         known = self.requests.get(name)
         if answer != known:
             if known is not None:

@@ -2,19 +2,36 @@
 
 import io
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
+from msgspec import Struct
 
 from latecomer.client.protocol import Call, bandit_path, encode_json
 from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
-from latecomer.errors import InputError
+from latecomer.errors import ConflictError, InputError, ServiceError
+from latecomer.service.decision_batch import MAX_DECISIONS, check_request_names
 from latecomer.service.messages import DecisionAnswer, check_request_id
 from latecomer.validation import short_repr
 
 Actions = np.ndarray[Any, np.dtype[Any]] | Sequence[Sequence[float]]
+
+
+class Problem(Struct, frozen=True):
+    """An error of one request of a batch."""
+
+    code: str
+    message: str
+    field: str | None = None
+
+
+class Outcome(Struct, frozen=True):
+    """The decision of one request of a batch, or its error."""
+
+    decision: DecisionAnswer | None = None
+    error: Problem | None = None
 
 
 def decide(name: str, actions: Actions, *, ids: Sequence[str] | None, request_id: str | None) -> Call[DecisionAnswer]:
@@ -37,10 +54,45 @@ def decide_features(
     name: str, actions: Mapping[str, FeatureRow], *, context: FeatureRow | None, request_id: str | None
 ) -> Call[DecisionAnswer]:
     """Make the call for a decision between actions that are described by features."""
+    body = _features_body(actions, context=context, request_id=request_id)
+    return Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=DecisionAnswer, content=encode_json(body))
+
+
+def _features_body(
+    actions: Mapping[str, FeatureRow], *, context: FeatureRow | None = None, request_id: str | None = None
+) -> dict[str, Any]:
     described = [{"id": id_, "features": features} for id_, features in to_plain_actions(actions)]
     context_features = {} if context is None else to_plain_features(context, "context")
-    body = {"context": context_features, "actions": described, "request_id": _choose_request_id(request_id)}
-    return Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=DecisionAnswer, content=encode_json(body))
+    return {"context": context_features, "actions": described, "request_id": _choose_request_id(request_id)}
+
+
+def decide_many(name: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[Call[list[Outcome]]]:
+    """Make the calls for many decisions, each of at most `MAX_DECISIONS` requests, all with request ids."""
+    bodies = [_request_body(request, place) for place, request in enumerate(requests)]
+    for start in range(0, len(bodies), MAX_DECISIONS):
+        content = encode_json(bodies[start : start + MAX_DECISIONS])
+        yield Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=list[Outcome], content=content)
+
+
+def _request_body(request: Mapping[str, Any], place: int) -> dict[str, Any]:
+    check_request_names(request, place)
+    if isinstance(request["actions"], Mapping):
+        return _features_body(**request)
+    body = {**request, "request_id": _choose_request_id(request.get("request_id"))}
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def read_outcomes(outcomes: list[Outcome]) -> list[DecisionAnswer | Exception]:
+    """Return the answers of a batch, with an error in the place of each that has none."""
+    return [outcome.decision or _make_error(outcome.error) for outcome in outcomes]
+
+
+def _make_error(problem: Problem | None) -> Exception:
+    if problem is None:
+        return ServiceError("a request of a batch was answered with neither a decision nor an error")
+    if problem.code == "invalid":
+        return InputError(problem.message, field=problem.field)
+    return ConflictError(problem.message) if problem.code == "conflict" else ServiceError(problem.message)
 
 
 def _choose_request_id(request_id: str | None) -> str:

@@ -114,6 +114,16 @@ class Client:
         """Choose one of the actions, which are described by features: {id: {name: value}}."""
         return self._send(decision_calls.decide_features(name, actions, context=context, request_id=request_id))
 
+    def decide_many(self, name: str, requests: Iterable[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
+        """Make many decisions, 1,000 in a round trip; return an answer for each, or its error in its place.
+
+        Each request is a dict of the arguments of `decide`, or of `decide_features` where `actions` is a mapping.
+        """
+        found: list[DecisionAnswer | Exception] = []
+        for call in decision_calls.decide_many(name, requests):
+            found += decision_calls.read_outcomes(self._send(call))
+        return found
+
     def convert(
         self, name: str, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
     ) -> Verdict:

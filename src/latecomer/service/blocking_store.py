@@ -13,6 +13,7 @@ from latecomer.service.bandit.decision_call import CallOptions
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.decision_batch import Arguments, Outcome, decide_shared_batch
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.log_interface import DoneTicket, Ticket
 from latecomer.service.messages import (
@@ -69,6 +70,10 @@ class BlockingStore:
             return await self._store.decide(name, actions, ids, **options)
 
         return self._run(call()), DoneTicket()
+
+    def decide_many(self, name: str, requests: Sequence[Arguments | Exception]) -> list[Outcome]:
+        """Make many decisions; see `decision_batch`."""
+        return self._run(decide_shared_batch(self._store, name, requests))
 
     def import_batch(self, name: str, batch: ImportBatch) -> tuple[ImportAnswer, Ticket]:
         """Apply a batch of an import; see `Store.import_batch`."""

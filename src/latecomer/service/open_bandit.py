@@ -1,15 +1,17 @@
 """A bandit of a store in this process, as `latecomer.open` returns it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
 from latecomer.encoding.encoder import Encoder
 from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
+from latecomer.errors import LatecomerError
 from latecomer.policies.base.learning import LearnableLog
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
+from latecomer.service.decision_batch import check_batch_size, check_request_names, decide_batch
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.features import digest_features, encode_features
 from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
@@ -76,15 +78,60 @@ class OpenBandit:
         request_id
             The same id and features get the same answer again, also after a restart.
         """
-        info, described = self._store.info(self.name), to_plain_actions(actions)
-        around = {} if context is None else to_plain_features(context, "context")
-        rows = encode_features(info, around, [features for _, features in described])
-        body = None if request_id is None else digest_features(around, described)
-        ids = [id_ for id_, _ in described]
-        offer = (around, [features for _, features in described])
-        answer, ticket = self._store.decide(self.name, rows, ids, request_id=request_id, body=body, described=offer)
+        prepared = self._prepare_features(actions, context=context, request_id=request_id)
+        answer, ticket = self._store.decide(self.name, **prepared)
         self._store.wait(ticket)
         return answer
+
+    def _prepare_features(
+        self, actions: Mapping[str, FeatureRow], *, context: FeatureRow | None = None, request_id: str | None = None
+    ) -> dict[str, Any]:
+        """Return the arguments of `Store.decide` for actions that are known by their features."""
+        info, described = self._store.info(self.name), to_plain_actions(actions)
+        around = {} if context is None else to_plain_features(context, "context")
+        features = [features for _, features in described]
+        return {
+            "actions": encode_features(info, around, features),
+            "ids": [id_ for id_, _ in described],
+            "request_id": request_id,
+            "body": None if request_id is None else digest_features(around, described),
+            "described": (around, features),
+        }
+
+    def decide_many(self, requests: Sequence[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
+        """Make many decisions with one wait for the disk; return an answer for each, or its error in its place.
+
+        Parameters
+        ----------
+        requests
+            The arguments of `decide`, or of `decide_features` where `actions` is a mapping, each as a dict; at most
+            1,000. One that breaks a rule changes nothing, and the others are decided.
+
+        Examples
+        --------
+        >>> import tempfile, latecomer as lc
+        >>> rows = [[1.0, 0.0], [0.0, 1.0]]
+        >>> with tempfile.TemporaryDirectory() as folder, lc.open(f"{folder}/shop.db", dim=2, window="7d") as bandit:
+        ...     answers = bandit.decide_many([{"actions": rows}, {"actions": [[2.0, 0.0]]}, {"actions": rows}])
+        ...     answers[0].round, type(answers[1]).__name__, answers[2].round
+        (1, 'InputError', 2)
+        """
+        check_batch_size(len(requests))
+        prepared = [self._prepare_one(request, place) for place, request in enumerate(requests)]
+        if not isinstance(self._store, Store):
+            return self._store.decide_many(self.name, prepared)
+        outcomes, tickets = decide_batch(self._store, self.name, prepared)
+        for ticket in tickets:
+            self._store.wait(ticket)
+        return outcomes
+
+    def _prepare_one(self, request: Mapping[str, Any], place: int) -> Mapping[str, Any] | Exception:
+        """Return a request's arguments for the store, or its error."""
+        try:
+            check_request_names(request, place)
+            return self._prepare_features(**request) if isinstance(request["actions"], Mapping) else request
+        except LatecomerError as error:
+            return error
 
     def import_log(
         self,

@@ -1,14 +1,18 @@
 """The types of bodies that only the HTTP API has; `service/messages.py` has those that the store shares."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from latecomer.service.bandit.verdict_list import ReportWarning
-from latecomer.service.messages import MAX_ID_LENGTH, BanditInfo, Conversion, Revocation, Verdict
+from latecomer.service.decision_batch import MAX_DECISIONS
+from latecomer.service.http.errors import Problem
+from latecomer.service.messages import MAX_ID_LENGTH, BanditInfo, Conversion, DecisionAnswer, Revocation, Verdict
 
 MAX_REPORTS = 10_000
 """Conversions or revocations in one request."""
+
+_EACH = "Requests like the other form; one that is not gets an error of its own in the answer."
 
 Label = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 Features = dict[str, float | bool | str | list[str] | None]
@@ -30,6 +34,17 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     ids: list[Label] | None = None
     request_id: Label | None = None
     context: Features | None = None
+
+
+Decisions = DecisionRequest | Annotated[list[Any], Meta(min_length=1, max_length=MAX_DECISIONS, description=_EACH)]
+"""One request, or a list of them."""
+
+
+class DecisionOutcome(Struct, frozen=True):
+    """The outcome of one request of a batch: its decision, or its error."""
+
+    decision: DecisionAnswer | UnsetType = UNSET
+    error: Problem | UnsetType = UNSET
 
 
 class Verdicts(Struct, frozen=True):

@@ -19,6 +19,11 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
+def find_status(error: Exception) -> int:
+    """Return the status of an error of ours; 500 for any other."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
 class ErrorResponses:
     """Writes the error responses of one server. An unexpected error is logged and its text is not sent."""
 
@@ -47,10 +52,10 @@ class ErrorResponses:
         return Response(found.status, encode_error(found), headers=headers)
 
     def _convert(self, request: Request, error: Exception) -> HTTPError:
-        for kind, status in _STATUS:
-            if isinstance(error, kind):
-                field = error.field if isinstance(error, errors.InputError) else None
-                return HTTPError(status, self._message(error), field=field)
+        status = find_status(error)
+        if status != 500:
+            field = error.field if isinstance(error, errors.InputError) else None
+            return HTTPError(status, self._message(error), field=field)
         log = self._context.log
         log.error("a request failed", method=request.method, route=request.route, exc_info=error)
         return HTTPError(500, "this should not have happened; the server's log says more")

@@ -83,5 +83,10 @@ def malformed(error: Exception) -> HTTPError:
 
 def encode_error(error: HTTPError) -> bytes:
     """Return the body of an error."""
+    return msgspec.json.encode(ErrorBody(make_problem(error)))
+
+
+def make_problem(error: HTTPError) -> Problem:
+    """Return an error as bodies have it."""
     message = error.message if len(error.message) <= _MAX_MESSAGE else f"{error.message[:_MAX_MESSAGE]}..."
-    return msgspec.json.encode(ErrorBody(Problem(CODES[error.status], message, error.field or UNSET)))
+    return Problem(CODES[error.status], message, error.field or UNSET)

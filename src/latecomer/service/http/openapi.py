@@ -62,11 +62,13 @@ def _operation(operation: Operation, found: dict[int, Any]) -> dict[str, Any]:
         "responses": {str(status): _success(operation, status, found) for status in operation.statuses}
         | {str(status): {"$ref": f"#/components/responses/{CODES[status]}"} for status in operation.errors()},
     }
-    if operation.query:
-        described["parameters"] = [
-            {"name": name, "in": "query", "required": required, "schema": schema, "description": meaning}
-            for name, (required, schema, meaning) in operation.query.items()
-        ]
+    parameters = [
+        {"name": name, "in": place, "required": required, "schema": schema, "description": meaning}
+        for place, found_there in (("query", operation.query), ("header", operation.headers))
+        for name, (required, schema, meaning) in found_there.items()
+    ]
+    if parameters:
+        described["parameters"] = parameters
     if operation.takes is not None:
         content = {"application/json": {"schema": found[id(operation.takes)]}}
         if operation.takes_arrays:

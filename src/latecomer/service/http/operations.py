@@ -10,7 +10,8 @@ from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.http.bodies import (
     Bandits,
     Conversions,
-    DecisionRequest,
+    DecisionOutcome,
+    Decisions,
     Readiness,
     Revocations,
     State,
@@ -28,6 +29,7 @@ _BANDIT = f"/v1/bandits/{BANDIT_NAME}"
 _MOMENT = {"type": "string", "minLength": 10, "maxLength": 40}
 _DECISION_ID = {"type": "string", "minLength": 1, "maxLength": 100}
 _REQUEST_ID = {"type": "string", "minLength": 1, "maxLength": 200}
+_HEADER_ID = {"type": "string", "pattern": "^[!#-~]([ !#-~]{0,193}[!#-~])?$"}
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -50,6 +52,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     takes_arrays: bool = False
     media: str = "application/json"
     query: dict[str, tuple[bool, dict[str, Any], str]] = {}
+    """By name: whether it is required, its schema, and what it means."""
+    headers: dict[str, tuple[bool, dict[str, Any], str]] = {}
 
     def __post_init__(self) -> None:
         if self.scope not in (*SCOPES, PUBLIC):
@@ -138,13 +142,14 @@ DECIDE = Operation(
     name="decide",
     method="POST",
     path=f"{_BANDIT}/decisions",
-    summary="Choose one of the actions, durably.",
+    summary="Choose one of the actions, durably; or as often as a list has requests.",
     scope="decide",
-    takes=DecisionRequest,
+    takes=Decisions,
     takes_arrays=True,
-    gives=DecisionAnswer,
+    gives=DecisionAnswer | list[DecisionOutcome],
     statuses=(201,),
     query={"request_id": (False, _REQUEST_ID, "For application/x-npy, which has no room for it.")},
+    headers={"Idempotency-Key": (False, _HEADER_ID, "The request_id, where the body has none.")},
 )
 CONVERT = Operation(
     name="convert",

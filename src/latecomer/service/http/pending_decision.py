@@ -23,6 +23,16 @@ class ParsedDecision(Struct, frozen=True):
     described: "Described | None" = None
     """The features by name that the rows come from, where they do."""
 
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Store.decide`, but for the bandit's name."""
+        return {
+            "actions": self.rows,
+            "ids": self.ids,
+            "request_id": self.request_id,
+            "body": self.digest,
+            "described": self.described,
+        }
+
 
 class PendingDecision:
     """A decision that was asked for; `future` is resolved once it is durable.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from latecomer.errors import UnknownBanditError
+from latecomer.service.decision_batch import Arguments, Outcome, decide_batch, decide_shared_batch
 from latecomer.service.http.daemon_threads import run_in_daemon_thread
 from latecomer.service.http.pending_decision import ParsedDecision, PendingDecision
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from latecomer.service.store import Store
 
 Decisions = Sequence[tuple[PendingDecision, ParsedDecision]]
+Batch = Sequence[Arguments | Exception]
+_TURN_SECONDS = 0.1
+"""Seconds that one batch may hold up the loop, about."""
 ReportKind = Literal["convert", "revoke"]
 
 
@@ -40,6 +44,9 @@ class StoreAccess(Protocol):
 
     def decide_all(self, decisions: Decisions) -> None:
         """Make decisions; their futures are resolved once they are durable."""
+
+    async def decide_batch(self, name: str, requests: Batch) -> list[Outcome]:
+        """Make the decisions of a batch; an answer or an error for each, in its place."""
 
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
         """Report conversions or revocations."""
@@ -101,18 +108,27 @@ class LocalAccess:
 
     def _decide_one(self, pending: PendingDecision, decision: ParsedDecision) -> "Ticket | None":
         try:
-            pending.answer, ticket = self._store.decide(
-                pending.info.name,
-                decision.rows,
-                decision.ids,
-                request_id=decision.request_id,
-                body=decision.digest,
-                described=decision.described,
-            )
+            pending.answer, ticket = self._store.decide(pending.info.name, **decision.arguments())
         except Exception as error:  # noqa: BLE001 - every error is the answer to its own request
             pending.future.set_exception(error)
             return None
         return ticket
+
+    async def decide_batch(self, name: str, requests: Batch) -> list[Outcome]:
+        """Make the decisions of a batch in one group, and wait for its commit.
+
+        Where that takes long (before there is machine code), other requests get their turn in between.
+        """
+        outcomes: list[Outcome] = []
+        tickets: dict[Ticket, None] = {}
+        while len(outcomes) < len(requests):
+            decided, latest = decide_batch(self._store, name, requests[len(outcomes) :], seconds=_TURN_SECONDS)
+            outcomes += decided
+            tickets |= dict.fromkeys(latest)
+            await asyncio.sleep(0)
+        for ticket in tickets:
+            await self._wait(ticket)
+        return outcomes
 
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
         """Report conversions or revocations, and wait for their commit."""
@@ -195,17 +211,13 @@ class ReplicatedAccess:
         """Hand decisions to their bandits' queues; the futures get the answers."""
         for pending, decision in decisions:
             try:
-                self._store.decide(
-                    pending.info.name,
-                    decision.rows,
-                    decision.ids,
-                    request_id=decision.request_id,
-                    body=decision.digest,
-                    described=decision.described,
-                    future=pending.future,
-                )
+                self._store.decide(pending.info.name, future=pending.future, **decision.arguments())
             except Exception as error:  # noqa: BLE001 - every error is the answer to its own request
                 pending.future.set_exception(error)
+
+    async def decide_batch(self, name: str, requests: Batch) -> list[Outcome]:
+        """Make the decisions of a batch."""
+        return await decide_shared_batch(self._store, name, requests)
 
     async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
         """Apply a batch of an import."""

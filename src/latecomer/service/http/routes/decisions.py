@@ -1,4 +1,4 @@
-"""POST /v1/bandits/{name}/decisions: vectors, features, or an array in NumPy's format."""
+"""POST /v1/bandits/{name}/decisions: vectors, features, an array in NumPy's format, or a list of requests."""
 
 import asyncio
 
@@ -11,6 +11,7 @@ from latecomer.service.http import operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction, Features
 from latecomer.service.http.body_reader import LARGE_BODY, NPY, decode_json
 from latecomer.service.http.context import AppContext
+from latecomer.service.http.decision_batches import BatchParser, is_batch, read_idempotency_key, to_outcomes, use_key
 from latecomer.service.http.decision_queue import DecisionQueue
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.fast_json import FastJson
@@ -40,18 +41,26 @@ def routes(context: AppContext) -> list[Route]:
         return _parse_json(body, info, limits) if fast is None else _check_ids(ParsedDecision(*fast))
 
     queue = DecisionQueue(context, parse)
+    batches = BatchParser(limits, _parse_json, check=_check_ids)
 
     async def decide(request: Request) -> Response:
         info = await access.find(request.bandit)  # an unknown bandit is refused before the body is read
         body, kind = await body_reader.read(request)
-        query_id = query_param(request, "request_id")
+        query_id, key = query_param(request, "request_id"), read_idempotency_key(request)
         source: bytes | ParsedDecision = body  # which the queue parses
         if kind == NPY:
             source = _parse_array(body, query_id, info, limits.max_actions)
         elif query_id is not None:
             raise invalid("request_id must stand in the body, where that is JSON", "request_id")
+        elif is_batch(body):
+            outcomes = await access.decide_batch(info.name, await batches.parse(body, info, key))
+            return json_response(to_outcomes(outcomes), 201)
         elif _is_slow(body):
-            source = await asyncio.to_thread(_parse_json, body, info, limits)
+            source = await asyncio.to_thread(_parse_json, body, info, limits, key)
+        elif key is not None:
+            source = _parse_json(body, info, limits, key)
+        if key is not None and isinstance(source, ParsedDecision):
+            source = use_key(source, key)
         return json_response(await queue.decide(info, source), 201)
 
     return [Route(operations.DECIDE, decide)]
@@ -62,8 +71,11 @@ def _is_slow(body: bytes) -> bool:
     return len(body) > LARGE_BODY or (len(body) > _SMALL_FEATURES and body.find(b"{", body.find(b"{") + 1) >= 0)
 
 
-def _parse_json(body: bytes, info: "BanditInfo", limits: Settings) -> ParsedDecision:
+def _parse_json(body: bytes, info: "BanditInfo", limits: Settings, key: str | None = None) -> ParsedDecision:
+    """Parse a request; `key` is its request id where it has none of its own."""
     request: DecisionRequest = decode_json(body, _decoder)
+    if request.request_id is None and key is not None:
+        request = msgspec.structs.replace(request, request_id=key)
     most = limits.max_actions
     if not 1 <= len(request.actions) <= most:
         raise invalid(f"actions must be 1 to {most} (the setting max_actions); got {len(request.actions)}", "actions")

@@ -1,0 +1,56 @@
+"""Decisions in batches over HTTP, against the same decisions one by one."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from load import request, run
+from rows import Row, verdict
+from service import ARMS, BLOCKS, CONNECTIONS, RATIOS, SECONDS, SPEC, EchoServer, make_action_sets, run_echo_server
+
+CALLERS, DECISIONS, BATCHED = 4, 100, 5.0
+"""Connections that send batches, decisions in a batch, and how many times those of single requests they reach."""
+
+
+def rows() -> Iterator[Row]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as generator:
+        for dim in RATIOS:
+            with TemporaryDirectory() as folder, run_echo_server(Path(folder) / "a.db") as server:
+                yield _in_batches(server, generator, dim)
+
+
+def _in_batches(server: EchoServer, generator: ProcessPoolExecutor, dim: int) -> Row:
+    """Compare decisions in batches with the same decisions one by one, on connections that are kept busy."""
+    server.http.put("/v1/bandits/b", json={"dim": dim, "window": "7d", **SPEC}).raise_for_status()
+    singles = [json.dumps({"actions": rows.tolist()}).encode() for rows in make_action_sets(dim, 50)]
+    batch = b"[" + b",".join(singles[i % len(singles)] for i in range(DECISIONS)) + b"]"
+    path, rates = "/v1/bandits/b/decisions", []
+    for block in range(BLOCKS // 2 + 1):
+        each = []
+        for bodies, size, connections in (
+            (singles, 1, CALLERS),
+            ([batch], DECISIONS, CALLERS),
+            (singles, 1, CONNECTIONS),
+        ):
+            load = generator.submit(
+                run, server.port, [request(path, body) for body in bodies], connections=connections, seconds=SECONDS
+            ).result()
+            each.append(load.rate * size)
+        if block:
+            rates.append(each)
+    ratio = median(many / single for single, many, _ in rates)
+    crowded = median(many / single for _, many, single in rates)
+    fastest = [max(side) for side in zip(*rates, strict=True)]
+    return Row(
+        work=f"decisions in batches of {DECISIONS}, OTFLinTS, K={ARMS}, d={dim}",
+        measured=f"{ratio:.1f} times those of single requests",
+        must_reach=f">= {BATCHED:g} times",
+        verdict=verdict(ratio >= BATCHED),
+        detail=f"the median of {BLOCKS // 2} pairs of blocks of {SECONDS:g} s, {CALLERS} connections with batches and "
+        f"as many with single requests; {crowded:.1f} times those of single requests on {CONNECTIONS} connections, "
+        f"which share commits; the fastest blocks: {fastest[1]:,.0f}, {fastest[0]:,.0f} and {fastest[2]:,.0f} a second",
+    )

@@ -7,6 +7,7 @@ import batches
 import footprint
 import large
 import many_dimensions
+import page
 import peers
 import replication
 import scaling
@@ -31,6 +32,7 @@ def main() -> None:
         simulator,
         service,
         batches,
+        page,
         replication,
         peers,
     ):

@@ -10,7 +10,7 @@ from latecomer.service.bandit.offers import Offer
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.features import encode_features
 
-SHOWN = 25
+SHOWN = 15
 """Decisions in a report."""
 LOOKED_AT = 50
 """Decisions whose offers are judged by the estimate."""

@@ -60,10 +60,15 @@ def write_segments(report: BanditReport) -> Markup:
     return write_section(
         "Who gets what",
         "segments",
-        draw_legend([*ids, OTHERS]),
+        draw_legend([*ids, *([OTHERS] if _has_others(report, ids) else [])]),
         tag("div", *tables, class_="charts"),
         lead="Choices by the value of each context feature; numbers are in ranges.",
     )
+
+
+def _has_others(report: BanditReport, ids: Sequence[str]) -> bool:
+    levels = [level for segment in report.segments for level in segment.levels]
+    return any(sum(level.choices.get(label, 0) for label in ids) < level.decisions for level in levels)
 
 
 def _write_segment(segment: SegmentReport, ids: Sequence[str]) -> Markup:

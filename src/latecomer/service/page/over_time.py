@@ -3,10 +3,10 @@
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.page.charts import draw_bars, draw_figure, draw_legend, draw_line
 from latecomer.service.page.markup import Markup, tag
-from latecomer.service.page.parts import make_table, write_section
+from latecomer.service.page.parts import fold, make_table, write_section
 from latecomer.service.page.texts import find_ends, format_duration, format_moment, format_share, format_value
 
-LEAST_MATURITY = 0.1
+LEAST_MATURITY = 0.4
 """A period's matured rate is shown once so much of its conversions has had time to arrive."""
 
 
@@ -15,6 +15,7 @@ def write_time(report: BanditReport) -> Markup:
     periods, ends = report.periods, find_ends(report)
     most = max((period.decisions for period in periods), default=0)
     most_arrived = max((period.arrived for period in periods), default=0)
+    most_value = max((period.value for period in periods), default=0.0)
     naive = [period.conversions / period.decisions if period.decisions else None for period in periods]
     matured = [
         min(period.conversions / period.matured_decisions, 1.0)
@@ -61,8 +62,16 @@ def write_time(report: BanditReport) -> Markup:
             axis=(f"{most_arrived:,}", "0"),
             ends=ends,
             label="Conversions by the time at which they were reported",
-            table=make_table(f"Periods of {width}", heads, rows),
+        ),
+        draw_figure(
+            "Value of each period's decisions",
+            draw_bars([[0, 0, 0, period.value] for period in periods], most_value),
+            key="value-table",
+            axis=(format_value(most_value, report.unit), "0"),
+            ends=ends,
+            label="The value of conversions, by the time of their decisions",
         ),
     ]
     lead = f"Periods of {width}. The latest naive rates always fall: their conversions have not had time to come."
-    return write_section("Over time", "time", tag("div", *charts, class_="charts"), lead=lead)
+    table = fold("Show the numbers", "time-table", make_table(f"Periods of {width}", heads, rows))
+    return write_section("Over time", "time", tag("div", *charts, class_="charts"), table, lead=lead)

@@ -58,10 +58,22 @@ def write_lift(report: BanditReport) -> Markup:
         class_="lift",
     )
     rows = [
-        ["policy", f"{lift.decisions:,}", format_share(lift.mean)],
-        ["control", f"{lift.control_decisions:,}", format_share(lift.control_mean)],
-        ["difference", "", f"{format_change(difference)}, from {bounds}" if lift.difference is not None else NONE],
+        ["policy", f"{lift.decisions:,}", format_share(lift.mean), _format_mean(report, lift.mean)],
+        [
+            "control",
+            f"{lift.control_decisions:,}",
+            format_share(lift.control_mean),
+            _format_mean(report, lift.control_mean),
+        ],
+        ["difference", "", format_change(difference), _format_mean(report, lift.difference)],
+        ["at least", "", format_change(lift.low), _format_mean(report, lift.low)],
+        ["at most", "", format_change(lift.high), _format_mean(report, lift.high)],
     ]
+    heads = ["who chose", "closed decisions", "mean value"]
+    if report.unit is None:
+        rows = [row[:-1] for row in rows]
+    else:
+        heads.append(f"in {report.unit.name}")
     small = tag(
         "p",
         f"The interval is at {lift.confidence:.0%} and valid at every look, so it may be watched all along, also while "
@@ -74,9 +86,13 @@ def write_lift(report: BanditReport) -> Markup:
         tag("p", lift.note[0].upper() + lift.note[1:] + ".", class_="verdict"),
         _write_worth(report, lift),
         figure,
-        make_table("Mean value of a closed decision", ["who chose", "closed decisions", "mean value"], rows),
+        make_table("Mean value of a closed decision", heads, rows),
         small,
     )
+
+
+def _format_mean(report: BanditReport, mean: float | None) -> str:
+    return "" if report.unit is None or mean is None else format_value(mean, report.unit)
 
 
 def _write_worth(report: BanditReport, lift: LiftReport) -> Markup | None:

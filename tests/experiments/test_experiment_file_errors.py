@@ -118,7 +118,7 @@ REFUSED = [
     (text(policies=POLICY.replace("OTF", "otf")), "policies.ucb.policy must be .*; did you mean 'OTFLinUCB'?"),
     (
         text(policies=f"{POLICY}\nwidth = 'wide'"),
-        "policies.ucb.width must be one of 'exact', 'buffered', 'tight'; got 'wide'",
+        "policies.ucb.width must be one of 'exact', 'buffered', 'tight', 'variance'; got 'wide'",
     ),
     (text(policies=f"{POLICY}\nwidht = 'exact'"), "policies.ucb.widht is not a key .*; did you mean 'width'?"),
     (text(policies=f"{POLICY}\ndelta = 2"), "policies.ucb.delta must be a probability .*; got 2.*"),

@@ -16,6 +16,7 @@ EVERY_POLICY: dict[str, dict[str, Any]] = {
     "OTFLinTS-conservative": {"policy": "OTFLinTS", "beta": "conservative", "seed": 7},
     "OTFLinTS-confidence": {"policy": "OTFLinTS", "beta": "confidence", "seed": 7},
     "OTFLinUCB-tight": {"policy": "OTFLinUCB", "width": "tight"},
+    "OTFLinUCB-variance": {"policy": "OTFLinUCB", "width": "variance"},
     "WaitingLinUCB": {"policy": "WaitingLinUCB"},
     "WaitingLinTS": {"policy": "WaitingLinTS", "seed": 7},
     "MaturedLinUCB": {"policy": "MaturedLinUCB"},

@@ -25,7 +25,11 @@ DIM = 2
 
 RANDOMISED: dict[str, Any] = {"floor": 0.1, "draws": 9, "control": {"share": 0.2, "policy": "uniform"}, "seed": 7}
 BY_PROBABILITIES = " by probabilities"
-CASES = [*policy_cases.EVERY_POLICY, "recommended", f"recommended{BY_PROBABILITIES}"]
+GUARDED = " guarded"
+CASES = [
+    *policy_cases.EVERY_POLICY, "recommended", f"recommended{BY_PROBABILITIES}",
+    f"Greedy{GUARDED}", f"recommended{GUARDED}{BY_PROBABILITIES}",
+]  # fmt: skip
 WHOLE = "OTFLinTS-heuristic"
 """The policy of which every kernel is compiled; in the soak it is each."""
 
@@ -35,6 +39,7 @@ DIFFERENT = (
     "WaitingLinTS",  # rounds that count once they close
     "ImputedLinTS",  # conversions to come
     "LogisticLinTS",  # a link
+    "OTFLinUCB-variance",  # a confidence set
     f"recommended{BY_PROBABILITIES}",  # a delay curve, sets of actions, chances, a control group
 )
 """One of each kind of kernel; compiling one takes seconds, and the soak has every policy."""
@@ -42,13 +47,15 @@ EACH = [*DIFFERENT, *(pytest.param(name, marks=pytest.mark.soak) for name in CAS
 
 LONGER = [("OTFLinTS-heuristic", 130)]
 """Beyond the dimensions of plain loops: BLAS and its triangles."""
-LONGEST = [("OTFLinUCB-exact", 20), ("recommended", 40)]
+LONGEST = [("OTFLinUCB-exact", 20), ("OTFLinUCB-variance", 20), ("recommended", 40)]
 """In the soak too: a factor that follows G."""
 
 
 def make(name: str, dim: int) -> Any:
     given = RANDOMISED if name.endswith(BY_PROBABILITIES) else {}
     name = name.removesuffix(BY_PROBABILITIES)
+    if name.endswith(GUARDED):
+        name, given = name.removesuffix(GUARDED), {**given, "guard": 0.1}
     if name == "recommended":
         return lc.recommended(dim, WINDOW, **{"seed": 7, **given})
     return policy_cases.make(name, dim, WINDOW, **given)

@@ -88,6 +88,16 @@ def refresh_inverse_if_drifted(state: State) -> bool:
     return True
 
 
+@kernel
+def refresh_inverse(V: Array, V_inv: Array, least: float, rounds: int) -> float:
+    """Measure |V·V⁻¹ − I| of V ≥ least·I, a sum of `rounds` terms; refactorise where it is past `DRIFT`; return it."""
+    dim = V.shape[0]
+    drift = short_residual(V, V_inv) if dim <= UNROLLED else np.inf
+    if not drift <= DRIFT:
+        drift = _refresh_inverse(V.ctypes, V_inv.ctypes, V.ctypes, dim, 0, least, rounds)
+    return float(drift)
+
+
 def _residual_by_columns(V: Array, V_inv: Array) -> float:
     product = np.zeros_like(V)
     for k in range(len(V)):

@@ -122,7 +122,7 @@ def resize(cell: StateArray, ring: Ring, blocks: int) -> Ring:
     head, count = int(cell["head"][0]), int(cell["rounds"][0] - cell["oldest"][0] + 1)
     first, spanned = head // ROUNDS_PER_BLOCK, spanned_blocks(head, count)
     to_end = min(spanned, len(ring) - first)
-    other = new_ring(len(cell["B"][0]), blocks)
+    other = new_ring(ring.dtype, blocks)
     other[:to_end] = ring[first : first + to_end]
     other[to_end:spanned] = ring[: spanned - to_end]
     cell["head"] = head % ROUNDS_PER_BLOCK

@@ -154,8 +154,11 @@ BASE_SCRATCH = ("last_action", "scores", "theta_hat", "sample", "u", "products",
 
 
 @cache
-def block_dtype(dim: int) -> np.dtype[np.void]:
-    """Return the dtype of a block of `ROUNDS_PER_BLOCK` open rounds: 8d + 32 bytes each."""
+def block_dtype(dim: int, round_fields: tuple[str, ...] = ()) -> np.dtype[np.void]:
+    """Return the dtype of a block of `ROUNDS_PER_BLOCK` open rounds: 8d + 32 bytes each.
+
+    `round_fields` are the numbers that an algorithm keeps of each besides.
+    """
     return np.dtype(
         [
             ("action", np.float64, (dim, ROUNDS_PER_BLOCK)),
@@ -163,6 +166,7 @@ def block_dtype(dim: int) -> np.dtype[np.void]:
             ("credit", np.float64, (ROUNDS_PER_BLOCK,)),  # the value credited, NaN while open, −1 once revoked
             ("stamp", np.int64, (ROUNDS_PER_BLOCK,)),  # of the decision
             ("arrival", np.int64, (ROUNDS_PER_BLOCK,)),  # of the conversion, where there is one and its time is known
+            *((name, np.float64, (ROUNDS_PER_BLOCK,)) for name in round_fields),
         ],
         align=True,
     )
@@ -199,9 +203,8 @@ def new_state(
 _CACHE_LINE = 64
 
 
-def new_ring(dim: int, blocks: int = 1) -> Ring:
+def new_ring(dtype: np.dtype[np.void], blocks: int = 1) -> Ring:
     """Make an empty ring of `blocks` blocks that begins on a cache line: vector loads then cross none."""
-    dtype = block_dtype(dim)
     size = blocks * dtype.itemsize
     memory = np.zeros(size + _CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % _CACHE_LINE

@@ -67,7 +67,7 @@ class OTFLinTS(LinearPolicy):
     exploration
         c, a multiplier of the standard deviation; 1 is the paper's.
     **common
-        `seed`, `clock`, `floor`, `draws` and `control`, as in `LinearPolicy`.
+        `seed`, `clock`, `floor`, `draws`, `control` and `guard`, as in `LinearPolicy`.
 
     Examples
     --------

@@ -6,6 +6,7 @@ Plays argmax ⟨a, θ̂_t⟩ + c·α_t·‖a‖_{V_t⁻¹} with α_t = 2f_{t,δ}
 from typing import Literal, Unpack
 
 from latecomer.core.choice import choose_by_upper_bound
+from latecomer.core.confidence_set import set_numbers
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.width import pending_width, radius
 from latecomer.policies.base.algorithm import Algorithm, width
@@ -13,7 +14,10 @@ from latecomer.policies.base.clock import Span
 from latecomer.policies.base.parameters import CommonParameters
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.otf_lin_ucb_tight import TIGHT
-from latecomer.validation import check_choice, check_nonnegative, check_probability
+from latecomer.policies.otf_lin_ucb_variance import VARIANCE
+from latecomer.validation import check_choice, check_nonnegative, check_positive, check_probability
+
+WIDTHS = ("exact", "buffered", "tight", "variance")
 
 
 def alpha(state: State, pending_width: float) -> float:
@@ -41,15 +45,18 @@ class OTFLinUCB(LinearPolicy):
     ridge
         λ > 0. The regret bound needs λ ≥ 1.
     delta
-        δ: the confidence set holds at every round with probability at least 1 − 2δ; that of "tight", 1 − δ.
+        δ: the confidence set holds at every round with probability at least 1 − 2δ; those of "tight" and "variance"
+        with 1 − δ.
     width
         "exact" sums ‖A_s‖ in V_t⁻¹ over the window, O(m·d) a round; "buffered" freezes each norm when its action is
         played, O(1) a round and never smaller; "tight" bounds the sum that open rounds can still add to each action,
-        O(K·m·d) (see `latecomer.policies.otf_lin_ucb_tight`).
+        O(K·m·d) (see `latecomer.policies.otf_lin_ucb_tight`); "variance" weights closed rounds by their variance,
+        O(K·d²), and has the narrowest bound where the window keeps few conversions
+        (see `latecomer.policies.otf_lin_ucb_variance`).
     exploration
         c, a multiplier of the bonus; 1 is the theorem.
     **common
-        `seed`, `clock`, `floor`, `draws` and `control`, as in `LinearPolicy`.
+        `seed`, `clock`, `floor`, `draws`, `control` and `guard`, as in `LinearPolicy`.
 
     Examples
     --------
@@ -69,20 +76,20 @@ class OTFLinUCB(LinearPolicy):
         *,
         ridge: float = 1.0,
         delta: float = 0.1,
-        width: Literal["exact", "buffered", "tight"] = "exact",
+        width: Literal["exact", "buffered", "tight", "variance"] = "exact",
         exploration: float = 1.0,
         **common: Unpack[CommonParameters],
     ) -> None:
+        delta, exploration = check_probability("delta", delta), check_nonnegative("exploration", exploration)
+        is_variance = check_choice("width", width, WIDTHS) == "variance"
         super().__init__(
             dim,
             window,
             ridge=ridge,
-            algorithm=TIGHT if check_choice("width", width, ("exact", "buffered", "tight")) == "tight" else None,
+            algorithm={"tight": TIGHT, "variance": VARIANCE}.get(width),
             refresh_norms=width == "exact",
-            numbers={
-                "delta": check_probability("delta", delta),
-                "exploration": check_nonnegative("exploration", exploration),
-            },
+            numbers={"delta": delta, "exploration": exploration},
+            state_numbers=set_numbers(check_positive("ridge", ridge), delta, exploration) if is_variance else None,
             options={"width": width},
             **common,
         )

@@ -30,7 +30,7 @@ def recommended(dim: int, window: Span, **common: Unpack[CommonParameters]) -> M
     window
         m: how long a decision may wait for its conversion; rounds (an int) or a time ("7d", or a `timedelta`).
     **common
-        `seed`, `clock`, `floor`, `draws` and `control`, as in `LinearPolicy`.
+        `seed`, `clock`, `floor`, `draws`, `control` and `guard`, as in `LinearPolicy`.
 
     Examples
     --------

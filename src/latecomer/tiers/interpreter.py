@@ -60,14 +60,20 @@ def _view_class(dtype: np.dtype[np.void]) -> type[StateView]:
     return type("StateView", (StateView,), {**numbers, "algorithm": names[0]})
 
 
+_COMMON = 5
+"""The number of a block's fields that every algorithm has; those of its own come after them."""
+
+
 class BlockView:
     """One block of a ring: the arrays of its rounds."""
 
-    __slots__ = ("action", "arrival", "credit", "norm", "stamp")
+    __slots__ = ("__dict__", "action", "arrival", "credit", "norm", "stamp")
 
     def __init__(self, ring: Records, place: int) -> None:
         self.action, self.norm, self.credit = ring["action"][place], ring["norm"][place], ring["credit"][place]
         self.stamp, self.arrival = ring["stamp"][place], ring["arrival"][place]
+        for name in ring.dtype.names[_COMMON:]:  # type: ignore[index]
+            setattr(self, name, ring[name][place])
 
 
 class RingView:

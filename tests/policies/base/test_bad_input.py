@@ -131,8 +131,8 @@ def test_a_decision_is_a_decision_or_a_round(decision: Any) -> None:
         ({"window": np.timedelta64(4)}, r"window must be a time of a known length, such as 7d; got "),
         ({"clock": 5}, r"clock must be a function that tells the time; got 5"),
         ({"exploration": -1}, r"exploration must be at least 0 and at most 1e9; got -1"),
-        ({"width": "wide"}, r"width must be one of 'exact', 'buffered', 'tight'; got 'wide'"),
-        ({"width": 3}, r"width must be one of 'exact', 'buffered', 'tight'; got 3"),
+        ({"width": "wide"}, r"width must be one of 'exact', 'buffered', 'tight', 'variance'; got 'wide'"),
+        ({"width": 3}, r"width must be one of 'exact', 'buffered', 'tight', 'variance'; got 3"),
     ],
 )
 def test_bad_parameters_are_refused(arguments: dict[str, Any], message: str) -> None:

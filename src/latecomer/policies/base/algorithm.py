@@ -34,6 +34,10 @@ def _unchanged_by_round(state: State, ring: Ring, draws: Array | None) -> None:
     pass
 
 
+def _keep_no_set(state: State, ring: Ring, action: Array) -> None:
+    pass
+
+
 def _ridge_estimate(state: State) -> None:
     ridge_estimate(state)
 
@@ -89,6 +93,13 @@ class Algorithm:
     `action_summary`. It comes before `advance_time`, live and in a replay."""
     begin_round: Callable[..., None] = _unchanged_by_round
     """begin_round(state, ring, draws): the other changes that a decision makes, between `advance_time` and `expire`."""
+    advance_set: Callable[..., None] = _unchanged_by_time
+    """advance_set(state, ring, now): let a confidence set learn from the rounds that close at `now`; see
+    `latecomer.core.confidence_set`. It comes after `advance_time`."""
+    record_in_set: Callable[..., None] = _keep_no_set
+    """record_in_set(state, ring, action): let it know of the round that has just been added to the ring."""
+    round_fields: tuple[str, ...] = ()
+    """The numbers that the algorithm keeps of each open round: fields of the ring's blocks."""
     estimate: Callable[..., None] = _ridge_estimate
     """estimate(state): fill state.theta_hat."""
     posterior: Callable[..., None] | None = None
@@ -100,6 +111,10 @@ class Algorithm:
     """fill_probabilities(state, ring, actions, draws, scores, out): see `choice_probabilities`, which sets it."""
     propose: Callable[..., int] | None = None
     """The `choose` of the algorithm that this one randomises."""
+    suggest: Callable[..., int] | None = None
+    """The `choose` of the algorithm that this one guards."""
+    guards: "Algorithm | None" = None
+    """The algorithm whose proposals this one judges, where it does: see `guard`."""
     randomises: "Algorithm | None" = None
     """The algorithm that this one randomises, where it does: see `randomisation`."""
     signed_propensity: Callable[..., float] = _unknown_propensity
@@ -135,7 +150,12 @@ class Algorithm:
     @property
     def changes_with_time(self) -> bool:
         """Tell whether the statistics change as time passes."""
-        return self.advance_time is not _unchanged_by_time
+        return self.advance_time is not _unchanged_by_time or self.has_set
+
+    @property
+    def has_set(self) -> bool:
+        """Tell whether the algorithm keeps a confidence set."""
+        return self.advance_set is not _unchanged_by_time
 
 
 _ALGORITHMS: dict[str, Algorithm] = {}
@@ -155,6 +175,13 @@ def choose(state: State, ring: Ring, actions: Array, draws: Array | None, scores
 def propose(state: State, ring: Ring, actions: Array, draws: Array | None, scores: Array) -> int:
     """Choose an action by the algorithm that the state's algorithm randomises."""
     found: int = _ALGORITHMS[state.algorithm].propose(state, ring, actions, draws, scores)  # type: ignore[misc]
+    return found
+
+
+@hook("suggest")
+def suggest(state: State, ring: Ring, actions: Array, draws: Array | None, scores: Array) -> int:
+    """Choose an action by the algorithm that the state's algorithm guards."""
+    found: int = _ALGORITHMS[state.algorithm].suggest(state, ring, actions, draws, scores)  # type: ignore[misc]
     return found
 
 
@@ -198,6 +225,18 @@ def window_term(state: State, c: float) -> float:
 def advance_time(state: State, ring: Ring, now: int) -> None:
     """Bring the statistics of the state's algorithm up to `now`."""
     _ALGORITHMS[state.algorithm].advance_time(state, ring, now)
+
+
+@hook("advance_set")
+def advance_set(state: State, ring: Ring, now: int) -> None:
+    """Bring the confidence set of the state's algorithm up to `now`, if it has one."""
+    _ALGORITHMS[state.algorithm].advance_set(state, ring, now)
+
+
+@hook("record_in_set")
+def record_in_set(state: State, ring: Ring, action: Array) -> None:
+    """Give the round just played to the confidence set of the state's algorithm, if it has one."""
+    _ALGORITHMS[state.algorithm].record_in_set(state, ring, action)
 
 
 @hook("begin_round")

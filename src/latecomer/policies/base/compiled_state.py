@@ -14,6 +14,7 @@ from latecomer.core.state import (
     Array,
     FieldKind,
     Integers,
+    block_dtype,
     new_ring,
     new_state,
 )
@@ -65,7 +66,7 @@ class CompiledState:
             numbers=numbers,
             extras=self._extras,
         )
-        self.ring = new_ring(dim)
+        self.ring = new_ring(block_dtype(dim, algorithm.round_fields))
         self.last_action: Array = self.record["last_action"][0]
         """The action of the latest decision by `decide`, which overwrites it."""
         self.code: PolicyCode = find_policy_code(algorithm, self.record, job)
@@ -253,7 +254,7 @@ class CompiledState:
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Become the state whose `arrays` these are."""
-        record, ring = self.record.copy(), new_ring(self.dim, len(arrays["ring/stamp"]))
+        record, ring = self.record.copy(), new_ring(self.ring.dtype, len(arrays["ring/stamp"]))
         for name in self.saved_fields():
             _fill(record[name], arrays[f"state/{name}"], name)
         for name in ring.dtype.names or ():

@@ -10,6 +10,7 @@ from latecomer.core.ring import append_round, expire, held_count, is_full, is_sp
 from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Integers, Ring, State, StateArray
 from latecomer.core.width import renew_norms, shrink_norms
 from latecomer.policies.base.algorithm import (
+    advance_set,
     advance_time,
     begin_round,
     choose,
@@ -17,6 +18,7 @@ from latecomer.policies.base.algorithm import (
     observe_actions,
     observe_summary,
     pending_width,
+    record_in_set,
     signed_propensity,
     width,
     window_term,
@@ -70,6 +72,7 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
         shrink_norms(state, ring, c)
         norm = c / (1.0 + c)  # ‖A_s‖² in V_{s+1}⁻¹
     append_round(state, ring, action, stamp, norm)
+    record_in_set(state, ring, action)
     if is_check_due(state, c) and refresh_inverse_if_drifted(state) and state.refresh_norms:
         renew_norms(state, ring)
 
@@ -80,6 +83,7 @@ def start_round(state: State, ring: Ring, stamp: int, draws: Array | None) -> in
     if stamp == UNSTAMPED:
         stamp = state.rounds + 1
     advance_time(state, ring, stamp)
+    advance_set(state, ring, stamp)
     begin_round(state, ring, draws)
     expire(state, ring, stamp)
     return stamp
@@ -170,6 +174,7 @@ def next_width(states: StateArray, ring: Ring, stamp: int) -> float:
     """Return the width as of a decision at `stamp`; `states` is brought up to it."""
     state = states[0]
     advance_time(state, ring, stamp)
+    advance_set(state, ring, stamp)
     return float(width(state, pending_width(state, ring, stamp)))
 
 
@@ -183,4 +188,5 @@ def next_pending_width(states: StateArray, ring: Ring, stamp: int) -> float:
 def next_estimate(states: StateArray, ring: Ring, stamp: int) -> None:
     """Fill in θ̂ as of a decision at `stamp`; `states` is brought up to it."""
     advance_time(states[0], ring, stamp)
+    advance_set(states[0], ring, stamp)
     estimate(states[0])

@@ -13,17 +13,19 @@ class CommonParameters(TypedDict, total=False):
     """Arguments of every policy, which its constructor takes as `**common`.
 
     `seed` is an int, or a NumPy generator; None takes fresh entropy. `clock` tells the time where the window is a time
-    and `at` is not given. `floor`, `draws` and `control` make propensities known: see `LinearPolicy`.
+    and `at` is not given. `floor`, `draws` and `control` make propensities known, and `guard` gives a guarantee:
+    see `LinearPolicy`.
     """
 
     floor: float
     draws: int
     control: Control | None
+    guard: float | None
     seed: Seed
     clock: Clock | None
 
 
-_DEFAULTS = {"floor": 0.0, "draws": 1, "control": None, "seed": None, "clock": None}
+_DEFAULTS = {"floor": 0.0, "draws": 1, "control": None, "guard": None, "seed": None, "clock": None}
 
 
 def expand_common(function: Callable[..., object]) -> inspect.Signature:

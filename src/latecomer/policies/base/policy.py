@@ -20,6 +20,7 @@ from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.clock import Clock, Span, WindowClock
 from latecomer.policies.base.compiled_state import CompiledState
 from latecomer.policies.base.decision import NO_ROUND, VERDICTS, Decision, Verdict, round_of
+from latecomer.policies.base.guard import check_guard, find_guarded, guard_numbers
 from latecomer.policies.base.kernels import UNFIT
 from latecomer.policies.base.parameters import expand_common
 from latecomer.policies.base.policy_code import job_for
@@ -34,11 +35,16 @@ if TYPE_CHECKING:
     from latecomer.policies.base.learning import LearnableLog, LearningReport
 
 
+LARGEST_SET = 1024
+"""The largest dimension of a confidence set."""
+
+
 class LinearPolicy(PolicyReadings, SavedPolicy):
     """A ridge estimate with a window of open rounds; a subclass has an `algorithm`, or gives one where it varies.
 
     `numbers` are the parameters that the algorithm reads from its state, `options` those that are texts; files have
-    both. With `refresh_norms` the norms of open rounds follow V, O(m·d) a round.
+    both; `state_numbers` follow from them, for the kernels alone. With `refresh_norms` the norms of open rounds follow
+    V, O(m·d) a round.
 
     Parameters
     ----------
@@ -50,6 +56,10 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
     control
         {"share": 0.05, "policy": "uniform"}: that share of the decisions is made by the control, which is "uniform",
         the index of an action, or its id (then `decide` is told its index in the set). They are marked `is_control`.
+    guard
+        κ ≥ 0: the policy proposes, and a confidence set judges; a proposal whose upper bound is more than κ times the
+        width of its interval below the best one's is replaced by that one. The regret then has a bound, 1 + κ times
+        that of `OTFLinUCB(width="variance")`; 4 is usual. None is off.
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock
@@ -72,15 +82,18 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
         numbers: dict[str, float] | None = None,
         options: dict[str, str] | None = None,
         algorithm: Algorithm | None = None,
+        state_numbers: dict[str, float] | None = None,
         refresh_norms: bool = False,
         floor: float = 0.0,
         draws: int = 1,
         control: Control | None = None,
+        guard: float | None = None,
         seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
         self._randomisation = randomisation = Randomisation.check(floor, draws, control)
-        self.algorithm = algorithm = randomise(algorithm or self.algorithm, randomisation)
+        algorithm, guarded = algorithm or self.algorithm, check_guard(guard)
+        self.algorithm = algorithm = randomise(find_guarded(algorithm) if guarded else algorithm, randomisation)
         self._dim = check_integer("dim", dim, least=1)
         self._window = parse_window(window)
         self._clock = WindowClock(self._window, clock)
@@ -100,9 +113,16 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
             raise InputError(
                 f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer", field="dim"
             )
-        self._parameters: dict[str, Any] = {**numbers, **(options or {}), **randomisation.parameters}
-        numbers.update(randomisation.numbers)
-        job = job_for(type(self), self._dim, {**(options or {}), **randomisation.parameters})
+        if algorithm.has_set and self._dim > LARGEST_SET:
+            raise InputError(
+                f"dim must be at most {LARGEST_SET} with a confidence set, which keeps twelve matrices; got {dim!r}: "
+                "hash the features into fewer",
+                field="dim",
+            )
+        options = {**(options or {}), **randomisation.parameters, **guarded}
+        self._parameters: dict[str, Any] = {**numbers, **options}
+        numbers.update(randomisation.numbers, **guard_numbers(guarded), **(state_numbers or {}))
+        job = job_for(type(self), self._dim, options)
         self.state = CompiledState(
             algorithm, self._dim, span=self._clock.span, numbers=numbers, refresh_norms=refresh_norms, job=job
         )

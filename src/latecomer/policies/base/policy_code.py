@@ -17,7 +17,7 @@ from latecomer.core.conversions import (
 from latecomer.core.jit import kernel_holding_gil
 from latecomer.core.linalg.blas import one_thread
 from latecomer.core.linalg.products import UNROLLED
-from latecomer.core.state import UNSTAMPED, Array, new_ring
+from latecomer.core.state import UNSTAMPED, Array, block_dtype, new_ring
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.kernels import (
     decide_many,
@@ -71,7 +71,8 @@ class PolicyCode:
         self._draws = draw_count(algorithm.draw, dim) + algorithm.is_randomised
         self._others: dict[Callable[..., Any], TieredKernel] = {}
         one = None if self._draws == 0 else np.empty(self._draws)
-        states, ring, rounds = self._empty, new_ring(dim), np.ones(1, np.int64)
+        self._block = block_dtype(dim, algorithm.round_fields)
+        states, ring, rounds = self._empty, new_ring(self._block), np.ones(1, np.int64)
         decision = (states, ring, np.empty((1, dim)), UNSTAMPED, one)
         many = np.empty((1, self._draws))
         conversion = (states, ring, 1, 1.0, UNSTAMPED)
@@ -119,7 +120,7 @@ class PolicyCode:
     def kernel(self, function: Callable[..., Any], *examples: Any) -> TieredKernel:
         """Return another kernel over this kind of state; `examples` are its arguments after the state and the ring."""
         if function not in self._others:
-            arguments = (self._empty, new_ring(self._dim), *examples)
+            arguments = (self._empty, new_ring(self._block), *examples)
             self._others[function] = TieredKernel(function, lambda: arguments, kind=self._kind, label=self._label)
         return self._others[function]
 

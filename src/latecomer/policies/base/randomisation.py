@@ -18,6 +18,7 @@ from latecomer.policies.base.choice_probabilities import (
     probabilities_of_samples,
     probabilities_of_scores,
 )
+from latecomer.policies.base.guard import probabilities_of_guarded_samples
 from latecomer.policies.base.rng import Draw
 from latecomer.validation import check_integer, check_share, short_repr
 
@@ -169,7 +170,7 @@ def _make_randomised(algorithm: Algorithm) -> Algorithm:
     elif algorithm.scores_are_probabilities:
         fill = probabilities_of_scores
     elif algorithm.posterior is not None:
-        fill = probabilities_of_samples
+        fill = probabilities_of_samples if algorithm.guards is None else probabilities_of_guarded_samples
     else:
         raise InputError(
             f"floor, draws and control need an algorithm that says how it samples; {algorithm.name} has no posterior: "

@@ -105,6 +105,18 @@ class PolicyReadings:
         return self.state.pending_width(self._next_stamp)
 
     @property
+    def certificate(self) -> float | None:
+        """C_t, where the policy has a confidence set: τ_m·R(t) is at most this, with probability 1 − δ; else None.
+
+        That is, so many conversions within the window have been lost against the best actions, at the most. It holds
+        for the rounds that the policy chose by its own rule, with `exploration` of at least 1: it is None where a
+        floor, samples or a control choose, and rounds that were learnt from a log are added as if they were its own.
+        """
+        state, numbers = self.state, self.state.record.dtype.names or ()
+        is_own = not self.algorithm.is_randomised and ("set_reach" in numbers and state.number("set_reach") >= 1.0)
+        return float(state.number("certificate")) if is_own else None
+
+    @property
     def delay_curve(self) -> tuple[Array, Array] | None:
         """F̂_m, where it is estimated: ages in the window's unit, and the share of observable conversions by then."""
         edges, curve = self.state.find_array(FieldKind.BIN_EDGES), self.state.find_array(FieldKind.DELAY_CURVE)

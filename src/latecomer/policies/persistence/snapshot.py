@@ -1,7 +1,7 @@
 """A policy without the actions of its open rounds, for snapshots beside a log that has the actions.
 
-The open rounds' actions are most of a policy. A snapshot has the statistics, and of each open round 16 or 24 bytes:
-norm, credit, and the arrival of the conversion where the algorithm needs it.
+The open rounds' actions are most of a policy. A snapshot has the statistics, and of each open round 16 bytes or more:
+norm, credit, the arrival of the conversion where the algorithm needs it, and the algorithm's own numbers.
 """
 
 from typing import Any
@@ -21,7 +21,8 @@ from latecomer.policies.registry import policy_class
 
 def _open_fields(policy: LinearPolicy) -> tuple[str, ...]:
     """Name the fields of an open round that a log does not have."""
-    return ("norm", "credit", "arrival") if policy.algorithm.needs_arrival_times else ("norm", "credit")
+    arrival = ("arrival",) if policy.algorithm.needs_arrival_times else ()
+    return ("norm", "credit", *arrival, *policy.algorithm.round_fields)
 
 
 class PolicySnapshot(Struct, frozen=True, kw_only=True):
@@ -94,10 +95,10 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
         if actions.shape[:1] != (held,) or stamps.shape != (held,):
             raise InputError(f"actions and stamps must be of {held} rounds; got {actions.shape} and {stamps.shape}")
         first = (self.oldest - 1) % ROUNDS_PER_BLOCK  # a round's lane follows from its number
-        ring = new_ring(actions.shape[1], spanned_blocks(first, held + 1))
         arrays = {**self.arrays, "state/head": np.array([first])}
         try:
             policy: LinearPolicy = policy_class(self.policy)(**self.parameters)
+            ring = new_ring(policy.state.ring.dtype, spanned_blocks(first, held + 1))
             kept = {name: arrays.pop(f"open/{name}") for name in _open_fields(policy)}
             for name, values in {"arrival": np.zeros(held, np.int64), **kept, "stamp": stamps}.items():
                 arrays[f"ring/{name}"] = _in_blocks(values, ring[name].dtype, first, len(ring))

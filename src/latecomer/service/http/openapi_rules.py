@@ -38,8 +38,9 @@ PARAMETERS: dict[str, Schema] = {
         "required": ["share", "policy"],
         "additionalProperties": False,
     },
+    "guard": _FACTOR,
     "seed": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62},
-    "width": {"type": "string", "enum": ["exact", "buffered", "tight"]},
+    "width": {"type": "string", "enum": ["exact", "buffered", "tight", "variance"]},
     "beta": {"type": "string", "enum": ["heuristic", "conservative", "confidence"]},
 }
 """Every parameter of every policy of the package."""

@@ -23,6 +23,7 @@ SECTIONS = (
     "effect-of-m",
     "effect-of-delay",
     "beyond-the-paper",
+    "since-the-paper",
 )
 OF_THE_FILE = ("figure-2", "figure-3", "beyond-the-paper")
 """The sections whose delays are those of --criteo."""
@@ -90,6 +91,8 @@ def test_reproduce_writes_the_report_and_every_table(report: Done) -> None:
     assert curves["policy"].n_unique() == 6
     assert "recommended (ours)" in done.stdout, "in the table at the end"
     _check_what_is_ours(folder, page)
+    assert (folder / "since-the-paper.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert {"panel", "against τ"} == set(pl.read_csv(folder / "since-the-paper.csv")["figure"])
 
 
 def _check_what_is_ours(folder: Path, page: str) -> None:

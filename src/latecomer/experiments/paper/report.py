@@ -28,6 +28,8 @@ class Section:
     """Shown in the page, and written as CSV."""
     data: pl.DataFrame
     """All the numbers behind it, written as Parquet."""
+    is_vector: bool = False
+    """Write the picture as SVG too."""
 
 
 class Report:
@@ -48,6 +50,9 @@ class Report:
         picture = self.folder / f"{section.name}.png"
         with replace_file(picture) as part:
             section.figure.savefig(part, format="png")
+        if section.is_vector:
+            with replace_file(self.folder / f"{section.name}.svg") as part:
+                section.figure.savefig(part, format="svg")
         with replace_file(self.folder / f"{section.name}.csv") as part:
             section.table.write_csv(part)
         with replace_file(self.folder / f"{section.name}.parquet") as part:

@@ -13,6 +13,7 @@ from latecomer.experiments.paper.coverage import measure_coverage
 from latecomer.experiments.paper.growth import MEAN_DELAY, WINDOW, measure_growth
 from latecomer.experiments.paper.report import Section
 from latecomer.experiments.paper.setting import Setting, curve_table, final_table, read_cell
+from latecomer.experiments.paper.since_the_paper import report_since_the_paper
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
 from latecomer.simulation.result import Result
 
@@ -235,4 +236,5 @@ SECTIONS: tuple[Callable[[Setting], Section], ...] = (
     report_window_effect,
     report_delay_effect,
     report_beyond_the_paper,
+    report_since_the_paper,
 )

@@ -1,0 +1,150 @@
+"""The section since the paper: its three panels with the best of each kind, and its open question."""
+
+from dataclasses import replace
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from latecomer.experiments import plots
+from latecomer.experiments.paper import experiments as paper
+from latecomer.experiments.paper import kept_share as share
+from latecomer.experiments.paper.report import Section
+from latecomer.experiments.paper.setting import Setting, curve_table, final_table
+from latecomer.policies.recommended import recommended
+from latecomer.simulation.plot import draw_result
+from latecomer.simulation.result import Result
+
+NAME = "since-the-paper"
+SHORTER = 20
+"""Runs of a point of the curves against τ_m, at the most: there are 36 points."""
+KINDS = {
+    paper.TS: "the paper's algorithms as stated",
+    paper.RELEASED_UCB: "their released code",
+    share.TIGHT: "with a theorem",
+    share.VARIANCE: "with a theorem",
+    paper.OURS: "heuristics",
+    paper.UNIFORM: "no learning",
+}
+"""The best of each kind."""
+
+
+def report_since_the_paper(setting: Setting) -> Section:
+    """Play the panels of Figure 1 (actions B), and measure regret against τ_m."""
+    results, panels = _play_panels(setting)
+    points = _play_points(setting)
+    hardest = share.find_hardest(points)
+    slopes = share.fit_slopes(hardest)
+    figure = _draw(results, hardest, slopes)
+    table = pl.concat([panels, _tabulate(hardest, slopes)], how="diagonal")
+    data = pl.concat([pl.concat(_curves(results)), points], how="diagonal")
+    title = "Since the paper: the best of each kind, and the open question"
+    return Section(NAME, title, _write_text(hardest, slopes), figure, table, data, is_vector=True)
+
+
+def _play_panels(setting: Setting) -> tuple[dict[str, Result], pl.DataFrame]:
+    results, tables = {}, []
+    for (window, mean), experiment in paper.make_figure_1("B").items():
+        widths = share.make_policies(paper.DIM, window)
+        every = {**experiment.policies, **widths, paper.OURS: recommended(paper.DIM, window)}
+        chosen = replace(experiment, policies={name: every[name] for name in KINDS})
+        result = setting.play(chosen, f"since the paper, m = {window}, mean delay {mean}")
+        results[f"B: m = {window}, μ = {mean}"] = result
+        tables.append(final_table(result, figure="panel", window=window, mean_delay=mean))
+    return results, pl.concat(tables)
+
+
+def _curves(results: dict[str, Result]) -> list[pl.DataFrame]:
+    return [curve_table(result, panel=title) for title, result in results.items()]
+
+
+def _play_points(setting: Setting) -> pl.DataFrame:
+    """Return a row for every policy in every experiment against τ_m."""
+    fewer, tables = replace(setting, runs=min(setting.runs, SHORTER)), []
+    for point in share.list_points(quick=setting.quick):
+        result = fewer.play(point.experiment, f"since the paper, τ = {point.share}, gap {point.gap}")
+        key = {"curve": point.curve, "share": point.share, "gap": point.gap, "horizon": point.experiment.horizon}
+        tables.append(final_table(result, **key))
+    return pl.concat(tables)
+
+
+def _tabulate(hardest: pl.DataFrame, slopes: dict[tuple[str, str], float | None]) -> pl.DataFrame:
+    fitted = pl.DataFrame(
+        [{"curve": curve, "policy": policy, "slope": slope} for (curve, policy), slope in slopes.items()],
+        schema={"curve": pl.String, "policy": pl.String, "slope": pl.Float64},
+    )
+    return hardest.with_columns(pl.lit("against τ").alias("figure")).join(fitted, on=["curve", "policy"], how="left")
+
+
+def _draw(results: dict[str, Result], hardest: pl.DataFrame, slopes: dict[tuple[str, str], float | None]) -> Figure:
+    made, axes = plots.make_figure(3, 2)
+    for panel, (title, result) in zip(axes, results.items(), strict=False):
+        draw_result(panel, result, title=title, style=_style)
+    for panel, curve in zip(axes[3:5], (share.FIXED_GAP, share.HARDEST_GAP), strict=True):
+        _draw_curve(panel, hardest.filter(pl.col("curve") == curve), curve, slopes)
+    _write_legend(axes[5], [*axes[0].get_lines(), *axes[3].get_lines()])
+    return made
+
+
+def _style(position: int, policy: str | None = None) -> dict[str, object]:
+    names = (*KINDS, share.EXACT)
+    return plots.line_style(names.index(policy) if policy in names else position)
+
+
+def _draw_curve(axes: Axes, rows: pl.DataFrame, curve: str, slopes: dict[tuple[str, str], float | None]) -> None:
+    for policy in (share.EXACT, share.TIGHT, share.VARIANCE):
+        own, slope = rows.filter(pl.col("policy") == policy), slopes[curve, policy]
+        axes.plot(own["share"], own["mean"], marker="o", markersize=4, label=policy, **_style(0, policy))
+        axes.fill_between(
+            own["share"], own["low"], own["high"], color=_style(0, policy)["color"], alpha=0.15, linewidth=0
+        )
+        if slope is not None:
+            last = own.row(0, named=True)
+            axes.annotate(f"  τ^{slope:.2f}", (last["share"], last["mean"]), fontsize=8, va="bottom")
+    limit = rows.group_by("share").agg(pl.col("uniform_play").max()).sort("share")
+    axes.plot(
+        limit["share"], limit["uniform_play"], color="#888888", linewidth=0.8, linestyle=":", label="uniform play"
+    )
+    horizon = rows["horizon"].max()
+    axes.set(title=f"three arms, {curve}, T = {horizon:,}", xlabel="τ, the share that the window keeps")
+    axes.set(ylabel="pseudo-regret", xscale="log", yscale="log")
+    axes.invert_xaxis()
+
+
+def _write_legend(axes: Axes, lines: list[object]) -> None:
+    axes.axis("off")
+    handles = {line.get_label(): line for line in lines}  # type: ignore[attr-defined]
+    axes.legend(handles.values(), handles.keys(), loc="center", frameon=False, fontsize=9)  # type: ignore[arg-type]
+
+
+def _write_text(hardest: pl.DataFrame, slopes: dict[tuple[str, str], float | None]) -> str:
+    means = hardest.filter(pl.col("curve") == share.FIXED_GAP).pivot(on="policy", index="share", values="mean")
+    few = means.filter(pl.col("share") <= 0.1)
+    to_tight = (few[share.VARIANCE] / few[share.TIGHT]).to_numpy()
+    to_exact = (means[share.TIGHT] / means[share.EXACT]).to_numpy()
+    fitted = {
+        curve: "; ".join(f"{name}: {_say(slopes[curve, name])}" for name in (share.EXACT, share.TIGHT, share.VARIANCE))
+        for curve in (share.FIXED_GAP, share.HARDEST_GAP)
+    }
+    return f"""
+    This section is not a reproduction. The first row has the paper's three panels (actions B), with the best of each
+    kind: {"; ".join(f"{name} ({kind})" for name, kind in KINDS.items())}.
+
+    The paper bounds the regret from above with 1/τ_m and from below with 1/√τ_m, and leaves open which is right.
+    docs/theory/variance-width.md proves an upper bound with 1/√τ_m, for OTFLinUCB(width="variance"). The second row
+    measures it: three fixed arms, m = {share.WINDOW}, geometric delays of which the window keeps the share τ.
+
+    Arms of 0.5, 0.5 and 0.7: the tight width has {to_exact.min():.2f} to {to_exact.max():.2f} of the exact width's
+    regret, and for τ of 0.1 and less the variance-aware width has {to_tight.min():.2f} to {to_tight.max():.2f} of the
+    tight one's. Slopes of ln R against ln τ, fitted where R is below half of uniform play's:
+    {fitted[share.FIXED_GAP]}. Where the gap stays, theory has other slopes than the bounds' (about 1/τ for the
+    variance-aware width, up to 1/τ² for the others), since a gap that is hard at one τ is easy at another.
+
+    The bounds are about the hardest gap at each τ, here the worst of {", ".join(map(str, share.GAPS))}. Slopes:
+    {fitted[share.HARDEST_GAP]}. Dotted: uniform play at the hardest gap; a curve that comes near it says that T is
+    too short for that policy, not that its slope is small.
+    """
+
+
+def _say(slope: float | None) -> str:
+    return "too few points" if slope is None else f"τ^{slope:.2f}"

@@ -1,4 +1,4 @@
-"""The lemmas of docs/theory/variance-width.md: each on numbers that would show it wrong."""
+"""The lemmas of docs/explanation/theory/variance-width.md: each on numbers that would show it wrong."""
 
 from datetime import timedelta
 

@@ -6,8 +6,8 @@ over closed rounds, Hf over all, and W the variance that was observed,
     φ̂ = Hc⁻¹b,    |⟨a, φ̂ − φ⟩| ≤ w(a) = min_j √(γ_j·(uᵀWu + λ_j‖u‖²)) + λ_H‖u‖₂,    u = Hc⁻¹a,
 
 with γ_j = 2 ln(J/δ) + ln det(I + W/λ_j) and λ_j = 4^j, for every a and t, with probability 1 − δ: a theorem, whatever
-rule chooses the actions (docs/theory/variance-width.md). O(d²) for an action, O(J·d²) for a round that closes, and no
-sum over the window. The ring keeps ū_s and σ̄_s² of each open round.
+rule chooses the actions (docs/explanation/theory/variance-width.md). O(d²) for an action, O(J·d²) for a round that
+closes, and no sum over the window. The ring keeps ū_s and σ̄_s² of each open round.
 """
 
 import math

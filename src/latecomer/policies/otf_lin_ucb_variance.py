@@ -6,8 +6,8 @@ each by 1/σ̄², an upper bound of its variance, and takes the confidence set o
 
     U_t(a) = ⟨a, φ̂⟩ + c·h(a)·w(a).
 
-With c = 1 the regret is Õ(d√(T/τ_m) + d²/τ_m + md) with probability 1 − 2δ: docs/theory/variance-width.md has the
-proof. A round counts with the value that it has when it closes: a conversion that was revoked until then never was.
+With c = 1 the regret is Õ(d√(T/τ_m) + d²/τ_m + md) with probability 1 − 2δ: docs/explanation/theory/variance-width.md
+has the proof. A round counts with the value that it has when it closes: a conversion revoked until then never was.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""The regret bound of the variance-aware width and of guarded policies: docs/theory/variance-width.md has the proof."""
+"""The regret bound of the variance-aware width and of guarded policies.
+
+The proof is in docs/explanation/theory/variance-width.md.
+"""
 
 import math
 

@@ -2,8 +2,8 @@
 
 With U(a) = ⟨a, φ̂⟩ + h(a)w(a) and L(a) = ⟨a, φ̂⟩ − h(a)w(a) of `latecomer.core.confidence_set`, the proposal Ã is
 played where max_b U(b) − U(Ã) ≤ κ·(U(Ã) − L(Ã)), and argmax U otherwise. The bound of the variance-aware width then
-holds for the guarded policy, up to a factor of 1 + κ (docs/theory/guard.md). Where the policy chooses by probabilities,
-those of proposals that would be refused go to argmax U, so that propensities stay exact.
+holds for the guarded policy, up to a factor of 1 + κ (docs/explanation/theory/guard.md). Where the policy chooses by
+probabilities, those of proposals that would be refused go to argmax U, so that propensities stay exact.
 """
 
 from dataclasses import fields

@@ -132,7 +132,8 @@ def _write_text(hardest: pl.DataFrame, slopes: dict[tuple[str, str], float | Non
 
     The paper bounds the regret from above with 1/τ_m and from below with 1/√τ_m, and leaves open which is right.
     The documentation ("The variance-aware width") proves an upper bound with 1/√τ_m, for
-    OTFLinUCB(width="variance"). The second row measures it: three fixed arms, m = {share.WINDOW}, geometric delays of which the window keeps the share τ.
+    OTFLinUCB(width="variance"). The second row measures it: three fixed arms, m = {share.WINDOW}, geometric delays of
+    which the window keeps the share τ.
 
     Arms of 0.5, 0.5 and 0.7: the tight width has {to_exact.min():.2f} to {to_exact.max():.2f} of the exact width's
     regret, and for τ of 0.1 and less the variance-aware width has {to_tight.min():.2f} to {to_tight.max():.2f} of the

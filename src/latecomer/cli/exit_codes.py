@@ -3,6 +3,8 @@
 from latecomer.errors import InputError
 
 USAGE, FAILURE, INTERRUPTED = 2, 1, 130
+ALARM = 3
+"""`latecomer check` has found an alarm."""
 
 
 def exit_code(error: Exception) -> int:

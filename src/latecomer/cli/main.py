@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 from latecomer import __version__
 from latecomer.cli.arena import arena
 from latecomer.cli.backup import backup
+from latecomer.cli.check import check
 from latecomer.cli.evaluate import evaluate
 from latecomer.cli.exit_codes import INTERRUPTED, exit_code
 from latecomer.cli.import_log import import_log
@@ -62,6 +63,7 @@ Examples:
   latecomer import log.parquet --store shop.db --bandit offers --window 7d
   latecomer serve --store shop.db
   latecomer report shop.db --bandit offers
+  latecomer check http://127.0.0.1:8080
 
 `latecomer VERB --help` says more on each.
 """,
@@ -92,6 +94,7 @@ app.command(short_help="Estimate what other policies would have earned on your l
 app.command("import", short_help="Have a bandit learn from decisions that others made.")(import_log)
 app.command(short_help="Serve decisions over HTTP, durably.")(serve)
 app.command(short_help="Write a bandit's report as one page.")(report)
+app.command(short_help="Show the alarms of a store or a server.")(check)
 app.command(short_help="Copy a store that is in use.")(backup)
 app.command(short_help="Compile policies ahead of time.")(warm)
 app.add_typer(keys, name="keys")

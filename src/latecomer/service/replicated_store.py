@@ -18,12 +18,12 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import check_policy, resolve_spec
 from latecomer.service.bandit.imports import check_import_call
+from latecomer.service.bandit.measures import BanditMeasures, measure_bandit
 from latecomer.service.bandit.report import make_stats
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.messages import (
-    BanditCounts,
     BanditInfo,
     BanditStats,
     Conversion,
@@ -211,9 +211,10 @@ class ReplicatedStore:
 
         await self._bandits.retry(write)
 
-    def count_all(self) -> list[BanditCounts]:
-        """Return the counts of every bandit, as of a moment ago."""
-        return [worker.bandit.count() for worker in self._bandits.by_name.values() if worker.bandit is not None]
+    def measure_all(self) -> list[BanditMeasures]:
+        """Measure every bandit, as of a moment ago."""
+        bandits = [worker.bandit for worker in self._bandits.by_name.values() if worker.bandit is not None]
+        return [measure_bandit(bandit, now=bandit.stamp) for bandit in bandits]
 
     # ---- what other replicas do ----
 

@@ -16,6 +16,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
 from latecomer.service.bandit.imports import check_import_call
+from latecomer.service.bandit.measures import BanditMeasures, measure_bandit
 from latecomer.service.bandit.registry import Registry, make_unknown_error
 from latecomer.service.bandit.report import make_stats
 from latecomer.service.bandit.verdict_list import VerdictList
@@ -23,7 +24,6 @@ from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.log_interface import DoneTicket, Log, Ticket
 from latecomer.service.messages import (
-    BanditCounts,
     BanditInfo,
     BanditStats,
     Conversion,
@@ -247,10 +247,10 @@ class Store:
             bandit = self.registry.get(name)
             return make_stats(bandit, now=self.clock.now(), shift=self.clock.shift, health=self.health)
 
-    def count_all(self) -> list[BanditCounts]:
-        """Return the counts of every bandit."""
+    def measure_all(self) -> list[BanditMeasures]:
+        """Measure every bandit."""
         with self._lock:
-            return [bandit.count() for bandit in self.registry.bandits.values()]
+            return [measure_bandit(bandit, now=self.clock.now()) for bandit in self.registry.bandits.values()]
 
     # ---- the whole ----
 

@@ -9,6 +9,8 @@ MOST_CLOCK_OFFSET = 60.0
 """Seconds by which the store's time may differ from the machine's."""
 LITTLE_ROOM, LEAST_ROOM = 1 << 30, 100 << 20
 """Free bytes on the store's disk below which there is a warning, and below which it is critical."""
+STORE_ALARMS = ("store_failing", "bandit_quarantined", "disk_nearly_full", "snapshots_failing", "clock_off")
+"""The ids of the alarms that a store can have."""
 
 
 def list_store_alarms(health: Health) -> list[Alarm]:

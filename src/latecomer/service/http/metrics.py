@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from latecomer.service.http.bandit_metrics import collect_bandits
 from latecomer.service.http.logging_setup import count_lost_lines
+from latecomer.service.store_alarms import list_store_alarms
 
 if TYPE_CHECKING:
-    from latecomer.service.messages import BanditCounts
     from latecomer.service.replicated_store import ReplicatedStore
     from latecomer.service.store import Store
 
@@ -116,6 +117,8 @@ class _StoreCollector(Collector):
         yield GaugeMetricFamily(
             "latecomer_clock_ahead_seconds", "The store's time minus the machine's.", health.clock_offset
         )
+        if health.free_bytes is not None:
+            yield GaugeMetricFamily("latecomer_disk_free_bytes", "Room left on the store's disk.", health.free_bytes)
         quarantined = GaugeMetricFamily(
             "latecomer_bandit_quarantined", "1 where rows of a bandit are damaged: it is not served.", labels=["bandit"]
         )
@@ -125,42 +128,4 @@ class _StoreCollector(Collector):
         yield CounterMetricFamily(
             "latecomer_log_lines_lost", "Log lines that could not be written.", count_lost_lines()
         )
-        yield from _per_bandit(self._store.count_all())
-
-
-def _per_bandit(every: "list[BanditCounts]") -> Iterable[Metric]:
-    decisions = CounterMetricFamily("latecomer_decisions", "Decisions made.", labels=["bandit"])
-    verdicts = CounterMetricFamily("latecomer_verdicts", "Verdicts given.", labels=["bandit", "of", "verdict"])
-    early = CounterMetricFamily(
-        "latecomer_conversions_before_decision",
-        "Accepted conversions that occurred before their decisions, as they say.",
-        labels=["bandit"],
-    )
-    pending = GaugeMetricFamily("latecomer_pending", "Decisions that may still convert.", labels=["bandit"])
-    drift = GaugeMetricFamily("latecomer_inverse_drift", "max |V V⁻¹ - I| at its last check.", labels=["bandit"])
-    refactored = CounterMetricFamily("latecomer_refactorisations", "Fresh factorisations of V.", labels=["bandit"])
-    delays = HistogramMetricFamily(
-        "latecomer_delay", "Delays of accepted conversions, in seconds or rounds as the window is.", labels=["bandit"]
-    )
-    for stats in every:
-        name = [stats.name]
-        decisions.add_metric(name, stats.rounds)
-        early.add_metric(name, stats.before_decision)
-        pending.add_metric(name, stats.pending)
-        drift.add_metric(name, stats.drift)
-        refactored.add_metric(name, stats.refactorisations)
-        for of, counts in (("conversion", stats.conversions), ("revocation", stats.revocations)):
-            for verdict, count in counts.items():
-                verdicts.add_metric([stats.name, of, verdict], count)
-        delays.add_metric(name, _cumulative(stats), sum_value=stats.delay_sum)
-    return decisions, verdicts, early, pending, drift, refactored, delays
-
-
-def _cumulative(stats: "BanditCounts") -> list[tuple[str, float]]:
-    """Return the count of all delays up to each edge, as Prometheus wants them."""
-    edges = [*(f"{edge:g}" for edge in stats.delay_edges), "+Inf"]
-    total, buckets = 0, []
-    for edge, count in zip(edges, stats.delay_counts, strict=True):
-        total += count
-        buckets.append((edge, float(total)))
-    return buckets
+        yield from collect_bandits(self._store.measure_all(), list_store_alarms(health))

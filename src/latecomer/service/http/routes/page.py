@@ -30,7 +30,7 @@ def routes(context: AppContext) -> list[Route]:
     async def show_list(request: Request) -> Response:
         key = request.key
         infos = [info for info in context.store.list_bandits() if key is None or key.allows("read", info.name)]
-        counts = {found.name: found for found in context.store.count_all()}
+        counts = {found.counts.name: found.counts for found in context.store.measure_all()}
         return _respond(operations.PAGE_LIST, write_list(infos, counts))
 
     async def show_bandit(request: Request) -> Response:

@@ -35,25 +35,6 @@ def _leave_it(namespace: dict[str, Any]) -> None:
     namespace["_folder"].cleanup()
 
 
-FIRST = (
-    "tests/tiers/test_tiers_agree",
-    "tests/cli/test_command_reproduce",
-    "tests/experiments/window/test_window_dependence",
-    "tests/service/storage/postgres/",
-    "tests/tiers/",
-    "docs/tutorials/",
-    "tests/simulation/",
-    "tests/cli/",
-    "docs/",
-    "tests/evaluation/",
-    "tests/encoding/",
-    "tests/service/",
-)
-"""The order of the files. The first compiles kernels of policies, the second meanwhile those of the paper's worlds, the
-third those of the window's advice, and replicas wait for their database. What comes last uses the former most, and its
-files are short, so that no process waits for another."""
-
-
 settings.register_profile("short", max_examples=25)
 settings.register_profile("long", max_examples=1000, deadline=None)
 
@@ -65,12 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run what `FIRST` names first; the rest in the order of their paths. A soak has every property too."""
+    """Have every property in a soak too."""
     if config.getoption("markexpr") == "soak":
         for item in items:
             if is_hypothesis_test(getattr(item, "obj", None)):
                 item.add_marker(pytest.mark.soak)
-    items.sort(key=lambda item: next((i for i, path in enumerate(FIRST) if path in item.nodeid), len(FIRST)))
 
 
 @pytest.fixture

@@ -1,29 +1,47 @@
-"""`pytest --forks N`: tests run in N processes that are forked when everything has been collected.
+"""`pytest --forks N`: files of tests run in N processes, forked once the package and what it needs are imported.
 
-Collecting imports every module, reads every document and takes a quarter of a minute; here it is done once, however
-many processes there are. A process runs the tests of one file after the other and sends its reports back; the file
-that comes next is the next one in the order of collection. Each has its own servers, database and temporary folder.
+The parent finds the files; a process collects a file when it is its turn, runs its tests, and sends the reports back.
+So everything is imported and collected once, and by all processes at the same time. Each process has its own servers,
+database and temporary folder. The parent imports no test: threads that one starts, such as those of polars, would be
+missing after the fork.
 """
 
-import atexit
 import gc
 import os
-import pickle
 import select
 import socket
-import struct
 import sys
-import threading
 from collections import deque
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import groupby
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
-from processor_time import COSTS, Costs, processor_seconds
+from forked_process import ForkedProcess, receive, send
+from processor_time import COSTS, Costs
 
-_LENGTH = struct.Struct("!I")
-Message = tuple[str, Any]
+FIRST = (
+    "tests/tiers/test_tiers_agree",
+    "tests/cli/test_command_reproduce",
+    "tests/experiments/window/test_window_dependence",
+    "tests/service/storage/postgres/",
+    "tests/tiers/",
+    "docs/tutorials/",
+    "tests/simulation/",
+    "tests/cli/",
+    "docs/",
+    "tests/evaluation/",
+    "tests/encoding/",
+    "tests/service/",
+)
+"""The order of the files. The first compiles kernels of policies, the second meanwhile those of the paper's worlds, the
+third those of the window's advice, and replicas wait for their database. What comes last uses the former most, and its
+files are short, so that no process waits for another."""
+
+IMPORTED = ("hypothesis", "httpx", "matplotlib.pyplot", "numba", "pandas", "polars", "scipy.stats", "typer.testing")
+"""Packages that many tests use, besides those of the library; importing them starts no thread that is missed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,42 +57,90 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run the tests in forked processes, where --forks asks for them."""
-    count = session.config.getoption("forks")
-    if not count or session.config.option.collectonly or session.testsfailed:
+def pytest_collection(session: pytest.Session) -> bool | None:
+    """Find the files alone, where --forks asks for processes."""
+    if not session.config.getoption("forks") or session.config.option.collectonly:
         return None
-    files = deque(_files(session.items))
+    arguments = _Arguments()
+    session.config.pluginmanager.register(arguments)
+    session.perform_collect(genitems=False)
+    session.config.pluginmanager.unregister(arguments)
+    nodes = [file for node in arguments.nodes for file in _files(node)]
+    nodes.sort(key=lambda node: (_place(_path(node)), _path(node)))
+    session.config.stash[_FILES] = [list(group) for _, group in groupby(nodes, key=_path)]
+    return True
+
+
+class _Arguments:
+    """The folders and files that pytest was asked for, before -k and -m leave out any."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self.nodes += report.result
+
+
+_FILES = pytest.StashKey[list[list[Any]]]()
+
+
+def _files(node: Any) -> Iterator[Any]:
+    """Yield the files under a node; a file of code may be two, one for its doctests."""
+    if not isinstance(node, pytest.Dir | pytest.Package):
+        yield node
+        return
+    report = node.ihook.pytest_make_collect_report(collector=node)
+    if report.failed:
+        node.ihook.pytest_collectreport(report=report)
+    for child in report.result:
+        yield from _files(child)
+
+
+def _path(node: Any) -> str:
+    return str(node.nodeid.partition("::")[0])
+
+
+def _place(path: str) -> int:
+    return next((place for place, begin in enumerate(FIRST) if path.startswith(begin)), len(FIRST))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run the files in forked processes."""
+    files = session.config.stash.get(_FILES, None)
+    if files is None:
+        return None
+    if (session.config.rootpath / "src" / "latecomer").is_dir():
+        _import_everything()
     gc.collect()
-    gc.freeze()  # what has been collected stays: no process looks through it again
+    gc.freeze()  # what has been imported stays: no process looks through it again
+    session.config.pluginmanager.getplugin("terminalreporter")._show_progress_info = False  # of how many, nobody knows
+    upcoming = deque(range(len(files)))
     workers: list[_Worker] = []
     try:
-        for _ in range(min(count, len(files))):
+        for _ in range(min(session.config.getoption("forks"), len(files))):
             workers.append(_Worker(session, workers))
-        _run(session, workers, files)
+        _run(session, workers, upcoming)
     finally:
         for worker in workers:
             worker.end()
     return True
 
 
-def _files(items: list[pytest.Item]) -> Iterator[range]:
-    """Return the places of each file's tests."""
-    for _, places in groupby(range(len(items)), key=lambda place: _path(items[place])):
-        first, *others = places
-        yield range(first, first + 1 + len(others))
+def _import_everything() -> None:
+    for module in walk_packages(import_module("latecomer").__path__, "latecomer."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    for name in IMPORTED:
+        import_module(name)
 
 
-def _path(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
-
-
-def _run(session: pytest.Session, workers: list["_Worker"], files: deque[range]) -> None:
+def _run(session: pytest.Session, workers: list["_Worker"], upcoming: deque[int]) -> None:
     """Give each worker a file when it has none, and report what they send, until all is done."""
-    while files or any(worker.is_busy for worker in workers):
+    while upcoming or any(worker.is_busy for worker in workers):
         for worker in workers:
-            if files and not worker.is_busy:
-                worker.begin(files.popleft())
+            if upcoming and not worker.is_busy:
+                worker.begin(upcoming.popleft())
         ready, _, _ = select.select([worker.channel for worker in workers if worker.is_busy], [], [])
         for worker in [worker for worker in workers if worker.channel in ready]:
             worker.receive()
@@ -89,8 +155,10 @@ class _Worker:
 
     def __init__(self, session: pytest.Session, others: "list[_Worker]") -> None:
         self._session, self._config, self._others = session, session.config, others
+        self._files = session.config.stash[_FILES]
         self.is_busy = False
-        self._left: deque[pytest.Item] = deque()
+        self._file = 0
+        self._left: deque[tuple[str, Any]] | None = None
         self._fork()
 
     def _fork(self) -> None:
@@ -99,42 +167,50 @@ class _Worker:
         if self._pid == 0:
             for channel in {self.channel, *(other.channel for other in self._others)}:
                 channel.close()  # so that it ends when the parent closes it
-            _Process(self._session, theirs).work()
+            ForkedProcess(self._session, self._files, theirs).work()
         theirs.close()
 
-    def begin(self, places: range) -> None:
+    def begin(self, file: int) -> None:
         """Have the tests of a file run."""
-        self.is_busy, self._left = True, deque(self._session.items[place] for place in places)
-        _send(self.channel, ("run", places))
+        self.is_busy, self._file, self._left = True, file, None
+        send(self.channel, ("run", file))
 
     def receive(self) -> None:
         """Report one message of the process."""
-        message = _receive(self.channel)
+        message = receive(self.channel)
         if message is None:
             self._report_death()
             return
         kind, content = message
-        if kind == "cost":
-            self._config.stash[COSTS].add(*content)
+        if kind == "collected":
+            self._left = deque(content)
+            self._session.testscollected += len(content)
+        elif kind == "done":
+            self._config.stash[COSTS].add(_path(self._files[self._file][0]), content)
             self.is_busy = False
         else:
             report = self._config.hook.pytest_report_from_serializable(config=self._config, data=content)
             self._report(report)
 
-    def _report(self, report: pytest.TestReport) -> None:
+    def _report(self, report: Any) -> None:
+        if isinstance(report, pytest.CollectReport):
+            self._config.hook.pytest_collectreport(report=report)
+            return
         self._config.hook.pytest_runtest_logreport(report=report)
-        if report.when == "teardown":
-            item = self._left.popleft()
-            self._config.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if report.when == "teardown" and self._left:
+            nodeid, location = self._left.popleft()
+            self._config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
 
     def _report_death(self) -> None:
         """Fail the test during which the process has died, and those that it had still to run."""
         _, status = os.waitpid(self._pid, 0)
         self.channel.close()
         words = f"the process of this test has died, with {os.waitstatus_to_exitcode(status)}"
-        for item in list(self._left):
-            self._report(pytest.TestReport(item.nodeid, item.location, {}, "failed", words, "call"))
-            self._report(pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "teardown"))
+        if not self._left:
+            self._report(pytest.CollectReport(_path(self._files[self._file][0]), "failed", words, []))
+        for nodeid, location in list(self._left or ()):
+            self._report(pytest.TestReport(nodeid, location, {}, "failed", words, "call"))
+            self._report(pytest.TestReport(nodeid, location, {}, "passed", None, "teardown"))
             words = "the process that was to run this test has died"
         self.is_busy = False
         self._fork()
@@ -146,90 +222,3 @@ class _Worker:
         if status and not self._session.shouldfail and not self._session.shouldstop:
             self._session.testsfailed += 1
             sys.stderr.write(f"a process of the tests ended with {os.waitstatus_to_exitcode(status)}\n")
-
-
-class _Process:
-    """The forked process: a plugin that sends reports instead of showing them."""
-
-    def __init__(self, session: pytest.Session, channel: socket.socket) -> None:
-        self._session, self._config, self._channel = session, session.config, channel
-
-    def work(self) -> None:
-        """Run what is asked for until nothing is; never returns."""
-        code = 3
-        try:
-            self._take_over()
-            for places in self._orders():
-                began = processor_seconds()
-                items = [self._session.items[place] for place in places]
-                self._run_file(items)
-                _send(self._channel, ("cost", (_path(items[0]), processor_seconds() - began)))
-            self._session._setupstate.teardown_exact(None)
-            code = 0
-        except BrokenPipeError:
-            code = 2  # the other side has ended
-        except KeyboardInterrupt:
-            code = 130
-        finally:
-            _exit(code)
-
-    def _take_over(self) -> None:
-        """Have an output of its own: the parent's is in one file, whose position forked processes share."""
-        plugins = self._config.pluginmanager
-        capture: Any = plugins.getplugin("capturemanager")
-        if capture.is_globally_capturing():
-            capture.stop_global_capturing()
-            capture.start_global_capturing()
-        plugins.unregister(name="terminalreporter")
-        plugins.register(self)
-
-    def _orders(self) -> Iterator[range]:
-        while (message := _receive(self._channel)) is not None:
-            yield message[1]
-
-    def _run_file(self, items: list[pytest.Item]) -> None:
-        """Run the tests of a file; at its end all but the session's fixtures are torn down."""
-        followers: list[Any] = [*items[1:], self._session]
-        for item, next_ in zip(items, followers, strict=True):
-            self._config.hook.pytest_runtest_protocol(item=item, nextitem=next_)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Send a report."""
-        content = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
-        _send(self._channel, ("report", content))
-
-
-def _send(channel: socket.socket, message: Message) -> None:
-    body = pickle.dumps(message)
-    channel.sendall(_LENGTH.pack(len(body)) + body)
-
-
-def _receive(channel: socket.socket) -> Message | None:
-    """Return the next message; None where the other side has ended."""
-    head = _read(channel, _LENGTH.size)
-    body = _read(channel, _LENGTH.unpack(head)[0]) if head else b""
-    return pickle.loads(body) if body else None  # noqa: S301 - from a process of our own
-
-
-def _read(channel: socket.socket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        try:
-            part = channel.recv(size - len(found))
-        except ConnectionResetError:
-            part = b""
-        if not part:
-            return b""
-        found += part
-    return found
-
-
-def _exit(code: int) -> None:
-    """End as a process does, but leave its memory as it is."""
-    try:
-        threading._shutdown()  # type: ignore[attr-defined] # waits for threads
-        atexit._run_exitfuncs()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)

@@ -168,7 +168,13 @@ def test_the_control_plays_an_index_or_an_id() -> None:
     named = lc.Greedy(3, window=5, seed=0, control={"share": 0.5, "policy": "banner"})
     decisions = [named.decide(actions, control=1) for _ in range(200)]
     assert {d.index for d in decisions if d.is_control} == {1}
-    assert named.decide(actions).propensity == 1.0
+    without = named.decide(actions)
+    assert without.propensity == 1.0
+    batch = lc.Greedy(3, window=5, seed=0, control={"share": 0.5, "policy": "banner"})
+    assert [fields(d) for d in batch.decide_many([actions] * 200, controls=[1] * 200)] == [fields(d) for d in decisions]
+    assert fields(batch.decide_many(actions[None], controls=[None])[0]) == fields(without)
+    with pytest.raises(lc.errors.InputError, match="an index or None for each of the 2 sets; got 1"):
+        batch.decide_many([actions] * 2, controls=[1])
     assert lc.Greedy(3, window=5, control={"share": 0.0, "policy": 1}).decide(actions).propensity == 1.0
 
 

@@ -19,6 +19,7 @@ from latecomer.core.state import (
     new_state,
 )
 from latecomer.policies.base.algorithm import Algorithm
+from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.kernels import LARGE, RESIZE
 from latecomer.policies.base.policy_code import PolicyCode, find_policy_code, is_admissible
 from latecomer.tiers.tiered_kernel import Job, TieredKernel
@@ -131,9 +132,15 @@ class CompiledState:
             decided = code(self.record, self.ring, actions, stamp, draws)
         return decided
 
-    def decide_signed(self, actions: Array, stamp: int, draws: Array | None) -> tuple[int, float, float]:
+    def decide_signed(
+        self, actions: Array, stamp: int, draws: Array | None, control: int | None = None
+    ) -> tuple[int, float, float]:
         """Decide on a set of any size: index, score and signed propensity, which is NaN where it is unknown."""
+        if control is not None:
+            self.record["control_index"] = control
         index, _, score = self.decide(actions, stamp, draws)
+        if control is not None:
+            self.record["control_index"] = NO_CONTROL
         return index, score, self.record["signed_propensity"].item() if self.algorithm.is_randomised else math.nan
 
     def is_admissible(self, actions: Array) -> bool:

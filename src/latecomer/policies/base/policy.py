@@ -181,21 +181,25 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
         action_sets: npt.ArrayLike | Sequence[npt.ArrayLike],
         *,
         at: Moment | Collection[Moment] | None = None,
+        controls: Sequence[int | None] | None = None,
     ) -> list[Decision]:
         """Decide for one action set after the other, with the answers of as many calls of `decide`.
 
-        `at` is one time for all, or one for each. Where any set is refused, none has been decided.
+        `at` is one time for all, or one for each; `controls` has what `decide` takes as `control`, for each set. Where
+        any set is refused, none has been decided.
         """
         sets = check_action_sets(action_sets, self._dim)
         for position, actions in enumerate(sets):
             if not self.state.is_admissible(actions):
                 raise InputError(f"in set {position} of the batch: {explain_inadmissible(actions)}", field="actions")
+        indices = None if controls is None else self._randomisation.check_indices(controls, sets)
         stamps = self._clock.decision_stamps(at, len(sets), now=self._now, rounds=self.rounds)
         first = self.rounds + 1
         draws = self.rng.draws(len(sets), self._dim)
-        if isinstance(sets, list):
+        if isinstance(sets, list) or indices is not None:
             each = draws if self._takes_draws else [None] * len(sets)  # as `decide` gives them: one code for both
-            decided = [self.state.decide_signed(*event) for event in zip(sets, stamps.tolist(), each, strict=True)]
+            events = zip(sets, stamps.tolist(), each, indices or [None] * len(sets), strict=True)
+            decided = [self.state.decide_signed(*event) for event in events]
         else:
             decided = self.state.decide_many(sets, stamps, draws)
         return [

@@ -1,12 +1,12 @@
 """Choices by known probabilities: the parameters `floor`, `draws` and `control`, and the algorithm that they make."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
 
-from latecomer.core.state import ExtraFields, scratch_field
+from latecomer.core.state import Array, ExtraFields, scratch_field
 from latecomer.errors import InputError
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.choice_probabilities import (
@@ -101,6 +101,18 @@ class Randomisation:
         if index >= count:
             raise InputError(f"control must be the index of one of {count} actions; got {control!r}", field="control")
         return index
+
+    def check_indices(self, controls: Sequence[int | None], sets: Sequence[Array] | Array) -> list[int | None]:
+        """Return the index that a named control plays in each set of a batch; None where a set has none such."""
+        if len(controls) != len(sets):
+            raise InputError(
+                f"controls must have an index or None for each of the {len(sets)} sets; got {len(controls)}",
+                field="controls",
+            )
+        return [
+            None if control is None else self.check_index(control, len(actions))
+            for control, actions in zip(controls, sets, strict=True)
+        ]
 
 
 def _to_whole(value: Any) -> Any:

@@ -12,11 +12,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import latecomer as lc
+from latecomer.cli import rivals
 from latecomer.cli.arena import _show
 from latecomer.cli.main import app
-from latecomer.experiments.arena import arena, random_worlds
+from latecomer.experiments.arena import arena, comparison, random_worlds
 from latecomer.experiments.arena import worlds as arena_worlds
 from latecomer.experiments.arena.floor import KNOWN, UNDELAYED
+from latecomer.experiments.arena.rivals.table import RIVALS
 from latecomer.experiments.arena.worlds import ArenaWorld
 from latecomer.experiments.paper.experiments import UNIFORM
 
@@ -152,6 +154,25 @@ def test_random_worlds_have_a_summary(tmp_path: Path, monkeypatch: pytest.Monkey
     refused = run("--random", 2, "--world", "B (100, 100)")
     assert refused.exit_code == 2
     assert "--random draws its own worlds" in refused.stderr
+
+
+@pytest.mark.usefixtures("worlds")
+def test_rivals_are_compared_by_regret_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "find_peers", lambda *, fixed_arms: [])
+    monkeypatch.setattr(comparison, "OURS", ("recommended", "OTFLinUCB, as released", UNIFORM))
+    monkeypatch.setattr(rivals, "SLOW_RUNS", 2)
+    ended = run("--rivals", "--world", "first", "--runs", 3, "--out", "out")
+    assert ended.exit_code == 0, ended.output
+    table = pl.read_csv(tmp_path / "out" / "rivals.csv")
+    runs = dict(table.select("policy", "runs").iter_rows())
+    assert {name for name, count in runs.items() if count == 2} == set(RIVALS)  # slow ones have fewer, and say so
+    assert runs["recommended"] == runs[UNDELAYED] == 3
+    times = dict(table.select("policy", "microseconds").iter_rows())
+    assert all(times[name] > 0.0 for name in ("recommended", *RIVALS))
+    assert times[UNDELAYED] is None
+    assert (tmp_path / "out" / "rivals.png").read_bytes().startswith(b"\x89PNG")
+    refused = run("--rivals", "--policy", "Greedy")
+    assert (refused.exit_code, "--rivals has its own policies" in refused.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("worlds")

@@ -27,6 +27,9 @@ def arena(
     random: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="N random worlds, drawn by --seed, in place of the named.")
     ] = None,
+    rivals: Annotated[
+        bool, typer.Option("--rivals", help="Rivals and peers beside some policies; 10 runs of each, and their speed.")
+    ] = False,
     jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; all cores by default.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path("arena-result"),
     engine: Annotated[str, typer.Option(metavar="NAME", help="'threads', or 'dask' for a cluster.")] = "threads",
@@ -43,6 +46,10 @@ def arena(
 
     With --random the worlds are drawn from the family of docs/explanation/arena.md, and summary.csv has a line for
     each policy.
+    With --rivals what others have published since the paper, and libraries of the extra `peers` that are installed,
+    play beside some policies, ten runs each; rivals.csv and rivals.png have regret and the time of a round.
+
+    With --random the worlds are drawn from the family of docs/arena.md, and summary.csv has a line for each policy.
 
     \b
     The worlds, for --world:
@@ -86,6 +93,15 @@ def arena(
 
     if random and world:
         raise InputError("--random draws its own worlds: leave out --world, or --random")
+    if rivals:
+        if random or policy:
+            raise InputError("--rivals has its own policies: leave out --random and --policy")
+        from latecomer.cli.rivals import run_rivals  # noqa: PLC0415
+        from latecomer.experiments.arena.comparison import WORLDS  # noqa: PLC0415
+
+        rows, place = rooms.choose_worlds(world or WORLDS), make_engine(engine, scheduler, jobs)
+        run_rivals(rows, make_output_folder(out), runs=runs or 100, seed=seed, engine=place)
+        return
     policies = rooms.choose_policies(policy or (rooms.RANDOM_POLICIES if random else rooms.POLICIES))
     rows = draw_worlds(random, seed=seed) if random else rooms.choose_worlds(world or list(load_worlds()))
     runs = runs or (40 if random else 200)

@@ -14,7 +14,9 @@ import polars as pl
 from latecomer.core.state import Array
 from latecomer.experiments.arena import worlds
 from latecomer.experiments.arena.floor import KNOWN, UNDELAYED, make_floor
+from latecomer.experiments.arena.peers.table import PEERS
 from latecomer.experiments.arena.result_folder import ResultFolder
+from latecomer.experiments.arena.rivals.table import RIVALS
 from latecomer.experiments.arena.worlds import ArenaWorld
 from latecomer.experiments.paper.experiments import RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
 from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
@@ -26,12 +28,13 @@ from latecomer.policies.recommended import recommended
 from latecomer.policies.registry import POLICIES as POLICY_MODULES
 from latecomer.policies.registry import policy_class
 from latecomer.policies.uniform import Uniform
+from latecomer.simulation.own_rule import FreshRule
 from latecomer.simulation.result import Result
 from latecomer.simulation.simulate import Engine, simulate
 from latecomer.simulation.world import World
 from latecomer.validation import check_choice
 
-PolicyMaker = Callable[[int, int], LinearPolicy]
+PolicyMaker = Callable[[int, int], LinearPolicy | FreshRule]
 """A function of the dimension and the window."""
 
 RECOMMENDED = "recommended"
@@ -75,7 +78,9 @@ def run_world(
 
     What `folder` has is not played again; what is played is kept there.
     """
-    templates = {name: (row.world, make(row.world.dim, row.window)) for name, make in policies.items()}
+    templates: dict[str, tuple[World, LinearPolicy | FreshRule]] = {
+        name: (row.world, make(row.world.dim, row.window)) for name, make in policies.items()
+    }
     templates |= make_floor(row.world, row.window)
     made = {name: repr(template) for name, (_, template) in templates.items()}
     finals = folder.read(row, made) if folder else {}
@@ -89,7 +94,7 @@ def run_world(
     return {name: finals[name] for name in templates}
 
 
-def _simulate_to_the_end(world: World, policies: Mapping[str, LinearPolicy], **how: Any) -> Result:
+def _simulate_to_the_end(world: World, policies: Mapping[str, LinearPolicy | FreshRule], **how: Any) -> Result:
     """Simulate all runs; raise `KeyboardInterrupt` where Ctrl-C left fewer, which do not compare."""
     result = simulate(world, policies, **how)
     if not result.is_complete:
@@ -147,5 +152,6 @@ def choose_worlds(names: Iterable[str]) -> list[ArenaWorld]:
 
 
 def choose_policies(names: Iterable[str]) -> dict[str, PolicyMaker]:
-    """Return the makers of the policies of these names."""
-    return {name: POLICIES[check_choice("policy", name, tuple(POLICIES))] for name in names}
+    """Return the makers of the policies, rivals and peers of these names."""
+    every: dict[str, PolicyMaker] = {**POLICIES, **RIVALS, **PEERS}
+    return {name: every[check_choice("policy", name, tuple(every))] for name in names}

@@ -60,6 +60,32 @@ def _plot_grid(table: pl.DataFrame, *, runs: int) -> Figure:
     return made
 
 
+def plot_comparison(table: pl.DataFrame) -> Figure:
+    """Draw regret against the time of a round, a panel for each world: the lower and the further left the better."""
+    names = table["world"].unique(maintain_order=True).to_list()
+    made, panels = make_figure(len(names), width=5.6, height=6.4)
+    for axes, world in zip(panels, names, strict=True):
+        scores = table.filter(pl.col("world") == world, pl.col("microseconds").is_not_null()).sort("mean")
+        most = int(scores["runs"].max())  # type: ignore[arg-type] # a table has rows
+        for place, (policy, mean, micro, runs) in enumerate(
+            scores.select("policy", "mean", "microseconds", "runs").iter_rows()
+        ):
+            axes.plot(micro, mean, "o", color=COLOURS[0] if runs == most else COLOURS[1], markersize=4)
+            axes.annotate(
+                f"{place + 1}", (micro, mean), fontsize=6, xytext=(3, 2), textcoords="offset points", clip_on=True
+            )
+            axes.plot(
+                [], [], " ", label=f"{place + 1}  {policy}: {mean:.0f}" + (f" ({runs} runs)" if runs < most else "")
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("processor time of a round, µs", fontsize=8)
+        axes.set_ylabel("mean regret at the horizon", fontsize=8)
+        axes.set_title(f"{world}, {most} runs", fontsize=10)
+        axes.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, handlelength=0, frameon=False)
+    return made
+
+
 def plot_random_worlds(table: pl.DataFrame, *, runs: int) -> Figure:
     """Draw each policy's ratios to the best published policy, from its best world to its worst, on a log scale."""
     column, reference = "to_best_published", "the best published policy"

@@ -76,6 +76,7 @@ def arena(
       "rates of 0.1 %"
       "one of 16 features"       sparse rewards
       "feedback once a day"
+      "delays that depend on the action"
       "leads"                    contexts and delays fitted to a real funnel
 
     \b

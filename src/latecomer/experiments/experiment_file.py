@@ -140,12 +140,20 @@ def parse_experiment(values: Mapping[str, object], *, folder: Path = Path()) -> 
 def parse_world(value: object) -> World:
     """Parse the table of a world."""
     table = check_table(value, "world")
-    check_keys(table, "world", of="a world", needed=("theta", "actions", "delays"), optional=("reward", "intercept"))
+    check_keys(
+        table,
+        "world",
+        of="a world",
+        needed=("theta", "actions", "delays"),
+        optional=("reward", "intercept", "delay_slope"),
+    )
     theta = _parse_theta(table["theta"], "world.theta")
     action_law = _parse_actions(table["actions"], "world.actions")
     delay = _parse_law(table["delays"], "world.delays", DELAYS)
     with locate_errors("world", table):
         more: dict[str, Any] = {name: table[name] for name in ("reward", "intercept") if name in table}
+        if "delay_slope" in table:
+            more["delay_slope"] = _parse_numbers(table["delay_slope"], "world.delay_slope")
         return World(theta=theta, actions=action_law, delays=delay, **more)
 
 

@@ -77,6 +77,53 @@ def run_block(
 
 
 @kernel
+def run_dependent_block(
+    states: StateArray,
+    ring: Ring,
+    actions: Array,
+    means: Array,
+    offers: Rows,
+    draws: Array,
+    first: int,
+    uniforms: Array,
+    delays: Integers,
+    factors: Array,
+    heads: Integers,
+    links: Integers,
+    converts: Flags,
+    regret: Array,
+) -> None:
+    """Play rounds as `run_block` does, where action a's delay is its factor times that of the round.
+
+    What arrives in round t is a list that begins with heads[t] − 1 and goes on with links, 0 at its end.
+    """
+    count, dim, horizon = offers.shape[1], states[0].B.shape[0], heads.shape[0]
+    offered, scores = np.empty((count, dim)), np.empty(count)
+    total = regret[first - 1] if first > 0 else 0.0
+    for i in range(offers.shape[0]):
+        t = first + i
+        best = means[offers[i, 0]]
+        for k in range(count):
+            row = offers[i, k]
+            for j in range(dim):
+                offered[k, j] = actions[row, j]
+            best = max(best, means[row])
+        index = decide_and_record(states[0], ring, offered, UNSTAMPED, draws[i], scores)
+        row = offers[i, index]
+        total += best - means[row]
+        regret[t] = total
+        converts[t] = uniforms[t] < means[row]
+        delay = int(min(delays[t] * factors[row], float(horizon)))  # rounded down
+        if converts[t] and t + delay < horizon:
+            links[t] = heads[t + delay]
+            heads[t + delay] = t + 1
+        arrived = heads[t]
+        while arrived > 0:
+            apply_conversion(states, ring, arrived, 1.0, UNSTAMPED)
+            arrived = links[arrived - 1]
+
+
+@kernel
 def run_ragged_block(
     states: StateArray,
     ring: Ring,

@@ -1,5 +1,6 @@
 """Rules of one's own in a simulation: whatever runs today, beside the policies, with the same random numbers."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -120,11 +121,20 @@ class RulePlayer:
         self._open: dict[int, Any] = {}
         """Rounds that convert, from 0, with what `convert` is to be told of them."""
         self.converts = np.zeros(horizon, np.bool_)
+        self._to_arrive: dict[int, list[int]] = {}
+        """Rounds by the round in which they arrive, where delays depend on the action."""
 
     def play(
-        self, block: Block, first: int, *, uniforms: Array, arrivals: tuple[Integers, Integers], regret: Array
+        self,
+        block: Block,
+        first: int,
+        *,
+        uniforms: Array,
+        delays: Integers,
+        arrivals: tuple[Integers, Integers],
+        regret: Array,
     ) -> None:
-        """Play a stretch of rounds."""
+        """Play a stretch of rounds; what arrives when is in `arrivals`, unless delays depend on the action."""
         starts, order = arrivals
         total = float(regret[first - 1]) if first > 0 else 0.0
         for i in range(len(block.offers)):
@@ -135,7 +145,11 @@ class RulePlayer:
             regret[t] = total
             if uniforms[t] < means[index]:
                 self.converts[t], self._open[t] = True, token
-            for arrived in order[starts[t] : starts[t + 1]].tolist():
+                if block.delay_factors is not None:
+                    late = t + math.floor(float(delays[t]) * float(block.delay_factors[rows[index]]))
+                    self._to_arrive.setdefault(late, []).insert(0, t)  # the latest first, as in compiled rounds
+            arriving = order[starts[t] : starts[t + 1]].tolist()
+            for arrived in arriving if block.delay_factors is None else self._to_arrive.pop(t, []):
                 if self.converts[arrived]:
                     self._rule.convert(self._open.pop(arrived))
 

@@ -10,7 +10,7 @@ from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Integers
 from latecomer.errors import InputError
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.policy_code import PolicyCode
-from latecomer.simulation.kernel import group_arrivals, run_block, run_ragged_block
+from latecomer.simulation.kernel import group_arrivals, run_block, run_dependent_block, run_ragged_block
 from latecomer.simulation.own_rule import OwnRule, RulePlayer, find_maker, make_sample
 from latecomer.simulation.world import Block, World, mean_rewards
 from latecomer.tiers.tiered_kernel import Announce, TieredKernel
@@ -61,11 +61,21 @@ class PolicyPlayer:
         self._rng = copy(policy.rng)
         self._rng.generator = generator
         self.converts = np.zeros(horizon, np.bool_)
+        self._queue = np.zeros(horizon, np.int64), np.zeros(horizon, np.int64)
+        """Heads and links of what is to arrive, where delays depend on the action"""
 
     def play(
-        self, block: Block, first: int, *, uniforms: Array, arrivals: tuple[Integers, Integers], regret: Array
+        self,
+        block: Block,
+        first: int,
+        *,
+        uniforms: Array,
+        delays: Integers,
+        arrivals: tuple[Integers, Integers],
+        regret: Array,
     ) -> None:
-        """Play a stretch of rounds."""
+        """Play a stretch of rounds; what arrives when is in `arrivals`, unless delays depend on the action."""
+        factors = block.delay_factors
         self._kernel(
             self._state.record,
             self._state.ring,
@@ -75,7 +85,7 @@ class PolicyPlayer:
             self._rng.draws(len(block.offers), self._dim),
             first,
             uniforms,
-            *arrivals,
+            *(arrivals if factors is None else (delays, factors, *self._queue)),
             self.converts,
             regret,
         )
@@ -84,6 +94,8 @@ class PolicyPlayer:
 def find_block_kernel(policy: LinearPolicy, world: World) -> TieredKernel:
     """Return the simulator's loop for a policy's kind; another one for a world whose sets differ in size."""
     draw_count = policy.rng.draws(0, policy.dim).shape[1]
+    if world.delay_slope is not None:
+        return _make_block_kernel(policy.state.code, run_dependent_block, policy.dim, int(draw_count))
     function = run_ragged_block if world.is_ragged else run_block
     return _make_block_kernel(policy.state.code, function, policy.dim, int(draw_count))
 
@@ -92,4 +104,5 @@ def find_block_kernel(policy: LinearPolicy, world: World) -> TieredKernel:
 def _make_block_kernel(code: PolicyCode, function: Callable[..., None], dim: int, draw_count: int) -> TieredKernel:
     counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
     actions, offers, draws = np.ones((1, dim)), np.ones((1, 1), np.int32), np.empty((0, draw_count))
-    return code.kernel(function, actions, numbers, offers, draws, 0, numbers, counts, counts, flags, numbers)
+    arrivals = (counts, numbers, counts, counts) if function is run_dependent_block else (counts, counts)
+    return code.kernel(function, actions, numbers, offers, draws, 0, numbers, *arrivals, flags, numbers)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Episode:
     def block(self, first: int, rounds: int = BLOCK) -> Block:
         """Rounds first, first + 1, …; blocks come in order."""
         block = self.world.block(self._actions, rounds, first)
-        return Block(block.actions, block.action_means, block.offers[: self.horizon - first])
+        return replace(block, offers=block.offers[: self.horizon - first])
 
     def stretches(self) -> Iterator[tuple[int, Block]]:
         """Yield all rounds in order: the first round of a stretch, and the stretch, which is one block or several.
@@ -78,7 +79,14 @@ def trace_run(
     }
     for first, block in episode.stretches():
         for name, player in players.items():
-            player.play(block, first, uniforms=episode.uniforms, arrivals=arrivals, regret=traces[name].regret)
+            player.play(
+                block,
+                first,
+                uniforms=episode.uniforms,
+                delays=episode.delays,
+                arrivals=arrivals,
+                regret=traces[name].regret,
+            )
     for name, player in players.items():
         traces[name].converted[:] = np.packbits(player.converts)
     return traces

@@ -68,6 +68,8 @@ class Block:
     """(N,), their probabilities of a conversion"""
     offers: Rows
     """(rounds, K), the rows of `actions` that each round offers; a set that is smaller than others ends with −1"""
+    delay_factors: Array | None = None
+    """(N,), how many times longer each action's delays are, where they depend on it"""
 
     def rows_of(self, i: int) -> Rows:
         """The rows of `actions` that the i-th round offers."""
@@ -106,6 +108,9 @@ class World:
         "linear"; or "logistic", where the mean is 1/(1 + exp(−⟨a, θ⟩ − intercept)) and no linear policy is right.
     intercept
         Added to every ⟨a, θ⟩.
+    delay_slope
+        κ, a number for each feature: the delay of action a is ⌊D·exp⟨a, κ⟩⌋, D drawn from `delays`. No policy takes
+        this into account; `delays.test_dependence` tells it from a log. Without it, delays do not depend on the action.
     """
 
     def __init__(
@@ -116,6 +121,7 @@ class World:
         delays: DelayLaw,
         reward: Literal["linear", "logistic"] = "linear",
         intercept: float = 0.0,
+        delay_slope: npt.ArrayLike | None = None,
     ) -> None:
         try:
             self.theta: Array = np.array(theta, np.float64)
@@ -130,9 +136,12 @@ class World:
             raise InputError(f"intercept must be a finite number; got {intercept!r}", field="intercept")
         if self.theta.ndim != 1 or not self.theta.size or not np.isfinite(self.theta).all():
             raise InputError(f"theta must be a vector of finite numbers; got {theta!r}", field="theta")
+        self.delay_slope = None if delay_slope is None else self._check_slope(delay_slope)
         for name, law in (("actions", actions), ("delays", delays)):
             if isinstance(law, type) or not callable(getattr(law, "sample", None)):
                 raise InputError(f"{name} must be a law with a method sample; got {law!r}", field=name)
+        if self.is_ragged and self.delay_slope is not None:
+            raise InputError("delay_slope is for action sets of one size; leave it out", field="delay_slope")
         # A law that cannot fit is refused here, not after an hour.
         if isinstance(actions, FromLog):
             self._check_columns(actions)
@@ -149,13 +158,15 @@ class World:
     def __repr__(self) -> str:
         more = f", reward={self.reward!r}" if self.reward != "linear" else ""
         more += f", intercept={self.intercept!r}" if self.intercept else ""
+        more += f", delay_slope={self.delay_slope.tolist()}" if self.delay_slope is not None else ""
         return f"World(theta={self.theta.tolist()}, actions={self.actions!r}, delays={self.delays!r}{more})"
 
     def block(self, rng: np.random.Generator, rounds: int, first: int = 0) -> Block:
         """Draw what rounds first, first + 1, … offer (from 0), and check that every mean is a probability."""
         if is_listed(self.actions) and self._listed is not None:
             actions, means = self._listed
-            return Block(actions, means, self.actions.sample_rows(rng, first, rounds, self.dim))
+            rows = self.actions.sample_rows(rng, first, rounds, self.dim)
+            return Block(actions, means, rows, self._delay_factors(actions))
         return self._sample_block(rng, rounds, first)
 
     def _check_columns(self, law: FromLog) -> None:
@@ -201,7 +212,23 @@ class World:
                 field="actions",
             )
         actions = np.require(sets, requirements=["C", "A", "W"]).reshape(-1, self.dim)
-        return Block(actions, self._mean_rewards(actions), _number_rows(rounds, sets.shape[1]))
+        rows = _number_rows(rounds, sets.shape[1])
+        return Block(actions, self._mean_rewards(actions), rows, self._delay_factors(actions))
+
+    def _check_slope(self, given: npt.ArrayLike) -> Array:
+        try:
+            slope = np.array(given, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            slope = np.empty(0)
+        if slope.shape != self.theta.shape or not np.isfinite(slope).all():
+            raise InputError(
+                f"delay_slope must be {self.dim} finite numbers, one for each entry of theta; got {given!r}",
+                field="delay_slope",
+            )
+        return slope
+
+    def _delay_factors(self, actions: Array) -> Array | None:
+        return None if self.delay_slope is None else np.exp(actions @ self.delay_slope)
 
     def _mean_rewards(self, actions: Array) -> Array:
         means = np.empty(len(actions))

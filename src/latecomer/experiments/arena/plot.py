@@ -79,6 +79,9 @@ def plot_comparison(table: pl.DataFrame) -> Figure:
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("")
         axes.set_xlabel("processor time of a round, µs", fontsize=8)
         axes.set_ylabel("mean regret at the horizon", fontsize=8)
         axes.set_title(f"{world}, {most} runs", fontsize=10)

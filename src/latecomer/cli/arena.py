@@ -44,12 +44,11 @@ def arena(
     95th percentile and ratios of every policy in every world) and arena.png, which grow world by world, and worlds/,
     a file for each world that is done: after Ctrl-C the same command goes on from there.
 
-    With --random the worlds are drawn from the family of docs/explanation/arena.md, and summary.csv has a line for
-    each policy.
     With --rivals what others have published since the paper, and libraries of the extra `peers` that are installed,
     play beside some policies, ten runs each; rivals.csv and rivals.png have regret and the time of a round.
 
-    With --random the worlds are drawn from the family of docs/arena.md, and summary.csv has a line for each policy.
+    With --random the worlds are drawn from the family of docs/explanation/arena.md, and summary.csv has a line for
+    each policy.
 
     \b
     The worlds, for --world:

@@ -13,6 +13,7 @@ EXTRAS = {
     "httptools": "service",
     "httpx": "service",
     "matplotlib": "plot",
+    "opentelemetry": "traces",
     "polars": "frames",
     "prometheus_client": "service",
     "psycopg": "postgres",

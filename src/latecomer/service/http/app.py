@@ -25,11 +25,12 @@ class App:
         modules = (bandits, decisions, conversions, imports, health, page)
         self.routes = [*(route for module in modules for route in module.routes(context)), *extra]
         self._router = Router(self.routes)
+        self._tracing = context.tracing
 
     def __call__(self, request: Request) -> Coroutine[Any, Any, Response]:
         """Answer a request. It counts as in flight at once, before its task runs, so that a commit waits for it."""
         self._metrics.in_flight += 1
-        return self._answer(request)
+        return self._answer(request) if self._tracing is None else self._tracing.trace(request, self._answer)
 
     async def _answer(self, request: Request) -> Response:
         metrics, task = self._metrics, cast(Task[Any], current_task())

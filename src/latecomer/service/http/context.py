@@ -10,6 +10,7 @@ from latecomer.service.http.logging_setup import Log
 from latecomer.service.http.metrics import Metrics
 from latecomer.service.http.settings import Settings
 from latecomer.service.http.store_access import StoreAccess
+from latecomer.service.http.tracing import Tracing
 
 if TYPE_CHECKING:
     from latecomer.service.replicated_store import ReplicatedStore
@@ -26,3 +27,4 @@ class AppContext(Struct, frozen=True, kw_only=True):
     body_reader: BodyReader
     metrics: Metrics
     log: Log
+    tracing: Tracing | None = None

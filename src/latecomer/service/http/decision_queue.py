@@ -26,12 +26,14 @@ class DecisionQueue:
     """
 
     def __init__(self, context: AppContext, parse: Callable[[bytes, "BanditInfo"], ParsedDecision]) -> None:
-        self._context, self._parse = context, parse
+        self._context, self._parse, self._tracing = context, parse, context.tracing
         self._pending: list[PendingDecision] = []
 
     async def decide(self, info: "BanditInfo", source: bytes | ParsedDecision) -> "DecisionAnswer":
         """Return the decision for a body, or for what was parsed elsewhere, once it is durable."""
         pending = PendingDecision(info, source)
+        if self._tracing is not None:
+            self._tracing.follow(pending)
         if not self._pending:
             pending.future.get_loop().call_soon(self._decide_all)
         self._pending.append(pending)

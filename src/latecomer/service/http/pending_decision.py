@@ -40,11 +40,13 @@ class PendingDecision:
     It gets the answer, or None where `answer` was set before.
     """
 
-    __slots__ = ("answer", "future", "info", "is_waiting", "source")
+    __slots__ = ("answer", "future", "info", "is_waiting", "made_at", "source")
 
     def __init__(self, info: "BanditInfo", source: bytes | ParsedDecision) -> None:
         self.info, self.source = info, source
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.is_waiting = False
         """True where it has been made, and waits for its commit."""
+        self.made_at = 0
+        """When it was made, in nanoseconds since 1970; 0 where that is not known."""
         self.answer: DecisionAnswer

@@ -24,6 +24,7 @@ from latecomer.service.http.metrics import Metrics
 from latecomer.service.http.router import Route
 from latecomer.service.http.settings import Settings
 from latecomer.service.http.store_access import LocalAccess, ReplicatedAccess, StoreAccess
+from latecomer.service.http.tracing import Tracing, find_tracing
 from latecomer.service.storage.postgres.address import hide_secrets, is_address
 from latecomer.service.storage.private_files import is_open_to_others
 from latecomer.service.store import Store
@@ -60,7 +61,8 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
         end = partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set)
         store.listen(on_commit=metrics.observe_commit, on_trouble=partial(_log_failure, log), on_death=end)
         _log_state(store, settings, log)
-        authenticator, access = _connect(store, settings, log, metrics, required=required)
+        tracing = find_tracing()
+        authenticator, access = _connect(store, settings, log, metrics, tracing, required=required)
         context = AppContext(
             store=store,
             access=access,
@@ -69,6 +71,7 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
             body_reader=BodyReader(limit=settings.max_body, seconds=settings.body_timeout),
             metrics=metrics,
             log=log,
+            tracing=tracing,
         )
         if not is_address(settings.store):
             for path in filter(is_open_to_others, (Path(settings.store), settings.keys_file)):
@@ -135,17 +138,24 @@ async def _open_store(settings: Settings) -> "AsyncIterator[Store | ReplicatedSt
 
 
 def _connect(
-    store: "Store | ReplicatedStore", settings: Settings, log: Log, metrics: Metrics, *, required: bool
+    store: "Store | ReplicatedStore",
+    settings: Settings,
+    log: Log,
+    metrics: Metrics,
+    tracing: Tracing | None,
+    *,
+    required: bool,
 ) -> tuple[Authenticator, StoreAccess]:
     """Return who may use the store, and how."""
     if isinstance(store, Store):
         forget = settings.require_keys is False
         keys = KeyFile(settings.keys_file)
-        return open_authenticator(keys, store, log, required=required, forget=forget), LocalAccess(store, metrics)
+        authenticator = open_authenticator(keys, store, log, required=required, forget=forget)
+        return authenticator, LocalAccess(store, metrics, tracing)
     from latecomer.service.http.key_table import SharedKeys  # noqa: PLC0415 - it takes psycopg
 
     shared = SharedKeys(settings.store, store.settings)
-    return make_shared_authenticator(shared, log, required=required), ReplicatedAccess(store)
+    return make_shared_authenticator(shared, log, required=required), ReplicatedAccess(store, tracing)
 
 
 @contextmanager

@@ -6,6 +6,8 @@ commit is done.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from latecomer.errors import UnknownBanditError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from latecomer.service.bandit_spec import BanditSpec
     from latecomer.service.decision_report import DecisionExplanation
     from latecomer.service.http.metrics import Metrics
+    from latecomer.service.http.tracing import Tracing
     from latecomer.service.log_interface import Ticket
     from latecomer.service.messages import BanditInfo, BanditStats, ImportAnswer, ImportBatch
     from latecomer.service.replicated_store import ReplicatedStore
@@ -31,6 +34,13 @@ Batch = Sequence[Arguments | Exception]
 _TURN_SECONDS = 0.1
 """Seconds that one batch may hold up the loop, about."""
 ReportKind = Literal["convert", "revoke"]
+
+
+_NOTHING: AbstractContextManager[Any] = nullcontext()
+
+
+def _trace_nothing(_: str) -> AbstractContextManager[Any]:
+    return _NOTHING
 
 
 class StoreAccess(Protocol):
@@ -78,8 +88,9 @@ class StoreAccess(Protocol):
 class LocalAccess:
     """A store that this process owns."""
 
-    def __init__(self, store: "Store", metrics: "Metrics") -> None:
+    def __init__(self, store: "Store", metrics: "Metrics", tracing: "Tracing | None" = None) -> None:
         self._store, self._metrics = store, metrics
+        self._trace = _trace_nothing if tracing is None else tracing.child
 
     async def find(self, name: str) -> "BanditInfo":
         """Describe a bandit that is served."""
@@ -101,9 +112,10 @@ class LocalAccess:
                 ticket = self._decide_one(pending, decision)
                 if ticket is not None:
                     waiting.setdefault(ticket, []).append(pending)
+        made = time_ns()
         for ticket, group in waiting.items():
             for pending in group:
-                pending.is_waiting = True
+                pending.is_waiting, pending.made_at = True, made
             self._resolve_when_durable(ticket, [pending.future for pending in group])
 
     def _decide_one(self, pending: PendingDecision, decision: ParsedDecision) -> "Ticket | None":
@@ -133,13 +145,15 @@ class LocalAccess:
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
         """Report conversions or revocations, and wait for their commit."""
         apply = self._store.convert if kind == "convert" else self._store.revoke
-        verdicts, ticket = apply(name, reports)
+        with self._trace("store"):
+            verdicts, ticket = apply(name, reports)
         await self._wait(ticket)
         return verdicts
 
     async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
         """Apply a batch of an import, and wait for its commit."""
-        answer, ticket = self._store.import_batch(name, batch)
+        with self._trace("store"):
+            answer, ticket = self._store.import_batch(name, batch)
         await self._wait(ticket)
         return answer
 
@@ -147,7 +161,8 @@ class LocalAccess:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._resolve_when_durable(ticket, [future])
         try:
-            await future
+            with self._trace("commit"):
+                await future
         finally:
             self._metrics.waiting -= 1
 
@@ -197,8 +212,9 @@ class LocalAccess:
 class ReplicatedAccess:
     """A store on a database."""
 
-    def __init__(self, store: "ReplicatedStore") -> None:
+    def __init__(self, store: "ReplicatedStore", tracing: "Tracing | None" = None) -> None:
         self._store = store
+        self._trace = _trace_nothing if tracing is None else tracing.child
         self.find, self.describe = store.find, store.describe
         self.stats, self.create, self.delete = store.stats, store.create, store.delete
         self.bandit_report, self.explain, self.count_replicas = (
@@ -221,8 +237,10 @@ class ReplicatedAccess:
 
     async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
         """Apply a batch of an import."""
-        return await self._store.import_batch(name, batch)
+        with self._trace("commit"):
+            return await self._store.import_batch(name, batch)
 
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
         """Report conversions or revocations."""
-        return await (self._store.convert if kind == "convert" else self._store.revoke)(name, reports)
+        with self._trace("commit"):
+            return await (self._store.convert if kind == "convert" else self._store.revoke)(name, reports)

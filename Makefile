@@ -44,7 +44,11 @@ lint: $(DEV)  ## ruff and the import contracts
 types: $(DEV)  ## mypy --strict over source, tests and benches
 	$(BIN)/mypy
 
-unit: $(DEV)  ## every test, executed documentation included
+.venv/chromium.tried: | $(DEV)
+	scripts/install_chromium.sh
+	touch $@
+
+unit: $(DEV) .venv/chromium.tried  ## every test, executed documentation included
 # A process more than there are cores: tests with servers and databases spend a part of their time waiting for them.
 	$(BIN)/pytest --forks $$(($$(nproc 2>/dev/null || echo 2) + 1))
 

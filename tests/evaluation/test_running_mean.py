@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from latecomer.delays.distribution import Floats
 from latecomer.errors import InputError
-from latecomer.evaluation.running_mean import bound_running_mean
+from latecomer.evaluation.running_mean import bound_running_mean, find_refuted
 
 ROUNDS = 20_000
 
@@ -39,6 +39,16 @@ def test_it_is_at_most_three_times_as_wide_as_one_for_a_single_look(rate: float,
     low, high = bound_running_mean(count, rate * count)
     assert low < rate < high
     assert high - low < 3.0 * 2.0 * float(norm.ppf(0.975)) * math.sqrt(rate * (1 - rate) / count)
+
+
+def test_many_values_are_refuted_as_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 5000, 50).astype(float)
+    totals, values = counts * rng.beta(1, 9, 50), rng.beta(1, 9, 50)
+    bounds = [bound_running_mean(int(n), float(total)) for n, total in zip(counts, totals, strict=True)]
+    outside = [not low <= value <= high for (low, high), value in zip(bounds, values, strict=True)]
+    assert 5 < sum(outside) < 45
+    assert find_refuted(counts, totals, values).tolist() == outside
 
 
 def test_it_narrows_with_confidence_and_mirrors() -> None:

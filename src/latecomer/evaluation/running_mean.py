@@ -17,6 +17,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from latecomer.delays.distribution import Floats
 from latecomer.errors import InputError
@@ -49,6 +50,20 @@ def bound_running_mean(count: int, total: float, *, confidence: float = 0.95) ->
     if _log_capital(-_TILTS, count, total, 1.0) > threshold:
         high = _find_edge(-_TILTS, count, total, threshold, inside=mean, outside=1.0)
     return low, high
+
+
+def find_refuted(counts: Floats, totals: Floats, values: Floats, *, confidence: float = 0.95) -> npt.NDArray[np.bool_]:
+    """Tell, for many means at once, which values lie outside their intervals.
+
+    >>> find_refuted(np.array([10_000, 10_000]), np.array([300, 300]), np.array([0.03, 0.04])).tolist()
+    [False, True]
+    """
+    threshold = math.log(2.0 / (1.0 - check_probability("confidence", confidence)))
+    refuted = np.zeros(len(counts), np.bool_)
+    for tilts in (_TILTS, -_TILTS):
+        logs = tilts * totals[:, None] - counts[:, None] * np.log1p(np.expm1(tilts) * values[:, None])
+        refuted |= np.logaddexp.reduce(logs, axis=1) - math.log(len(tilts)) > threshold
+    return refuted
 
 
 def _log_capital(tilts: Floats, count: int, total: float, value: float) -> float:

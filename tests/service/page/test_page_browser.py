@@ -69,8 +69,24 @@ def find_path(server: Server, name: str) -> str:
     return f"/?bandit=offers&decision={latest}"
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
-@pytest.mark.parametrize("name", ["list", "data", "empty", "rows", "decision"])
+NARROW, WIDE = (360, "dark"), (1280, "light")
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [
+        ("data", *NARROW),
+        ("data", *WIDE),
+        ("decision", *NARROW),
+        ("rows", *WIDE),
+        ("empty", *NARROW),
+        ("list", *WIDE),
+        *(
+            pytest.param(*case, marks=pytest.mark.soak)
+            for case in (("decision", *WIDE), ("rows", *NARROW), ("empty", *WIDE), ("list", *NARROW))
+        ),
+    ],
+)
 def test_page_loads_fits_and_is_accessible(browser: Any, server: Server, name: str, width: int, scheme: str) -> None:
     shown = Page(browser, server.url, viewport={"width": width, "height": 800}, color_scheme=scheme)
     shown.page.goto(server.url + find_path(server, name))

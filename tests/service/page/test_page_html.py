@@ -1,6 +1,7 @@
 """The page as HTML: numbers of the report, names that are escaped, and a policy that allows nothing from elsewhere."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -133,6 +134,12 @@ def test_report_verb_writes_one_file_from_a_store_and_from_a_server(
         f"{ROUNDS} decisions and {report.conversions} conversions of offers in {page}\n",
     )
     html = page.read_text(encoding="utf-8")
+    day = report.periods[0].start.date() + timedelta(days=1)
+    part = ["--from", str(day), "--to", str(day + timedelta(days=2)), "--out", str(tmp_path / "part.json")]
+    assert CliRunner().invoke(app, [*arguments[:4], *part]).exit_code == 0
+    found = msgspec.json.decode((tmp_path / "part.json").read_bytes(), type=BanditReport)
+    assert 0 < found.decisions == sum(p.decisions for p in report.periods if 1 <= (p.start.date() - day).days + 1 <= 2)
+    assert CliRunner().invoke(app, [*arguments, "--from", "yesterday"]).exit_code == 2
     assert not re.findall(r"src=|href=\"[^#]|<script|https?://(?!127\.0\.0\.1)", html)
     with run_server(path) as server:
         data = tmp_path / "r.json"

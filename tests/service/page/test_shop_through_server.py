@@ -15,8 +15,8 @@ from latecomer.service.bandit_report import BanditReport
 from latecomer.service.page.texts import format_share, format_value
 from latecomer.service.tools.export import export
 
-SECONDS, STEP = 3.0, 0.012
-OUTAGE = (1.2, 1.8)
+SECONDS, STEP = 2.2, 0.012
+OUTAGE = (1.0, 1.4)
 PATH = "/v1/bandits/offers"
 
 

@@ -106,7 +106,7 @@ def test_every_panel_has_data_or_says_what_to_do(browser: Any, server: Server) -
     shown.page.goto(f"{server.url}/?bandit=rows")
     shown.page.wait_for_selector("#verdicts")
     empty = shown.page.evaluate("[...document.querySelectorAll('section:has(.empty)')].map((part) => part.id)")
-    assert empty == ["lift", "choices", "segments", "delays", "exploration"]
+    assert empty == ["rates", "lift", "choices", "segments", "delays", "exploration"]
     assert shown.problems == []
     shown.context.close()
 

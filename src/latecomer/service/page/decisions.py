@@ -82,7 +82,7 @@ def write_explanation(name: str, explanation: DecisionExplanation, unit: ValueUn
         ),
         write_card("Propensity then", format_share(decision.propensity), "with which it was chosen"),
         write_card("Score then", f"{decision.score:.4g}", "that it was chosen by"),
-        write_card("Fate", decision.fate, _name_fate(decision, unit)),
+        write_card("Fate", decision.fate, _name_fate(decision, unit).removeprefix("open: ")),
     )
     return tag(
         "article",

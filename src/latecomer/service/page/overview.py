@@ -14,9 +14,19 @@ def write_rates(report: BanditReport) -> Markup:
     share = "" if rates.share_on_its_way is None else f"{rates.share_on_its_way:.0%} of all conversions"
     each = report.value / report.decisions if report.decisions else 0.0
     cards = write_cards(
-        write_card("Matured rate", format_share(rates.matured), "corrected for what is on its way", main=True),
+        write_card(
+            "Matured rate",
+            format_share(rates.matured),
+            "corrected for what is on its way",
+            main=rates.matured is not None,
+        ),
         write_card("Naive rate", format_share(rates.naive), "conversions over decisions"),
-        write_card("Closed rate", format_share(rates.closed), "decisions whose window has closed"),
+        write_card(
+            "Closed rate",
+            format_share(rates.closed),
+            "decisions whose window has closed",
+            main=rates.matured is None,
+        ),
         write_card("Decisions", f"{report.decisions:,}", f"{report.open_decisions:,} still open"),
         write_card("Conversions", f"{report.conversions:,}", "credited so far"),
         write_card("On their way", coming, share or "conversions still to come"),
@@ -25,7 +35,17 @@ def write_rates(report: BanditReport) -> Markup:
         else write_card("Value", format_value(report.value, None), "sum of the conversions' values"),
     )
     note = tag("p", tag("b", "Why the rates differ: "), f"{rates.note}.", class_="note")
-    return write_section("Conversion rate", "rates", cards, note)
+    return write_section("Conversion rate", "rates", cards, note, _write_first_conversion(report))
+
+
+def _write_first_conversion(report: BanditReport) -> Markup | None:
+    """Say how to report a conversion, where none has been reported yet."""
+    if sum(report.conversion_verdicts.values()):
+        return None
+    text = "No conversion has been reported yet. Report one by the `decision_id` of its decision, whenever it comes:"
+    latest = report.recent[0].decision_id if report.recent else ""
+    body = f'{{"decision_id": "{latest or "…"}"}}'
+    return write_empty(text, write_curl("POST", f"{report.name}/conversions", body))
 
 
 def write_lift(report: BanditReport) -> Markup:

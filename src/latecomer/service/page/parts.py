@@ -28,8 +28,9 @@ def write_cards(*cards: Markup | None) -> Markup:
 
 
 def write_empty(text: str, *more: Markup) -> Markup:
-    """Write what to do where there is nothing to show yet."""
-    return tag("div", tag("p", text), *more, class_="empty")
+    """Write what to do where there is nothing to show yet; names of fields are between backticks."""
+    parts = [tag("code", part) if place % 2 else part for place, part in enumerate(text.split("`"))]
+    return tag("div", tag("p", *parts), *more, class_="empty")
 
 
 def write_curl(method: str, path: str, body: str) -> Markup:

@@ -84,7 +84,7 @@ def test_parse_duration_names_the_argument() -> None:
 
 def test_the_windows_advice_takes_texts_too() -> None:
     law = lc.delays.LogNormal(median=1800, sigma=1.0)
-    arguments: dict[str, Any] = {"rate": 200, "dim": 2, "rounds": 200, "runs": 2, "progress": False}
+    arguments: dict[str, Any] = {"rate": 200, "dim": 2, "rounds": 60, "runs": 2, "progress": False}
     texts = lc.advise_window(law, longest="4h", horizon="2d", unit=np.timedelta64(1, "s"), **arguments)
     times = lc.advise_window(law, longest=timedelta(hours=4), horizon=timedelta(days=2), **arguments)
     assert texts.to_dict() == times.to_dict()

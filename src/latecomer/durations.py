@@ -78,6 +78,27 @@ def parse_window(window: Span) -> int | timedelta:
     return check_integer("window", window, least=0)
 
 
+def parse_grace(grace: Duration | None, window: int | timedelta) -> timedelta:
+    """Give the grace that goes with a window; None is none.
+
+    >>> parse_grace("1d", parse_window("7d")), parse_grace(None, 500)
+    (datetime.timedelta(days=1), datetime.timedelta(0))
+    """
+    if grace is None:
+        return timedelta(0)
+    found = parse_duration(grace, name="grace", such_as="1d")
+    if found < timedelta(0):
+        raise InputError(f"grace must not be negative; got {grace!r}", field="grace")
+    if not isinstance(window, timedelta):
+        raise InputError(
+            f"grace is for windows in time, and this window is {window} rounds; got {grace!r}: leave it out",
+            field="grace",
+        )
+    if window // _MICROSECOND + found // _MICROSECOND >= 2**62:
+        raise InputError(f"window and grace must be below 2^62 microseconds together; got {grace!r}", field="grace")
+    return found
+
+
 def _from_numpy(duration: np.timedelta64, name: str, such_as: str) -> timedelta:
     is_finer = np.datetime_data(duration.dtype)[0] in _FINER
     found = (duration.astype("timedelta64[us]") if is_finer else duration).item()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bandit_model import WINDOW, Model
 from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -23,89 +24,29 @@ from hypothesis.stateful import (
 from latecomer.errors import InputError
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.decision_batch import decide_batch
-from latecomer.service.messages import Conversion, DecisionAnswer, Revocation, Verdict
+from latecomer.service.messages import Activation, Conversion, DecisionAnswer, Revocation, Verdict
 from latecomer.service.store import Store
 
-WINDOW, RETENTION = 10 * SECOND, 5 * SECOND
+RETENTION = 5 * SECOND
 OFFERS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Model:
-    """Decisions in a list; every rule as it is written in the documentation."""
-
-    def __init__(self, in_rounds: bool) -> None:
-        self.in_rounds, self.commits = in_rounds, 3 if in_rounds else WINDOW
-        self.stamps: list[int] = []
-        self.actions: list[Any] = []
-        self.credits: list[float | None] = []
-        self.revoked: set[int] = set()
-        self.forgotten = 0
-        self.counts = {(kind, verdict): 0 for kind in "cr" for verdict in Verdict}
-
-    def decide(self, action: Any, now: int) -> int:
-        self.forgotten = sum(self.is_closed(round_, now, deciding=True) for round_ in range(1, len(self.stamps) + 1))
-        self.stamps.append(now)
-        self.actions.append(action)
-        self.credits.append(None)
-        return len(self.stamps)
-
-    def is_closed(self, round_: int, now: int, deciding: bool = False) -> bool:
-        if self.in_rounds:
-            return len(self.stamps) + deciding - round_ > self.commits
-        return now - self.stamps[round_ - 1] > self.commits
-
-    def judge(self, round_: int, now: int) -> Verdict:
-        if not 1 <= round_ <= len(self.stamps):
-            return Verdict.UNKNOWN
-        if round_ <= self.forgotten or self.is_closed(round_, max(now, self.stamps[-1])):
-            return Verdict.LATE
-        return Verdict.ACCEPTED if self.credits[round_ - 1] is None else Verdict.DUPLICATE
-
-    def convert(self, round_: int, value: float, now: int) -> Verdict:
-        verdict = self.judge(round_, now)
-        if verdict is Verdict.ACCEPTED:
-            self.credits[round_ - 1] = value
-        self.counts["c", verdict] += 1
-        return verdict
-
-    def revoke(self, round_: int, now: int) -> Verdict:
-        verdict = self.judge(round_, now)
-        if verdict is Verdict.ACCEPTED:
-            verdict = Verdict.UNKNOWN
-        elif verdict is Verdict.DUPLICATE and round_ not in self.revoked:
-            self.revoked.add(round_)
-            verdict = Verdict.ACCEPTED
-        self.counts["r", verdict] += 1
-        return verdict
-
-    @property
-    def pending(self) -> int:
-        return sum(credit is None for credit in self.credits[self.forgotten :])
-
-    @property
-    def B(self) -> Any:
-        rounds = [i for i, credit in enumerate(self.credits) if credit is not None and i + 1 not in self.revoked]
-        return sum((self.credits[i] * self.actions[i] for i in rounds), np.zeros(2))
-
-    @property
-    def V(self) -> Any:
-        return sum((np.outer(action, action) for action in self.actions), np.eye(2))
 
 
 class DeskAndModel(RuleBasedStateMachine):
     """Events, faults and the passing of time."""
 
-    @initialize(in_rounds=st.booleans())
-    def begin(self, in_rounds: bool) -> None:
+    @initialize(in_rounds=st.booleans(), grace=st.sampled_from([0, 8]))
+    def begin(self, in_rounds: bool, grace: int) -> None:
         self.folder = TemporaryDirectory()
-        self.machine, self.model = FakeClocks(), Model(in_rounds)
+        self.machine, self.model = FakeClocks(), Model(in_rounds, 0 if in_rounds else grace * SECOND)
         self.requests: dict[str, DecisionAnswer] = {}
         self.ids: list[str] = []
+        self.deferred: list[str] = []
         self.copies = 0
         self.path = Path(self.folder.name) / "store.db"
         self.open()
-        self.store.create("shop", BanditSpec(dim=2, window=3 if in_rounds else "10s"))
+        spec = BanditSpec(dim=2, window=3) if in_rounds else BanditSpec(dim=2, window="10s", grace=f"{grace}s")
+        self.store.create("shop", spec)
 
     def open(self) -> None:
         self.store = Store.open(self.path, clock=self.machine, snapshot_every=4, retention="5s")
@@ -159,9 +100,7 @@ class DeskAndModel(RuleBasedStateMachine):
         known = self.requests.get(name)
         if answer != known:
             if known is not None:
-                age = self.now - self.model.stamps[known.round - 1]
-                assert known.round <= self.model.forgotten
-                assert age > RETENTION + (0 if self.model.in_rounds else WINDOW)
+                self.check_pruned(known.round)
             self.played(answer)
             self.requests[name] = answer
 
@@ -175,15 +114,22 @@ class DeskAndModel(RuleBasedStateMachine):
     def known(self, id_: str, round_: int) -> int:
         """The round of a decision's id; 0 where the log has pruned it, and what its id was made with."""
         if round_ and not self.store.registry.bandits["shop"].find_round(id_):
-            age = self.now - self.model.stamps[round_ - 1]
-            assert round_ <= self.model.forgotten
-            assert age > RETENTION + (0 if self.model.in_rounds else WINDOW)
+            if id_ in self.deferred:  # it is forgotten with its window and grace, whatever the log keeps
+                assert round_ <= self.model.dropped
+            else:
+                self.check_pruned(round_)
             return 0
         return round_
 
+    def check_pruned(self, round_: int) -> None:
+        """A decision that the log does not have has passed its window, its retention and its grace."""
+        assert round_ <= self.model.forgotten
+        age = self.now - self.model.stamps[round_ - 1]
+        assert age > (RETENTION if self.model.in_rounds else WINDOW + max(RETENTION, self.model.grace))
+
     def moment(self, data: Any) -> tuple[datetime | None, int]:
         """Return when it occurred, where that is given, and when it counts as arrived."""
-        ago = data.draw(st.sampled_from([None, None, -2 * SECOND, 0, SECOND, 5 * SECOND, 11 * SECOND]))
+        ago = data.draw(st.sampled_from([None, None, -2 * SECOND, 0, SECOND, 5 * SECOND, 8 * SECOND, 11 * SECOND]))
         if ago is None:
             return None, self.now
         return EPOCH + timedelta(microseconds=self.now - ago), min(self.now, self.now - ago)
@@ -193,19 +139,38 @@ class DeskAndModel(RuleBasedStateMachine):
         """A report comes one to three times, in one batch."""
         id_, round_ = self.pick(data)
         round_ = self.known(id_, round_)
-        occurred, arrival = self.moment(data)
+        occurred, moment = self.moment(data)
         verdicts, ticket = self.store.convert("shop", [Conversion(id_, value, occurred)] * times)
         self.store.wait(ticket)
-        assert verdicts == [self.model.convert(round_, value, arrival) for _ in range(times)]
+        assert verdicts == [self.model.convert(round_, value, moment, self.now) for _ in range(times)]
 
     @rule(data=st.data())
     def revoke(self, data: Any) -> None:
         id_, round_ = self.pick(data)
         round_ = self.known(id_, round_)
-        occurred, arrival = self.moment(data)
+        occurred, moment = self.moment(data)
         verdicts, ticket = self.store.revoke("shop", [Revocation(id_, occurred)])
         self.store.wait(ticket)
-        assert verdicts == [self.model.revoke(round_, arrival)]
+        assert verdicts == [self.model.revoke(round_, moment, self.now)]
+
+    @rule()
+    def defer(self) -> None:
+        answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"], deferred=True)
+        self.store.wait(ticket)
+        number = self.model.defer(OFFERS[answer.index], self.now)
+        assert answer.round == -(number + 1)
+        self.deferred.append(answer.decision_id)
+
+    @precondition(lambda self: self.deferred)
+    @rule(data=st.data())
+    def activate(self, data: Any) -> None:
+        number = len(self.deferred) - data.draw(st.integers(1, min(4, len(self.deferred))))
+        before = len(self.model.stamps)
+        verdicts, ticket = self.store.activate("shop", [Activation(self.deferred[number])])
+        self.store.wait(ticket)
+        assert verdicts == [self.model.activate(number, self.now)]
+        if len(self.model.stamps) > before:
+            self.ids.append(self.deferred[number])
 
     @rule(seconds=st.sampled_from([1, 4, 9, 10, 11, 30]))
     def wait(self, seconds: int) -> None:
@@ -238,6 +203,8 @@ class DeskAndModel(RuleBasedStateMachine):
             return
         stats, policy = self.store.stats("shop"), self.store.registry.bandits["shop"].policy
         assert (stats.rounds, stats.pending) == (len(self.model.stamps), self.model.pending)
+        assert stats.deferred["activated"] == sum(found.round > 0 for found in self.model.deferred)
+        assert stats.deferred["expired"] == self.model.expired
         for kind, counts in (("c", stats.conversions), ("r", stats.revocations)):
             assert counts == {verdict.value: self.model.counts[kind, verdict] for verdict in Verdict}
         np.testing.assert_allclose(policy.B, self.model.B, rtol=0, atol=1e-12)

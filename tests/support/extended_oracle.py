@@ -34,8 +34,9 @@ class ExtendedOracle(Oracle):
         delta: float = 0.1,
         exploration: float = 1.0,
         optimism: float = 0.0,
+        grace: int = 0,
     ) -> None:
-        super().__init__(dim, span, kind="exact", ridge=ridge, delta=delta, exploration=exploration)
+        super().__init__(dim, span, kind="exact", ridge=ridge, delta=delta, exploration=exploration, grace=grace)
         self.beyond, self.optimism = kind, optimism
         self.delays: dict[int, int] = {}
         self.revoked_after: dict[int, int] = {}  # how many decisions had been made
@@ -45,7 +46,8 @@ class ExtendedOracle(Oracle):
     def convert(self, round: int, value: float, now: int) -> lc.Verdict:
         verdict = super().convert(round, value, now)
         if verdict is lc.Verdict.ACCEPTED and now >= self.stamps[round - 1]:  # else the delay is anybody's guess
-            self.delays[round] = int(max(now, self.stamps[-1]) - self.stamps[round - 1])
+            seen = int(max(now, self.stamps[-1]) - self.stamps[round - 1])
+            self.delays[round] = self.span if self.is_closed(round) else seen  # in its grace: seen no earlier
         return verdict
 
     def revoke(self, round: int, now: int) -> lc.Verdict:

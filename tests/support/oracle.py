@@ -17,9 +17,17 @@ class Oracle:
     """OTFLinUCB (exact, buffered) and OTFLinTS (three betas), from the whole history."""
 
     def __init__(
-        self, dim: int, span: int, *, kind: Kind, ridge: float = 1.0, delta: float = 0.1, exploration: float = 1.0
+        self,
+        dim: int,
+        span: int,
+        *,
+        kind: Kind,
+        ridge: float = 1.0,
+        delta: float = 0.1,
+        exploration: float = 1.0,
+        grace: int = 0,
     ) -> None:
-        self.dim, self.span, self.kind = dim, span, kind
+        self.dim, self.span, self.grace, self.kind = dim, span, grace, kind
         self.ridge, self.delta, self.exploration = ridge, delta, exploration
         self.actions = np.empty((0, dim))
         self.stamps = np.empty(0, np.int64)
@@ -89,14 +97,21 @@ class Oracle:
         return best, float(scores[best])
 
     def verdict(self, round: int, now: int) -> lc.Verdict:
+        """Return the verdict by the time of the report: the window and the grace must hold it."""
         if not 1 <= round <= len(self.stamps):
             return lc.Verdict.UNKNOWN
-        if max(now, self.stamps[-1]) - self.stamps[round - 1] > self.span:
+        if max(now, self.stamps[-1]) - self.stamps[round - 1] > self.span + self.grace:
             return lc.Verdict.LATE
         return lc.Verdict.DUPLICATE if round in self.credits else lc.Verdict.ACCEPTED
 
+    def is_closed(self, round: int) -> bool:
+        """Tell whether a round had closed at the latest decision."""
+        return bool(self.stamps[-1] - self.stamps[round - 1] > self.span)
+
     def convert(self, round: int, value: float, now: int) -> lc.Verdict:
         verdict = self.verdict(round, now)
+        if verdict is not lc.Verdict.UNKNOWN and now - self.stamps[round - 1] > self.span:
+            return lc.Verdict.LATE  # it occurred outside of the window, whenever it is reported
         if verdict is lc.Verdict.ACCEPTED:
             self.credits[round] = value
         return verdict

@@ -30,7 +30,7 @@ def compare_with_oracle(
     rng = np.random.default_rng([seed, dim, span])
     theta = unit_actions(rng, 1, dim)[0]
     due: dict[int, list[int]] = {}
-    verdicts = dict.fromkeys(lc.Verdict, 0)
+    verdicts, stragglers = dict.fromkeys(lc.Verdict, 0), 0
     now = 0
     for t in range(1, rounds + 1):
         before, now = now, now + int(rng.integers(0, 3)) if in_time else t
@@ -51,11 +51,18 @@ def compare_with_oracle(
             due.setdefault(t + int(rng.geometric(1 / (1 + min(span, 20)))) - 1, []).append(t)
         arrivals = due.pop(t, [])
         arrivals += [int(rng.integers(-1, t + 3)) for _ in range(int(rng.integers(0, 3)))]  # late, unknown, repeated
+        if oracle.grace:
+            arrivals.append(t - int(rng.integers(0, 2 * span + oracle.grace + 2)))
         for round in arrivals:
             value = float(rng.choice([1.0, rng.random()]))
             arrival = now + int(rng.integers(0, 2)) if in_time else now
             if backdated and rng.random() < backdated:
                 arrival = now - int(rng.integers(0, span + 1))
+            if (
+                oracle.grace and 1 <= round <= t and rng.random() < 0.7
+            ):  # it occurred about its window, whenever that was
+                about = int(oracle.stamps[round - 1]) + int(rng.integers(-1, span + 3))
+                arrival = min(max(about, now - span - oracle.grace), now + 1)
             at = {"at": arrival * 1e-6} if in_time else {}
             if rng.random() < 0.1:
                 assert policy.revoke(round, **at) is oracle.revoke(round, arrival)
@@ -63,6 +70,8 @@ def compare_with_oracle(
                 verdict = policy.convert(round, value, **at)
                 assert verdict is oracle.convert(round, value, arrival)
                 verdicts[verdict] += 1
+                stragglers += verdict is lc.Verdict.ACCEPTED and oracle.is_closed(round)
     still_open = [s for s in range(1, rounds + 1) if oracle.verdict(s, now) is lc.Verdict.ACCEPTED]
-    assert policy.pending == len(still_open)
+    assert policy.pending == sum(not oracle.is_closed(s) for s in still_open)
+    assert bool(stragglers) == bool(oracle.grace), "a grace without a straggler tests nothing"
     return verdicts

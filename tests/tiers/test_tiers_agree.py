@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import latecomer as lc
-from latecomer.core.conversions import apply_conversion_holding_gil
 from latecomer.core.ridge_statistics import residual, short_residual
 from latecomer.core.state import UNSTAMPED
 from latecomer.policies.base import bulk
+from latecomer.policies.base.conversion_kernels import apply_conversion_holding_gil
 from latecomer.policies.base.kernels import decide_one_holding_gil, is_admissible_holding_gil
 from latecomer.policies.base.policy_code import PolicyCode
+from latecomer.policies.recommended import PARAMETERS as RECOMMENDED
 from latecomer.tiers.tiered_kernel import TieredKernel
 
 WINDOW = 12
@@ -161,6 +162,32 @@ def test_tiers_agree_on_any_events(name: str, events: list[tuple[str, int, int]]
 )
 def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, dim: int, tmp_path: Path) -> None:
     compare(name, dim, tmp_path, whole=(name, dim) == (WHOLE, DIM))
+
+
+IN_GRACE = ["OTFLinUCB-exact", "WaitingLinTS", "MaturedLinUCB", "ImputedLinTS", "LogisticLinTS", "recommended"]
+
+
+@pytest.mark.parametrize("name", IN_GRACE)
+def test_tiers_agree_on_conversions_in_the_grace(name: str) -> None:
+    """Ten seconds of window, twenty of grace: most of the conversions are of decisions that have closed."""
+    parameters = dict(RECOMMENDED) if name == "recommended" else {}
+    case = "MaturedLinTS" if name == "recommended" else name
+    plain, compiled = (policy_cases.make(case, DIM, "10s", grace="20s", **parameters) for _ in range(2))
+    plain.state.code = PolicyCode(plain.algorithm, plain.state.record, None)
+    compiled.state.code = compiled_code(name, DIM, whole=False)
+    rng, straggled = np.random.default_rng(4), 0
+    for t in range(1, 100):
+        actions = policy_cases.unit_actions(rng, 3, DIM)
+        assert chosen(plain.decide(actions, at=float(t))) == chosen(compiled.decide(actions, at=float(t)))
+        round, value = max(1, t - int(rng.integers(0, 35))), float(rng.random())
+        occurred = float(round + rng.integers(-1, 12))
+        verdict = plain.convert(round, value, at=occurred)
+        assert verdict is compiled.convert(round, value, at=occurred)
+        straggled += verdict is lc.Verdict.ACCEPTED and t - round > 10
+        if t % 7 == 0:
+            assert plain.revoke(round, at=float(t)) is compiled.revoke(round, at=float(t))
+    assert straggled > 20
+    assert_same(plain, compiled)
 
 
 @pytest.mark.soak

@@ -93,6 +93,7 @@ def replay(
     bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit.")],
     into: Annotated[str, typer.Option(metavar="NAME", help="The new bandit.")],
     window: Annotated[str | None, typer.Option(metavar="SPAN", help="Its window: rounds, or 7d.")] = None,
+    grace: Annotated[str | None, typer.Option(metavar="SPAN", help="Its grace, for a window in time: 1d.")] = None,
     policy: Annotated[str | None, typer.Option(metavar="CLASS", help="Its policy.")] = None,
     parameters: Annotated[str | None, typer.Option(metavar="JSON", help="Its policy's parameters.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Replay what pruning and damage have left.")] = False,
@@ -117,7 +118,8 @@ def replay(
         raise InputError(f"--parameters must be a JSON object; got {parameters!r}: {error}") from None
     span = int(window) if window is not None and window.isdecimal() else window
     with open_for_replay(store) as opened:
-        stats = replay_log(opened, bandit, into, partial=partial, window=span, policy=policy, parameters=given)
+        changes = {"window": span, "grace": grace, "policy": policy, "parameters": given}
+        stats = replay_log(opened, bandit, into, partial=partial, **changes)
     accepted, late = stats.conversions["accepted"], stats.conversions["late"]
     typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")
 

@@ -19,6 +19,7 @@ from latecomer.service.bandit_report import BanditReport
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.import_batches import ImportReport, ImportRun, make_import_batches, make_import_id
 from latecomer.service.messages import (
+    Activation,
     BanditInfo,
     BanditStats,
     Conversion,
@@ -50,8 +51,8 @@ class AsyncClient:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
         The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
-        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's), `log_offers` and
-        `unit` (of values in reports, as in {"name": "EUR", "scale": 250}).
+        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's), `log_offers`,
+        `unit` (of values in reports, as in {"name": "EUR", "scale": 250}), `grace` and `activation_timeout`.
         """
         return await self._send(protocol.create(name, window=window, **spec))
 
@@ -86,9 +87,13 @@ class AsyncClient:
         *,
         ids: Sequence[str] | None = None,
         request_id: str | None = None,
+        deferred: bool = False,
     ) -> DecisionAnswer:
-        """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
-        return await self._send(decision_calls.decide(name, actions, ids=ids, request_id=request_id))
+        """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision.
+
+        A decision that is `deferred` counts only once it is activated (`activate`).
+        """
+        return await self._send(decision_calls.decide(name, actions, ids=ids, request_id=request_id, deferred=deferred))
 
     async def decide_features(
         self,
@@ -97,9 +102,12 @@ class AsyncClient:
         *,
         context: FeatureRow | None = None,
         request_id: str | None = None,
+        deferred: bool = False,
     ) -> DecisionAnswer:
         """Choose one of the actions, which are described by features: {id: {name: value}}."""
-        return await self._send(decision_calls.decide_features(name, actions, context=context, request_id=request_id))
+        return await self._send(
+            decision_calls.decide_features(name, actions, context=context, request_id=request_id, deferred=deferred)
+        )
 
     async def decide_many(self, name: str, requests: Iterable[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
         """Make many decisions, 1,000 in a round trip; return an answer for each, or its error in its place.
@@ -128,6 +136,11 @@ class AsyncClient:
             answer = await self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings)
         return found
+
+    async def activate(self, name: str, decision_id: DecisionAnswer | str) -> Verdict:
+        """Report that a deferred decision was shown: it counts from now on, and its window begins."""
+        activations = [Activation(decision_id_of(decision_id))]
+        return (await self._send(protocol.activate(name, activations))).verdicts[0]
 
     async def import_log(
         self, name: str, log: Any, *, encoder: Any = None, scale: float = 1.0, import_id: str | None = None

@@ -34,36 +34,50 @@ class Outcome(Struct, frozen=True):
     error: Problem | None = None
 
 
-def decide(name: str, actions: Actions, *, ids: Sequence[str] | None, request_id: str | None) -> Call[DecisionAnswer]:
+def decide(
+    name: str, actions: Actions, *, ids: Sequence[str] | None, request_id: str | None, deferred: bool = False
+) -> Call[DecisionAnswer]:
     """Make the call for a decision, always with a request id; an array without ids is sent in binary."""
     request_id = _choose_request_id(request_id)
     path = f"{bandit_path(name)}/decisions"
     rows = _to_array(actions) if hasattr(actions, "__array__") else actions
-    if isinstance(rows, np.ndarray) and ids is None:
+    if isinstance(rows, np.ndarray) and ids is None and not deferred:
         file = io.BytesIO()
         np.save(file, rows)
         path = f"{path}?{urlencode({'request_id': request_id})}"
         return Call(
             method="POST", path=path, gives=DecisionAnswer, content=file.getvalue(), content_type="application/x-npy"
         )
-    body = {"actions": rows, "request_id": request_id} | ({} if ids is None else {"ids": list(ids)})
+    plain = rows.tolist() if isinstance(rows, np.ndarray) and deferred else rows
+    body = {"actions": plain, "request_id": request_id} | ({} if ids is None else {"ids": list(ids)})
+    body |= {"deferred": True} if deferred else {}
     return Call(method="POST", path=path, gives=DecisionAnswer, content=encode_json(body))
 
 
 def decide_features(
-    name: str, actions: Mapping[str, FeatureRow], *, context: FeatureRow | None, request_id: str | None
+    name: str,
+    actions: Mapping[str, FeatureRow],
+    *,
+    context: FeatureRow | None,
+    request_id: str | None,
+    deferred: bool = False,
 ) -> Call[DecisionAnswer]:
     """Make the call for a decision between actions that are described by features."""
-    body = _features_body(actions, context=context, request_id=request_id)
+    body = _features_body(actions, context=context, request_id=request_id, deferred=deferred)
     return Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=DecisionAnswer, content=encode_json(body))
 
 
 def _features_body(
-    actions: Mapping[str, FeatureRow], *, context: FeatureRow | None = None, request_id: str | None = None
+    actions: Mapping[str, FeatureRow],
+    *,
+    context: FeatureRow | None = None,
+    request_id: str | None = None,
+    deferred: bool = False,
 ) -> dict[str, Any]:
     described = [{"id": id_, "features": features} for id_, features in to_plain_actions(actions)]
     context_features = {} if context is None else to_plain_features(context, "context")
-    return {"context": context_features, "actions": described, "request_id": _choose_request_id(request_id)}
+    body = {"context": context_features, "actions": described, "request_id": _choose_request_id(request_id)}
+    return body | ({"deferred": True} if deferred else {})
 
 
 def decide_many(name: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[Call[list[Outcome]]]:

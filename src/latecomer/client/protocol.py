@@ -10,15 +10,16 @@ import msgspec
 from msgspec import Struct
 
 from latecomer import errors
-from latecomer.durations import Span
+from latecomer.durations import Duration, Span
 from latecomer.encoding.encoder import Encoder, read_encoder
 from latecomer.encoding.scales import parse_scales
 from latecomer.service.bandit.verdict_list import ReportWarning
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import parse_unit
 from latecomer.service.decision_report import DecisionExplanation
-from latecomer.service.durations import format_window
+from latecomer.service.durations import format_grace, format_window
 from latecomer.service.messages import (
+    Activation,
     BanditInfo,
     BanditStats,
     Conversion,
@@ -115,6 +116,8 @@ class SpecOptions(TypedDict, total=False):
     encoder: Encoder | Mapping[str, Any] | None
     log_offers: bool
     unit: Mapping[str, Any] | None
+    grace: Duration | None
+    activation_timeout: Span | None
 
 
 def create(
@@ -128,6 +131,8 @@ def create(
     encoder: Encoder | Mapping[str, Any] | None = None,
     log_offers: bool = True,
     unit: Mapping[str, Any] | None = None,
+    grace: Duration | None = None,
+    activation_timeout: Span | None = None,
 ) -> Call[BanditInfo]:
     """Make the call that creates a bandit."""
     encoding = None if encoder is None else read_encoder(encoder)
@@ -145,6 +150,10 @@ def create(
         spec["log_offers"] = False
     if unit is not None:
         spec["unit"] = parse_unit(unit)
+    if grace is not None:
+        spec["grace"] = format_grace(grace)
+    if activation_timeout is not None:
+        spec["activation_timeout"] = format_window(activation_timeout)
     return Call(
         method="PUT", path=bandit_path(name), gives=BanditInfo, content=encode_json(spec), timeout=CREATE_TIMEOUT
     )
@@ -223,6 +232,13 @@ def revoke(name: str, revocations: Sequence[Revocation]) -> "Call[_Verdicts]":
     """Make the call that takes conversions back."""
     return Call(
         method="POST", path=f"{bandit_path(name)}/revocations", gives=_Verdicts, content=encode_json(revocations)
+    )
+
+
+def activate(name: str, activations: Sequence[Activation]) -> "Call[_Verdicts]":
+    """Make the call that reports deferred decisions that were shown."""
+    return Call(
+        method="POST", path=f"{bandit_path(name)}/activations", gives=_Verdicts, content=encode_json(activations)
     )
 
 

@@ -17,6 +17,7 @@ from latecomer.service.bandit_report import BanditReport
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
 from latecomer.service.messages import (
+    Activation,
     BanditInfo,
     BanditStats,
     Conversion,
@@ -63,8 +64,8 @@ class Client:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
         The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
-        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's), `log_offers` and
-        `unit` (of values in reports, as in {"name": "EUR", "scale": 250}).
+        numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's), `log_offers`,
+        `unit` (of values in reports, as in {"name": "EUR", "scale": 250}), `grace` and `activation_timeout`.
         """
         return self._send(protocol.create(name, window=window, **spec))
 
@@ -99,9 +100,13 @@ class Client:
         *,
         ids: Sequence[str] | None = None,
         request_id: str | None = None,
+        deferred: bool = False,
     ) -> DecisionAnswer:
-        """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision."""
-        return self._send(decision_calls.decide(name, actions, ids=ids, request_id=request_id))
+        """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision.
+
+        A decision that is `deferred` counts only once it is activated (`activate`).
+        """
+        return self._send(decision_calls.decide(name, actions, ids=ids, request_id=request_id, deferred=deferred))
 
     def decide_features(
         self,
@@ -110,9 +115,12 @@ class Client:
         *,
         context: FeatureRow | None = None,
         request_id: str | None = None,
+        deferred: bool = False,
     ) -> DecisionAnswer:
         """Choose one of the actions, which are described by features: {id: {name: value}}."""
-        return self._send(decision_calls.decide_features(name, actions, context=context, request_id=request_id))
+        return self._send(
+            decision_calls.decide_features(name, actions, context=context, request_id=request_id, deferred=deferred)
+        )
 
     def decide_many(self, name: str, requests: Iterable[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
         """Make many decisions, 1,000 in a round trip; return an answer for each, or its error in its place.
@@ -151,6 +159,11 @@ class Client:
         """Take a conversion back."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
         return self._send(protocol.revoke(name, [Revocation(decision_id_of(decision_id), occurred)])).verdicts[0]
+
+    def activate(self, name: str, decision_id: DecisionAnswer | str) -> Verdict:
+        """Report that a deferred decision was shown: it counts from now on, and its window begins."""
+        activations = [Activation(decision_id_of(decision_id))]
+        return (self._send(protocol.activate(name, activations))).verdicts[0]
 
     def import_log(
         self,

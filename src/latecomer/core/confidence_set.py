@@ -112,6 +112,31 @@ def absorb_round(state: State, ring: Ring, slot: int) -> None:
         state.mixture_log_det[j] += shrink_inverse(state.mixture_inv[j], action, strength, u)
 
 
+@kernel_noinline
+def correct_round(state: State, ring: Ring, round: int, change: float) -> None:
+    """Correct b and W where the value of a closed round in its grace changes: from 0, or back to it.
+
+    They become those of a round that closed with that value.
+    """
+    slot = slot_of(state, ring, round)
+    block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
+    action, u, dim = state.set_action, state.set_u, state.set_u.shape[0]
+    for i in range(dim):
+        action[i] = block.action[i, lane]
+    weight = 1.0 / block.variance[lane]
+    for i in range(dim):
+        state.closed_b[i] += change * weight * action[i]
+    bound = block.bound[lane]
+    more = omega(max(change, 0.0), bound) - omega(max(-change, 0.0), bound)
+    strength = more * weight * weight
+    add_scaled_outer(state.observed_W, action, strength)
+    for j in range(MIXTURES):
+        multiply(state.mixture_inv[j], action, u)
+        c = strength * dot(action, u, dim)
+        add_scaled_outer(state.mixture_inv[j], u, -strength / (1.0 + c))
+        state.mixture_log_det[j] += math.log1p(c)
+
+
 @kernel
 def absorb_closed_rounds(state: State, ring: Ring, now: int) -> None:
     """Learn from the rounds that close at `now`, before `expire`."""

@@ -1,12 +1,12 @@
-"""Conversions and revocations: judged against the window, and applied to B where they are accepted."""
+"""Conversions and revocations: judged against the window and the grace, and added to B."""
 
 import math
 
 import numpy as np
 
-from latecomer.core.jit import kernel, kernel_holding_gil
-from latecomer.core.ring import is_closed, slot_of
-from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Block, Integers, Ring, State, StateArray
+from latecomer.core.jit import kernel
+from latecomer.core.ring import is_closed, is_forgotten, slot_of, stamp_of
+from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Block, Ring, State, StateArray
 
 REVOKED = -1.0
 """The credit of a round whose conversion was revoked."""
@@ -18,26 +18,39 @@ ACCEPTED, DUPLICATE, LATE, UNKNOWN = 0, 1, 2, 3
 
 
 @kernel
-def judge_conversion(state: State, ring: Ring, round: int, now: int) -> int:
-    """Return the verdict on a conversion of `round` that arrives at `now`; nothing changes.
+def judge_conversion(state: State, ring: Ring, round: int, now: int, reported: int) -> int:
+    """Return the verdict on a conversion of `round` that occurred at `now` and is reported then; nothing changes.
 
-    A conversion arrives with the latest decision at the earliest.
+    Without a grace, a conversion arrives with the latest decision at the earliest, and must arrive inside the window.
+    With one, it must have occurred inside the window, and be reported inside the window and the grace.
+    """
+    verdict = judge_revocation(state, ring, round, now, reported)
+    if verdict < LATE and state.grace > 0 and is_closed(state, stamp_of(state, ring, round), now):
+        return LATE
+    return verdict
+
+
+@kernel
+def judge_revocation(state: State, ring: Ring, round: int, now: int, reported: int) -> int:
+    """Return the verdict as of a conversion: `DUPLICATE` where there is one to revoke, or was.
+
+    With a grace, a revocation must be reported inside the window and the grace, whenever it occurred.
     """
     if round < 1 or round > state.rounds:
         return UNKNOWN
-    if round < state.oldest:
+    if round < state.kept:
         return LATE
     slot = slot_of(state, ring, round)
     block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-    if is_closed(state, block.stamp[lane], max(now, state.now)):
+    if is_forgotten(state, block.stamp[lane], max(reported if state.grace > 0 else now, state.now)):
         return LATE
     return ACCEPTED if math.isnan(block.credit[lane]) else DUPLICATE
 
 
 @kernel
 def judge_conversion_of(states: StateArray, ring: Ring, round: int, now: int) -> int:
-    """Return the verdict that a conversion would get; nothing changes."""
-    return judge_conversion(states[0], ring, round, now)
+    """Return the verdict that a conversion of now would get if it occurred in time; nothing changes."""
+    return judge_revocation(states[0], ring, round, now, now)
 
 
 @kernel
@@ -49,46 +62,41 @@ def add_to_B(state: State, ring: Ring, slot: int, value: float) -> None:
 
 
 @kernel
-def apply_conversion(states: StateArray, ring: Ring, round: int, value: float, now: int) -> int:
-    """Judge a conversion and, if it is accepted, credit it: B += value·A_s, at once or when the round closes."""
-    state = states[0]
-    verdict = judge_conversion(state, ring, round, now)
-    if verdict == ACCEPTED:
-        slot = slot_of(state, ring, round)
-        if not state.learn_on_close:
-            add_to_B(state, ring, slot, value)
-        block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-        block.credit[lane] = value
-        before_decision = now != UNSTAMPED and now < block.stamp[lane]
-        block.arrival[lane] = UNKNOWN_ARRIVAL if before_decision else max(now, state.now)
+def credit_round(state: State, ring: Ring, round: int, value: float, now: int) -> None:
+    """Credit a held round that has not converted: B += value·A_s, at once or when the round closes.
+
+    The delay of a round that has closed counts as the whole window: its conversion was seen no earlier.
+    """
+    slot, is_open = slot_of(state, ring, round), round >= state.oldest
+    if not (is_open and state.learn_on_close):
+        add_to_B(state, ring, slot, value)
+    block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
+    block.credit[lane] = value
+    before_decision = now != UNSTAMPED and now < block.stamp[lane]
+    arrival = max(now, state.now) if is_open else block.stamp[lane] + state.span
+    block.arrival[lane] = UNKNOWN_ARRIVAL if before_decision else arrival
+    state.credited += value
+    if is_open:
         state.pending -= 1
-        state.credited += value
-    return verdict
-
-
-@kernel_holding_gil
-def apply_conversion_holding_gil(states: StateArray, ring: Ring, round: int, value: float, now: int) -> int:
-    """Judge and apply one conversion, without releasing Python's lock."""
-    return apply_conversion(states, ring, round, value, now)
 
 
 @kernel
-def apply_revocation(states: StateArray, ring: Ring, round: int, now: int) -> int:
-    """Revoke a credited conversion for good: a later conversion of the round is a duplicate."""
-    state = states[0]
-    verdict = judge_conversion(state, ring, round, now)
-    if verdict == ACCEPTED:
-        return UNKNOWN  # open: there is no conversion to revoke
-    if verdict == DUPLICATE:
-        slot = slot_of(state, ring, round)
-        value = ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK]
-        if value != REVOKED:
-            if not state.learn_on_close:
-                add_to_B(state, ring, slot, -value)
-            ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK] = REVOKED
-            state.credited -= value
-            return ACCEPTED
-    return verdict
+def uncredit_round(state: State, ring: Ring, round: int) -> float:
+    """Revoke the credit of a held round, which has one, for good; return its value."""
+    slot = slot_of(state, ring, round)
+    value = float(ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK])
+    if not (round >= state.oldest and state.learn_on_close):
+        add_to_B(state, ring, slot, -value)
+    ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK] = REVOKED
+    state.credited -= value
+    return value
+
+
+@kernel
+def credit_of(state: State, ring: Ring, round: int) -> float:
+    """Return the credit of a held round: NaN while it has none, `REVOKED` once it was revoked."""
+    slot = slot_of(state, ring, round)
+    return float(ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK])
 
 
 @kernel
@@ -103,20 +111,3 @@ def delay_of(state: State, ring: Ring, round: int) -> int:
     slot = slot_of(state, ring, round)
     block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
     return int(block.arrival[lane] - block.stamp[lane]) if is_delay_known(block, lane) else -1
-
-
-@kernel
-def apply_conversions(
-    states: StateArray,
-    ring: Ring,
-    rounds: Integers,
-    values: Array,
-    stamps: Integers,
-    verdicts: Integers,
-    delays: Integers,
-) -> None:
-    """Apply conversions in their order; fill in the verdicts and the delays of accepted ones, −1 where unknown."""
-    for i in range(rounds.shape[0]):
-        verdicts[i] = apply_conversion(states, ring, rounds[i], values[i], stamps[i])
-        if verdicts[i] == ACCEPTED:
-            delays[i] = delay_of(states[0], ring, rounds[i])

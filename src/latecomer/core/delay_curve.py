@@ -20,7 +20,7 @@ import numpy as np
 from latecomer.core.conversions import is_delay_known
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.ring import slot_of
-from latecomer.core.state import ROUNDS_PER_BLOCK, ExtraFields, Field, FieldKind, Ring, State
+from latecomer.core.state import ROUNDS_PER_BLOCK, ExtraFields, Field, FieldKind, Ring, State, number_field
 
 BINS = 32
 PRIOR = 4.0
@@ -45,6 +45,7 @@ def delay_curve_fields(span: int) -> ExtraFields:
         "bin_pointers": Field(np.ones(BINS, np.int64), FieldKind.POINTER),  # the first round not past the end of bin j
         "at_risk": Field(np.zeros(BINS)),  # n_j
         "events": Field(np.zeros(BINS)),  # d_j
+        "recount": number_field(np.int64),  # 1: a closed round has changed the counts since the curve was computed
         "curve": Field(np.ones(BINS + 1), FieldKind.DELAY_CURVE),  # F̂_m before e_j
     }
 
@@ -96,8 +97,21 @@ def _recompute_curve(state: State) -> None:
 @kernel_noinline
 def update_delay_curve(state: State, ring: Ring, now: int) -> None:
     """Bring the counts and the curve up to `now`; before `expire`, so that rounds that close then are counted."""
-    if _count_covered_rounds(state, ring, now):
+    if _count_covered_rounds(state, ring, now) or state.recount != 0:
+        state.recount = 0
         _recompute_curve(state)
+
+
+@kernel
+def count_closed_delay(state: State, delay: int) -> None:
+    """Count the delay of a round that has passed the end of every bin; none where it is −1."""
+    if delay >= 0:
+        state.recount = 1
+        for j in range(BINS):
+            if delay < state.edges[j + 1]:
+                state.at_risk[j] += 1.0
+                if delay >= state.edges[j]:
+                    state.events[j] += 1.0
 
 
 @kernel

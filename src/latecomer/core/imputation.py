@@ -63,6 +63,13 @@ def keep_closing_delays(state: State, ring: Ring, now: int) -> None:
 
 
 @kernel
+def keep_closed_delay(state: State, delay: int) -> None:
+    """Count the delay of a round that has closed; none where it is −1."""
+    if delay >= 0:
+        state.closed_delays[bin_of(state, delay)] += 1.0
+
+
+@kernel
 def impute(state: State, ring: Ring) -> None:
     """Sample, for every open round that has not converted, whether it will and when. O(m·d)."""
     dim = state.B.shape[0]

@@ -14,7 +14,7 @@ from latecomer.core.delay_curve import bin_from, delay_curve_fields, maturity_in
 from latecomer.core.jit import kernel
 from latecomer.core.linalg.cholesky import factorise, solve_upper, solve_upper_transposed
 from latecomer.core.rates import bernoulli_variance
-from latecomer.core.ring import held_count, is_closed, is_closing, slot_of
+from latecomer.core.ring import is_closed, is_closing, slot_of, window_count
 from latecomer.core.state import ROUNDS_PER_BLOCK, Array, ExtraFields, Field, Ring, State, number_field, scratch_field
 
 LONGEST_STEP = 2.0
@@ -91,6 +91,12 @@ def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
 
 
 @kernel
+def correct_value(state: State, ring: Ring, round: int, change: float) -> None:
+    """Change the value Y of a closed round by so much, η += change·A: the quadratic is linear in Y."""
+    _add(state, ring, slot_of(state, ring, round), change, state.linear)
+
+
+@kernel
 def _add_open_round(state: State, ring: Ring, slot: int, matured: float) -> None:
     """Add a round's gradient (μ − Y − (1−Y)w)A, w = μ(1−F)/(1−Fμ), and its information Fμ(1−μ)²/(1−Fμ)·AAᵀ."""
     block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
@@ -117,7 +123,7 @@ def update_beta(state: State, ring: Ring) -> None:
         for j in range(dim):
             step[i] -= state.precision[min(i, j), max(i, j)] * state.beta[j]
     j = 0
-    for back in range(held_count(state)):  # the newest first: ages only grow, and the first that is closed ends it
+    for back in range(window_count(state)):  # the newest first: ages only grow, and the first that is closed ends it
         slot = slot_of(state, ring, state.rounds - back)
         stamp = ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK]
         if is_closed(state, stamp, state.current_stamp):

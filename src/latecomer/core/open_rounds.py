@@ -3,7 +3,7 @@
 import math
 
 from latecomer.core.jit import kernel
-from latecomer.core.ring import held_count, is_closing, slot_of, spanned_blocks
+from latecomer.core.ring import is_closing, slot_of, spanned_blocks, window_count
 from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State
 
 
@@ -13,10 +13,10 @@ def possible_gain(state: State, ring: Ring, u: Array) -> float:
     products, sums = state.products, state.sums
     for lane in range(ROUNDS_PER_BLOCK):
         sums[lane] = 0.0
-    first, blocks = state.head // ROUNDS_PER_BLOCK, spanned_blocks(state.head, held_count(state))
+    first, blocks = state.head // ROUNDS_PER_BLOCK, spanned_blocks(state.head, window_count(state))
     for i in range(blocks):
         low = state.head % ROUNDS_PER_BLOCK if i == 0 else 0
-        high = (state.head + held_count(state) - 1) % ROUNDS_PER_BLOCK + 1 if i == blocks - 1 else ROUNDS_PER_BLOCK
+        high = (state.head + window_count(state) - 1) % ROUNDS_PER_BLOCK + 1 if i == blocks - 1 else ROUNDS_PER_BLOCK
         block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
         action, credit = block.action, block.credit
         for lane in range(ROUNDS_PER_BLOCK):

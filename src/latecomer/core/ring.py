@@ -1,8 +1,11 @@
-"""The window: a growing ring of the rounds that may still convert.
+"""The window: a growing ring of the rounds that may still convert, and of those in their grace.
 
 Rounds are numbered 1, 2, … without gaps, so a round's slot follows from its number and no index is needed; its lane is
 always (round − 1) mod `ROUNDS_PER_BLOCK`, and no block holds both ends, so that sums over the ring do not depend on
 its size. A round of stamp s is closed at stamp `now` when now − s > span: `is_closed` alone has that rule.
+
+The window's rounds are `oldest` to `rounds`. With a grace, closed rounds stay behind them, `kept` to `oldest` − 1, for
+as long: nothing sums over these, and a conversion that occurred in time still finds its action there.
 """
 
 import math
@@ -23,9 +26,21 @@ def is_closed(state: State, stamp: int, now: int) -> bool:
 
 
 @kernel
-def held_count(state: State) -> int:
-    """Count the rounds that the ring holds."""
+def is_forgotten(state: State, stamp: int, now: int) -> bool:
+    """Tell whether a round of this stamp has closed and its grace has passed too."""
+    return now - stamp > state.span + state.grace
+
+
+@kernel
+def window_count(state: State) -> int:
+    """Count the rounds of the window."""
     return state.rounds - state.oldest + 1
+
+
+@kernel
+def held_count(state: State) -> int:
+    """Count the rounds that the ring holds, those in their grace included."""
+    return state.rounds - state.kept + 1
 
 
 @kernel
@@ -36,14 +51,22 @@ def slot_count(ring: Ring) -> int:
 
 @kernel
 def is_full(state: State, ring: Ring) -> bool:
-    """Tell whether the next round would land in the block of the oldest."""
-    return state.head % ROUNDS_PER_BLOCK + held_count(state) >= slot_count(ring)
+    """Tell whether the next round would land in the block of the oldest one held."""
+    return first_lane(state) + held_count(state) >= slot_count(ring)
+
+
+@kernel
+def first_lane(state: State) -> int:
+    """Return the lane of the oldest round that the ring holds: it follows from its number."""
+    return (state.kept - 1) % ROUNDS_PER_BLOCK
 
 
 @kernel
 def slot_of(state: State, ring: Ring, round: int) -> int:
     """Return the slot of a round that the ring holds, or of the next one."""
     slot = state.head + (round - state.oldest)
+    if slot < 0:
+        return slot + slot_count(ring)
     return slot if slot < slot_count(ring) else slot - slot_count(ring)  # a division would cost more than the rest
 
 
@@ -76,17 +99,21 @@ def add_width(state: State, term: float) -> None:
 
 @kernel
 def expire(state: State, ring: Ring, now: int) -> None:
-    """Drop the rounds that are closed at `now`."""
+    """Close the rounds that are closed at `now`, and drop those whose grace has passed too."""
     while is_closing(state, ring, state.oldest, now):
         block, lane = ring[state.head // ROUNDS_PER_BLOCK], state.head % ROUNDS_PER_BLOCK
         add_width(state, -math.sqrt(block.norm[lane]))
         if math.isnan(block.credit[lane]):
             state.pending -= 1
-        block.norm[lane] = 0.0  # an empty lane adds nothing to the exact width
+        block.norm[lane] = 0.0  # a closed lane adds nothing to the exact width
         state.oldest += 1
         state.head = state.head + 1 if state.head + 1 < slot_count(ring) else 0
     if state.oldest > state.rounds:
         state.width_sum = state.width_lost = 0.0
+    if state.grace == 0:
+        state.kept = state.oldest
+    while state.kept < state.oldest and is_forgotten(state, stamp_of(state, ring, state.kept), now):
+        state.kept += 1
 
 
 @kernel
@@ -119,11 +146,12 @@ def is_sparse(needed: int, blocks: int) -> bool:
 
 def resize(cell: StateArray, ring: Ring, blocks: int) -> Ring:
     """Copy the rounds into a ring of `blocks` blocks, the oldest in the first; move the state's head."""
-    head, count = int(cell["head"][0]), int(cell["rounds"][0] - cell["oldest"][0] + 1)
-    first, spanned = head // ROUNDS_PER_BLOCK, spanned_blocks(head, count)
+    closed, count = int(cell["oldest"][0] - cell["kept"][0]), int(cell["rounds"][0] - cell["kept"][0] + 1)
+    start = (int(cell["head"][0]) - closed) % max(1, len(ring) * ROUNDS_PER_BLOCK)
+    first, spanned = start // ROUNDS_PER_BLOCK, spanned_blocks(start, count)
     to_end = min(spanned, len(ring) - first)
     other = new_ring(ring.dtype, blocks)
     other[:to_end] = ring[first : first + to_end]
     other[to_end:spanned] = ring[: spanned - to_end]
-    cell["head"] = head % ROUNDS_PER_BLOCK
+    cell["head"] = start % ROUNDS_PER_BLOCK + closed
     return other

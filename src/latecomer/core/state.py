@@ -26,7 +26,7 @@ class FieldKind(Enum):
     """The role of an algorithm's field. Saving, loading and reading go by it, never by the field's name."""
 
     STATISTIC = "a number or an array that the next decision needs: saved"
-    POINTER = "rounds, each from the oldest held to the next: saved, and checked against the window on loading"
+    POINTER = "rounds, each from the window's oldest to the next: saved, and checked against the window on loading"
     BIN_EDGES = "ages that cut the window into bins: saved, and equal to the initial value on loading"
     DELAY_CURVE = "shares that rise from 0 (or 1) to 1, one per bin edge: saved, and checked on loading"
     SCRATCH = "working memory that no later call reads: not saved"
@@ -66,6 +66,8 @@ class State(Protocol):
     refactorisations: int
     span: int
     rounds: int
+    grace: int
+    kept: int
     oldest: int
     head: int
     pending: int
@@ -123,9 +125,11 @@ def state_dtype(
         # the window
         ("span", np.int64),  # m, in rounds or microseconds
         ("rounds", np.int64),  # rounds played: the next one is t = rounds + 1
-        ("oldest", np.int64),  # the oldest round that the ring holds
+        ("grace", np.int64),  # how long after its window a round stays in the ring, in the same unit
+        ("kept", np.int64),  # the oldest round that the ring holds; those before `oldest` are closed, in their grace
+        ("oldest", np.int64),  # the oldest round of the window
         ("head", np.int64),  # its slot
-        ("pending", np.int64),  # how many of the rounds held have not converted
+        ("pending", np.int64),  # how many of the window's rounds have not converted
         ("credited", np.float64),  # Σ of the values credited and not revoked
         ("now", np.int64),  # the stamp of the latest decision
         (
@@ -177,6 +181,7 @@ def new_state(
     dim: int,
     *,
     span: int,
+    grace: int,
     refresh_norms: bool,
     needs_cholesky: bool,
     learn_on_close: bool,
@@ -192,7 +197,8 @@ def new_state(
     state["V_inv"][0] = np.eye(dim) / ridge
     state["chol"][0] = np.eye(state["chol"].shape[1]) * np.sqrt(ridge)
     state["span"], state["refresh_norms"], state["learn_on_close"] = span, refresh_norms, learn_on_close
-    state["oldest"], state["now"] = 1, UNSTAMPED
+    state["grace"], state["now"] = grace, UNSTAMPED
+    state["kept"] = state["oldest"] = 1
     for name, value in numbers.items():
         state[name] = value
     for name, field in extras.items():

@@ -6,7 +6,7 @@ import numpy as np
 
 from latecomer.core.jit import kernel, vectorised
 from latecomer.core.linalg.products import UNROLLED
-from latecomer.core.ring import add_width, held_count, is_closing, slot_of, spanned_blocks
+from latecomer.core.ring import add_width, is_closing, slot_of, spanned_blocks, window_count
 from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State
 
 
@@ -116,11 +116,13 @@ def shrink_norms(state: State, ring: Ring, c: float) -> None:
     shrink, sums = 1.0 / (1.0 + c), state.sums
     sums[:] = 0.0
     first = state.head // ROUNDS_PER_BLOCK
-    last = spanned_blocks(state.head, held_count(state)) - 1
+    last = spanned_blocks(state.head, window_count(state)) - 1
     for i in range(last + 1):
         # low and high are multiples of 8, so that no lane is left for scalar code
         low = state.head % ROUNDS_PER_BLOCK // 8 * 8 if i == 0 else 0
-        high = ((state.head + held_count(state) - 1) % ROUNDS_PER_BLOCK // 8 + 1) * 8 if i == last else ROUNDS_PER_BLOCK
+        high = (
+            ((state.head + window_count(state) - 1) % ROUNDS_PER_BLOCK // 8 + 1) * 8 if i == last else ROUNDS_PER_BLOCK
+        )
         block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
         shrink_block(state, block.action, block.norm, shrink, low, high)
     state.width_sum, state.width_lost = fold(sums), 0.0
@@ -131,7 +133,7 @@ def renew_norms(state: State, ring: Ring) -> None:
     """Compute every norm of the ring afresh from V⁻¹, after a refactorisation. O(m·d²), rare."""
     dim = state.B.shape[0]
     total = 0.0
-    for i in range(held_count(state)):
+    for i in range(window_count(state)):
         slot = slot_of(state, ring, state.oldest + i)
         block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         norm = 0.0

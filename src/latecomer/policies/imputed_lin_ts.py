@@ -7,7 +7,13 @@ argmax ⟨a, θ̃⟩. O(m·d) a round. The paper's sum over open rounds (Vernade
 
 import math
 
-from latecomer.core.imputation import imputation_fields, impute, keep_closing_delays, sample_delay_law
+from latecomer.core.imputation import (
+    imputation_fields,
+    impute,
+    keep_closed_delay,
+    keep_closing_delays,
+    sample_delay_law,
+)
 from latecomer.core.linalg.products import argmax_first, inner_products, multiply
 from latecomer.core.rates import bernoulli_variance, estimate_rate
 from latecomer.core.rng import reseed
@@ -21,6 +27,11 @@ from latecomer.policies.base.rng import Draw
 def advance_time(state: State, ring: Ring, now: int) -> None:
     """Count the delays of the rounds that close at `now`."""
     keep_closing_delays(state, ring, now)
+
+
+def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+    """Count the delay of a conversion that came in the grace; the next sweep has its value in B."""
+    keep_closed_delay(state, delay)
 
 
 def begin_round(state: State, ring: Ring, draws: Array) -> None:
@@ -73,6 +84,7 @@ class ImputedLinTS(ThompsonPolicy):
         posterior=posterior,
         pending_width=zero_pending_width,
         advance_time=advance_time,
+        correct_closed_round=correct_closed_round,
         begin_round=begin_round,
         draw=Draw.NORMAL_AND_ONE,
         needs_cholesky=True,

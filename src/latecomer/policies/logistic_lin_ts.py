@@ -7,9 +7,10 @@ the paper (Vernade et al., ICML 2020); its linear model is replaced.
 
 from typing import Unpack
 
+from latecomer.core.delay_curve import count_closed_delay
 from latecomer.core.linalg.cholesky import solve_upper, whiten
 from latecomer.core.linalg.products import argmax_first, row_dot
-from latecomer.core.logistic import keep_closing_rounds, logistic_fields, update_beta
+from latecomer.core.logistic import correct_value, keep_closing_rounds, logistic_fields, update_beta
 from latecomer.core.state import Array, Ring, State
 from latecomer.policies.base.algorithm import Algorithm, unit_width, width, zero_pending_width
 from latecomer.policies.base.clock import Span
@@ -21,6 +22,12 @@ from latecomer.policies.base.rng import Draw
 def advance_time(state: State, ring: Ring, now: int) -> None:
     """Add the rounds that close at `now` to the quadratic."""
     keep_closing_rounds(state, ring, now)
+
+
+def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+    """Correct the quadratic, whose step was taken at the β of the closing, and count the conversion's delay."""
+    correct_value(state, ring, round, change)
+    count_closed_delay(state, delay)
 
 
 def begin_round(state: State, ring: Ring, draws: Array) -> None:
@@ -80,6 +87,7 @@ class LogisticLinTS(ThompsonPolicy):
         posterior=posterior,
         pending_width=zero_pending_width,
         advance_time=advance_time,
+        correct_closed_round=correct_closed_round,
         begin_round=begin_round,
         estimate=estimate,
         draw=Draw.NORMAL_AND_ONE,

@@ -17,6 +17,7 @@ import math
 from typing import Unpack
 
 from latecomer.core.action_summary import Shorts, action_summary_fields, add_summary, diversity
+from latecomer.core.delay_curve import count_closed_delay
 from latecomer.core.linalg.norms import squared_norms
 from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.maturity import conversion_rate, maturity_fields, update_maturity
@@ -56,6 +57,11 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
 def begin_round(state: State, ring: Ring, draws: Array) -> None:
     """Estimate the ridge again where it is due."""
     update_ridge(state)
+
+
+def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+    """Count the delay of a conversion that came in the grace; G had the round in full before."""
+    count_closed_delay(state, delay)
 
 
 def estimate(state: State) -> None:
@@ -120,6 +126,7 @@ class MaturedLinTS(LinearPolicy):
         pending_width=zero_pending_width,
         observe_actions=observe_actions,
         advance_time=advance_time,
+        correct_closed_round=correct_closed_round,
         begin_round=begin_round,
         estimate=estimate,
         draw=Draw.NORMAL,

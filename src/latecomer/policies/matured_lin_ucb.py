@@ -8,6 +8,7 @@ self-normalised bound with a plug-in variance, and with maturity in place of the
 import math
 
 from latecomer.core.choice import add_bonuses
+from latecomer.core.delay_curve import count_closed_delay
 from latecomer.core.linalg.products import argmax_first
 from latecomer.core.maturity import conversion_rate, maturity_fields, update_maturity
 from latecomer.core.rates import bernoulli_variance
@@ -26,6 +27,11 @@ def radius(state: State, pending_width: float) -> float:
 def advance_time(state: State, ring: Ring, now: int) -> None:
     """Weigh every round by its maturity at `now`."""
     update_maturity(state, ring, now)
+
+
+def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+    """Count the delay of a conversion that came in the grace; G had the round in full before."""
+    count_closed_delay(state, delay)
 
 
 def estimate(state: State) -> None:
@@ -57,6 +63,7 @@ class MaturedLinUCB(UCBPolicy):
         width=radius,
         pending_width=zero_pending_width,
         advance_time=advance_time,
+        correct_closed_round=correct_closed_round,
         estimate=estimate,
         needs_arrival_times=True,
         extra_fields=maturity_fields,

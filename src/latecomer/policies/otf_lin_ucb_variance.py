@@ -15,6 +15,7 @@ import math
 from latecomer.core.confidence_set import (
     ROUND_FIELDS,
     absorb_closed_rounds,
+    correct_round,
     estimate_phi,
     index_width,
     record_in_set,
@@ -59,6 +60,7 @@ VARIANCE = Algorithm(
     estimate=estimate,
     advance_set=absorb_closed_rounds,
     record_in_set=record_in_set,
+    correct_set=correct_round,
     round_fields=ROUND_FIELDS,
     extra_fields=extra_fields,
 )

@@ -29,6 +29,11 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
     state.closed_value += value
 
 
+def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+    """Correct the sum of the closed rounds' values."""
+    state.closed_value += change
+
+
 def sampling_variance(state: State, pending_width: float) -> float:
     """v̂ at p̂ = (conversions + 1)/(rounds + 2), over the closed rounds."""
     return bernoulli_variance(estimate_rate(state.closed_value, state.closed_count))
@@ -61,6 +66,7 @@ class WaitingLinTS(ThompsonPolicy):
         posterior=posterior,
         pending_width=zero_pending_width,
         advance_time=advance_time,
+        correct_closed_round=correct_closed_round,
         draw=Draw.NORMAL,
         needs_cholesky=True,
         learn_on_close=True,

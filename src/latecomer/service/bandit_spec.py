@@ -10,10 +10,13 @@ from latecomer.encoding.spec import EncoderSpec, Scale
 from latecomer.errors import InputError
 from latecomer.validation import short_repr
 
-__all__ = ["DEFAULT_POLICY", "BanditSpec", "Scale", "ValueUnit"]
+__all__ = ["DEFAULT_GRACE", "DEFAULT_POLICY", "BanditSpec", "Scale", "ValueUnit"]
 
 DEFAULT_POLICY = "recommended"
 """The policy of a specification that names none: that of `latecomer.recommended` on the day of its creation."""
+
+DEFAULT_GRACE = "1d"
+"""The grace of a specification that gives none, where its window is a time."""
 
 
 class ValueUnit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,11 +29,14 @@ class ValueUnit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The specification that a bandit is created from.
 
-    `window` is rounds (an int) or a time ("7d", "36h"); `policy` a class of the policy registry, or "recommended";
-    `parameters` its keyword arguments. Without a seed, one is drawn when the bandit is created, and kept. `features`
-    declares the scales of numbers, by name, for decisions with features instead of vectors; `encoder`, in its place,
-    is an encoder as `Encoder.to_dict` gives it. `log_offers` says whether the log gets the whole offer of each
-    decision, which evaluating another policy needs. `unit` is the unit of values in reports.
+    `window` is rounds (an int) or a time ("7d", "36h"); `grace`, where the window is a time, how long after it
+    conversions that occurred inside it are still credited ("1d" where it is null, "0s" for none); `activation_timeout`,
+    in the unit of the window, how long deferred decisions wait to be activated (where it is null, as long as the
+    window); `policy` a class of the policy registry, or "recommended"; `parameters` its keyword arguments. Without a
+    seed, one is drawn when the bandit is created, and kept. `features` declares the scales of numbers, by name, for
+    decisions with features instead of vectors; `encoder`, in its place, is an encoder as `Encoder.to_dict` gives it.
+    `log_offers` says whether the log gets the whole offer of each decision, which evaluating another policy needs.
+    `unit` is that of values in reports.
     """
 
     dim: int
@@ -41,6 +47,13 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     encoder: EncoderSpec | None = None
     log_offers: bool = True
     unit: ValueUnit | None = None
+    grace: str | None = None
+    activation_timeout: int | str | None = None
+
+    @property
+    def resolved_grace(self) -> str | None:
+        """The grace that it stands for; None where the window is in rounds."""
+        return DEFAULT_GRACE if self.grace is None and isinstance(self.window, str) else self.grace
 
 
 def parse_unit(given: ValueUnit | Mapping[str, Any] | None) -> ValueUnit | None:

@@ -17,6 +17,7 @@ from latecomer.service.decision_batch import Arguments, Outcome, decide_shared_b
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.log_interface import DoneTicket, Ticket
 from latecomer.service.messages import (
+    Activation,
     BanditInfo,
     BanditStats,
     Conversion,
@@ -96,6 +97,14 @@ class BlockingStore:
 
         async def call() -> VerdictList:
             return await self._store.revoke(name, revocations)
+
+        return self._run(call()), DoneTicket()
+
+    def activate(self, name: str, activations: Sequence[Activation]) -> tuple[VerdictList, Ticket]:
+        """Report deferred decisions that were shown."""
+
+        async def call() -> VerdictList:
+            return await self._store.activate(name, activations)
 
         return self._run(call()), DoneTicket()
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from latecomer.durations import Span, parse_duration, parse_window
+from latecomer.durations import Duration, Span, parse_duration, parse_window
 from latecomer.errors import InputError
 
 FOREVER = "forever"
@@ -28,6 +28,18 @@ def parse_window_text(window: int | str) -> int | timedelta:
             f"window must be a number of rounds (an int) or a time such as '7d'; got {window!r}", field="window"
         )
     return parse_window(window)
+
+
+def format_grace(grace: Duration | None) -> str | None:
+    """Return a grace as a specification holds it: a text as it is, or a time in whole seconds."""
+    if grace is None or isinstance(grace, str):
+        return grace
+    span = parse_duration(grace, name="grace", such_as="1d")
+    if span < timedelta(0):
+        raise InputError(f"grace must not be negative; got {grace!r}", field="grace")
+    if span % timedelta(seconds=1):
+        raise InputError(f"grace must be whole seconds; got {grace!r}", field="grace")
+    return f"{span // timedelta(seconds=1)}s"
 
 
 def format_window(window: Span) -> int | str:

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from latecomer.durations import Span
+from latecomer.durations import Duration, Span
 from latecomer.encoding.encoder import Encoder, read_encoder
 from latecomer.encoding.scales import parse_scales
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.extras import require_packages
 from latecomer.service.bandit.descriptor import check_policy
 from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec, parse_unit
-from latecomer.service.durations import format_window, parse_retention
+from latecomer.service.durations import format_grace, format_window, parse_retention
 from latecomer.service.open_bandit import OpenBandit
 from latecomer.service.storage.clock import Clocks
 from latecomer.service.storage.creation import check_not_lost
@@ -36,6 +36,8 @@ def open(
     encoder: Encoder | Mapping[str, Any] | None = None,
     log_offers: bool = True,
     unit: Mapping[str, Any] | None = None,
+    grace: Duration | None = None,
+    activation_timeout: Span | None = None,
     retention: str | None = None,
     clock: Clocks | None = None,
     create: bool = False,
@@ -62,6 +64,11 @@ def open(
         Whether the log gets the whole offer of each decision, which evaluating another policy needs.
     unit
         The unit of values in reports: {"name": "EUR", "scale": 250}, where a conversion of value 1 is worth 250 EUR.
+    grace
+        Where the window is a time: how long after it a conversion that occurred inside it may be reported; None is
+        "1d", "0s" none.
+    activation_timeout
+        How long a deferred decision waits for its activation, in the unit of the window; None is as long as the window.
     retention
         How long after its window a decision stays in the log, as "7d" or "forever"; the file keeps it. None: as it was
         set last, "7d" where it never was.
@@ -101,6 +108,8 @@ def open(
             encoder=encoding,
             log_offers=log_offers,
             unit=parse_unit(unit),
+            grace=format_grace(grace),
+            activation_timeout=None if activation_timeout is None else format_window(activation_timeout),
         )
         check_policy(name, spec)  # a mistake leaves no file behind
     if address is None:

@@ -12,6 +12,7 @@ from latecomer.service.bandit_spec import ValueUnit
 from latecomer.validation import short_repr
 
 __all__ = [
+    "Activation",
     "Alarm",
     "BanditInfo",
     "BanditStats",
@@ -44,6 +45,10 @@ class BanditInfo(Struct, frozen=True, kw_only=True):
     """The encoder of decisions with features, where it was created with one; `Encoder.from_dict` takes it."""
     log_offers: bool = True
     unit: ValueUnit | None = None
+    grace: str | None = None
+    """How long after its window a decision takes conversions that occurred inside it; null where that is rounds."""
+    activation_timeout: int | str | None = None
+    """How long a deferred decision may wait for its activation; null is as long as the window."""
 
 
 class DecisionAnswer(Struct, frozen=True):
@@ -51,7 +56,8 @@ class DecisionAnswer(Struct, frozen=True):
 
     Conversions are reported by `decision_id`. `expires_at` is when the window closes, where the window is a time.
     `propensity` is the probability by which the action was chosen, null where the policy does not know it;
-    `is_control` tells whether the control chose it.
+    `is_control` tells whether the control chose it. A deferred decision's `round` is negative, and `expires_at` is
+    until when it can be activated.
     """
 
     decision_id: str
@@ -86,7 +92,10 @@ def check_request_id(request_id: object) -> str:
 
 
 class Conversion(Struct, frozen=True, forbid_unknown_fields=True):
-    """A report of a conversion: `value` in [0, 1], and `occurred_at` where it happened before it was reported."""
+    """A report of a conversion: `value` in [0, 1], and `occurred_at` where it happened before it was reported.
+
+    It must have occurred inside its decision's window, and be reported inside the window and the grace.
+    """
 
     decision_id: str
     value: float = 1.0
@@ -98,6 +107,12 @@ class Revocation(Struct, frozen=True, forbid_unknown_fields=True):
 
     decision_id: str
     occurred_at: datetime | None = None
+
+
+class Activation(Struct, frozen=True, forbid_unknown_fields=True):
+    """A report that a deferred decision was shown: it counts from now on."""
+
+    decision_id: str
 
 
 MAX_IMPORTED = 10_000
@@ -150,7 +165,8 @@ class BanditCounts(Struct, frozen=True, kw_only=True):
     `conversions` and `revocations` count verdicts; `before_decision` the accepted conversions whose `occurred_at` lies
     before their decision, where the window is a time. `delay_edges` and `delay_counts` are a histogram of the delays of
     the other accepted ones, in seconds or rounds: a count for each edge (delays up to it, and above the one before),
-    and one beyond; `delay_sum` is their sum. `drift` is max |V·V⁻¹ − I| at its last check.
+    and one beyond; `delay_sum` is their sum. `drift` is max |V·V⁻¹ − I| at its last check. `deferred` counts deferred
+    decisions: `waiting` for their activation, `activated`, and `expired` without one.
     """
 
     name: str
@@ -164,6 +180,7 @@ class BanditCounts(Struct, frozen=True, kw_only=True):
     delay_sum: float
     drift: float
     refactorisations: int
+    deferred: dict[str, int] = {}
 
 
 class Alarm(Struct, frozen=True, kw_only=True):

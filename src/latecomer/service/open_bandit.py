@@ -16,6 +16,7 @@ from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.features import digest_features, encode_features
 from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
 from latecomer.service.messages import (
+    Activation,
     BanditStats,
     Conversion,
     DecisionAnswer,
@@ -43,7 +44,12 @@ class OpenBandit:
         return f"OpenBandit({self._path!r}, name={self.name!r}, rounds={self._store.read_bandit(self.name).rounds})"
 
     def decide(
-        self, actions: npt.ArrayLike, *, ids: Sequence[str] | None = None, request_id: str | None = None
+        self,
+        actions: npt.ArrayLike,
+        *,
+        ids: Sequence[str] | None = None,
+        request_id: str | None = None,
+        deferred: bool = False,
     ) -> DecisionAnswer:
         """Choose one of the actions, a (K, d) array-like of norms at most 1.
 
@@ -55,8 +61,10 @@ class OpenBandit:
             A text for each action; the chosen one's is the answer's `action_id`.
         request_id
             The same id and actions get the same answer again, also after a restart.
+        deferred
+            Whether the decision counts only once it is activated (`activate`).
         """
-        answer, ticket = self._store.decide(self.name, actions, ids, request_id=request_id)
+        answer, ticket = self._store.decide(self.name, actions, ids, request_id=request_id, deferred=deferred)
         self._store.wait(ticket)
         return answer
 
@@ -66,6 +74,7 @@ class OpenBandit:
         *,
         context: FeatureRow | None = None,
         request_id: str | None = None,
+        deferred: bool = False,
     ) -> DecisionAnswer:
         """Choose between actions that are known by their features, {id: {name: value}}; see docs/how-to/features.md.
 
@@ -77,14 +86,21 @@ class OpenBandit:
             Features of the moment, which all actions share.
         request_id
             The same id and features get the same answer again, also after a restart.
+        deferred
+            Whether the decision counts only once it is activated (`activate`).
         """
-        prepared = self._prepare_features(actions, context=context, request_id=request_id)
+        prepared = self._prepare_features(actions, context=context, request_id=request_id, deferred=deferred)
         answer, ticket = self._store.decide(self.name, **prepared)
         self._store.wait(ticket)
         return answer
 
     def _prepare_features(
-        self, actions: Mapping[str, FeatureRow], *, context: FeatureRow | None = None, request_id: str | None = None
+        self,
+        actions: Mapping[str, FeatureRow],
+        *,
+        context: FeatureRow | None = None,
+        request_id: str | None = None,
+        deferred: bool = False,
     ) -> dict[str, Any]:
         """Return the arguments of `Store.decide` for actions that are known by their features."""
         info, described = self._store.info(self.name), to_plain_actions(actions)
@@ -96,6 +112,7 @@ class OpenBandit:
             "request_id": request_id,
             "body": None if request_id is None else digest_features(around, described),
             "described": (around, features),
+            "deferred": deferred,
         }
 
     def decide_many(self, requests: Sequence[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
@@ -132,6 +149,12 @@ class OpenBandit:
             return self._prepare_features(**request) if isinstance(request["actions"], Mapping) else request
         except LatecomerError as error:
             return error
+
+    def activate(self, decision_id: DecisionAnswer | str) -> Verdict:
+        """Report that a deferred decision was shown: it counts from now on, and its window begins."""
+        verdicts, ticket = self._store.activate(self.name, [Activation(decision_id_of(decision_id))])
+        self._store.wait(ticket)
+        return verdicts[0]
 
     def import_log(
         self,

@@ -24,6 +24,7 @@ from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.messages import (
+    Activation,
     BanditInfo,
     BanditStats,
     Conversion,
@@ -102,8 +103,7 @@ class ReplicatedStore:
 
     async def _wait_ready(self) -> None:
         while not self.is_ready:
-            failure, since = self._replica.failure, self._replica.failing_since
-            if failure and time.monotonic() - since > PATIENCE:
+            if self._replica.failure and time.monotonic() - self._replica.failing_since > PATIENCE:
                 raise StoreError(self._replica.detail)
             await asyncio.sleep(0.01)
 
@@ -146,6 +146,10 @@ class ReplicatedStore:
     def revoke(self, name: str, revocations: Sequence[Revocation]) -> "asyncio.Future[VerdictList]":
         """Take conversions back; the verdicts are durable when the future has them."""
         return self._submit(self._bandits.get(name), Report(Bandit.revoke, revocations))
+
+    def activate(self, name: str, activations: Sequence[Activation]) -> "asyncio.Future[VerdictList]":
+        """Report deferred decisions that were shown; the verdicts are durable when the future has them."""
+        return self._submit(self._bandits.get(name), Report(Bandit.activate, activations))
 
     def _submit(
         self, worker: ChainWorker, work: Work, future: "asyncio.Future[Any] | None" = None
@@ -213,10 +217,8 @@ class ReplicatedStore:
 
     def measure_all(self) -> list[BanditMeasures]:
         """Measure every bandit, as of a moment ago."""
-        bandits = [worker.bandit for worker in self._bandits.by_name.values() if worker.bandit is not None]
-        return [measure_bandit(bandit, now=bandit.stamp) for bandit in bandits]
-
-    # ---- what other replicas do ----
+        found = (worker.bandit for worker in self._bandits.by_name.values())
+        return [measure_bandit(bandit, now=bandit.stamp) for bandit in found if bandit is not None]
 
     async def _poll(self) -> None:
         """Look again and again for what others have done."""
@@ -253,8 +255,6 @@ class ReplicatedStore:
             self._is_open = True
             self._bandits.begin_removal()
         self._replica.report_success()
-
-    # ---- the whole ----
 
     @property
     def quarantined(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.log_interface import DoneTicket, Log, Ticket
 from latecomer.service.messages import (
+    Activation,
     BanditInfo,
     BanditStats,
     Conversion,
@@ -107,8 +108,7 @@ class Store:
         )
         store = cls(log, registry, clock=store_clock)
         if prune and retention is not None:
-            with store._lock:
-                log.set_retention(retention)
+            store.set_retention(retention)
         return store
 
     # ---- events ----
@@ -156,6 +156,10 @@ class Store:
     def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[VerdictList, Ticket]:
         """Take conversions back; return a verdict for each, and the ticket to wait for before they leave."""
         return self._report(name, Bandit.revoke, revocations)
+
+    def activate(self, name: str, activations: Sequence[Activation]) -> tuple[VerdictList, Ticket]:
+        """Report deferred decisions that were shown; return a verdict for each, and the ticket to wait for."""
+        return self._report(name, Bandit.activate, activations)
 
     def _report(
         self, name: str, apply: Callable[..., tuple[VerdictList, bytes]], reports: object
@@ -272,9 +276,7 @@ class Store:
 
     def check_open(self) -> None:
         """Raise `StoreError` where changes are refused."""
-        if self._is_closed:
-            raise StoreError("the store is closed: open it again")
-        failure = self._lost or self.log.failure
+        failure = "the store is closed: open it again" if self._is_closed else self._lost or self.log.failure
         if failure:
             raise StoreError(failure)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.conversions import apply_conversion
 from latecomer.core.jit import kernel
 from latecomer.core.state import UNSTAMPED, Array, Ring, StateArray
+from latecomer.policies.base.conversion_kernels import apply_conversion
 from latecomer.policies.base.kernels import decide_and_record
 from latecomer.simulation.logged_actions import Rows
 from latecomer.tiers.tiered_kernel import TieredKernel
@@ -73,7 +73,7 @@ def run_block(
         converts[t] = uniforms[t] < mean
         for j in range(starts[t], starts[t + 1]):
             if converts[order[j]]:
-                apply_conversion(states, ring, order[j] + 1, 1.0, UNSTAMPED)
+                apply_conversion(states, ring, order[j] + 1, 1.0, UNSTAMPED, UNSTAMPED)
 
 
 @kernel

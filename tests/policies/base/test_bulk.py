@@ -14,7 +14,11 @@ from latecomer.policies.base import bulk
 from latecomer.policies.persistence.snapshot import PolicySnapshot
 
 MINUTE = 60_000_000
-SPANS = {"rounds": 7, "time": timedelta(minutes=7)}
+SPANS: dict[str, dict[str, Any]] = {
+    "rounds": {"window": 7},
+    "time": {"window": timedelta(minutes=7)},
+    "grace": {"window": timedelta(minutes=7), "grace": timedelta(minutes=9)},
+}
 
 
 def history(policy: Any, *, in_time: bool) -> list[tuple[Any, ...]]:
@@ -58,8 +62,8 @@ def assert_same(policy: Any, other: Any) -> None:
 @pytest.mark.parametrize("unit", SPANS)
 @pytest.mark.parametrize("name", EVERY_POLICY)
 def test_a_replayed_policy_is_the_one_that_decided(name: str, unit: str) -> None:
-    live, again = make(name, 2, SPANS[unit]), make(name, 2, SPANS[unit])
-    replay(again, history(live, in_time=unit == "time"))
+    live, again = make(name, 2, **SPANS[unit]), make(name, 2, **SPANS[unit])
+    replay(again, history(live, in_time=unit != "rounds"))
     assert_same(live, again)
     actions = unit_actions(np.random.default_rng(5), 4, 2)
     moment = {} if unit == "rounds" else {"at": 1e6}
@@ -70,11 +74,11 @@ def test_a_replayed_policy_is_the_one_that_decided(name: str, unit: str) -> None
 @pytest.mark.parametrize("unit", SPANS)
 @pytest.mark.parametrize("name", EVERY_POLICY)
 def test_a_snapshot_and_the_actions_of_open_rounds_make_the_whole_policy(name: str, unit: str) -> None:
-    live, in_time = make(name, 2, SPANS[unit]), unit == "time"
+    live, in_time = make(name, 2, **SPANS[unit]), unit != "rounds"
     decisions = [event for kind, *event in history(live, in_time=in_time) if kind == "decision"]
     actions, stamps = np.array([event[0] for event in decisions]), np.array([event[2] for event in decisions])
     snapshot = PolicySnapshot.from_bytes(PolicySnapshot.capture(live).to_bytes(), name="it")
-    held = slice(snapshot.oldest - 1, snapshot.rounds)
+    held = slice(snapshot.kept - 1, snapshot.rounds)
     again = snapshot.restore(actions[held], (stamps if in_time else np.arange(1, len(actions) + 1))[held])
     sets = unit_actions(np.random.default_rng(5), 4, 2)
     for i in range(20):
@@ -85,7 +89,7 @@ def test_a_snapshot_and_the_actions_of_open_rounds_make_the_whole_policy(name: s
 
 @pytest.mark.parametrize("name", ["MaturedLinTS", "ImputedLinTS"])
 def test_a_conversion_before_its_own_decision_counts_and_has_no_delay(name: str) -> None:
-    live, action, came = make(name, 2, SPANS["time"]), np.array([[0.6, 0.0]]), np.array([0, 4, 6]) * MINUTE
+    live, action, came = make(name, 2, **SPANS["time"]), np.array([[0.6, 0.0]]), np.array([0, 4, 6]) * MINUTE
     for at in (60, 300, 360):
         live.decide(action, at=at)
     verdicts, delays = bulk.convert(live, np.array([1, 2, 3]), np.ones(3), came)

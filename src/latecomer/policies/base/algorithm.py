@@ -38,6 +38,14 @@ def _keep_no_set(state: State, ring: Ring, action: Array) -> None:
     pass
 
 
+def _nothing_to_correct(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+    pass
+
+
+def _no_set_to_correct(state: State, ring: Ring, round: int, change: float) -> None:
+    pass
+
+
 def _ridge_estimate(state: State) -> None:
     ridge_estimate(state)
 
@@ -98,8 +106,14 @@ class Algorithm:
     `latecomer.core.confidence_set`. It comes after `advance_time`."""
     record_in_set: Callable[..., None] = _keep_no_set
     """record_in_set(state, ring, action): let it know of the round that has just been added to the ring."""
+    correct_set: Callable[..., None] = _no_set_to_correct
+    """correct_set(state, ring, round, change): correct what it has learnt from a closed round whose value changes."""
     round_fields: tuple[str, ...] = ()
     """The numbers that the algorithm keeps of each open round: fields of the ring's blocks."""
+    correct_closed_round: Callable[..., None] = _nothing_to_correct
+    """correct_closed_round(state, ring, round, change, delay): the value of a closed round in its grace has changed by
+    `change`, and B with it; `delay` is its conversion's where that is new and known, else −1. Correct what else the
+    algorithm has learnt from the round."""
     estimate: Callable[..., None] = _ridge_estimate
     """estimate(state): fill state.theta_hat."""
     posterior: Callable[..., None] | None = None
@@ -233,6 +247,12 @@ def advance_set(state: State, ring: Ring, now: int) -> None:
     _ALGORITHMS[state.algorithm].advance_set(state, ring, now)
 
 
+@hook("correct_set")
+def correct_set(state: State, ring: Ring, round: int, change: float) -> None:
+    """Correct the confidence set of the state's algorithm, if it has one."""
+    _ALGORITHMS[state.algorithm].correct_set(state, ring, round, change)
+
+
 @hook("record_in_set")
 def record_in_set(state: State, ring: Ring, action: Array) -> None:
     """Give the round just played to the confidence set of the state's algorithm, if it has one."""
@@ -243,6 +263,12 @@ def record_in_set(state: State, ring: Ring, action: Array) -> None:
 def begin_round(state: State, ring: Ring, draws: Array | None) -> None:
     """Make the changes of the state's algorithm that come before the choice."""
     _ALGORITHMS[state.algorithm].begin_round(state, ring, draws)
+
+
+@hook("correct_closed_round")
+def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+    """Correct what the state's algorithm has learnt from a closed round, B apart."""
+    _ALGORITHMS[state.algorithm].correct_closed_round(state, ring, round, change, delay)
 
 
 @hook("observe_actions", default=_ignore_actions)

@@ -73,17 +73,23 @@ def record(policy: LinearPolicy, actions: Array, summaries: Shorts, stamps: Inte
         policy.state.record_many(actions[part], summaries[part], stamps[part], draws)
 
 
-def convert(policy: LinearPolicy, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
+def convert(
+    policy: LinearPolicy, rounds: Integers, values: Array, stamps: Integers, reported: Integers | None = None
+) -> tuple[Integers, Integers]:
     """Apply conversions in their order: verdicts by their numbers, and the delays of the accepted ones.
 
-    A stamp before the latest decision counts as that one's; the delay of one before its own decision is −1, unknown.
+    A stamp is when a conversion occurred; one before the latest decision counts as that one's, and the delay of one
+    before its own decision is −1, unknown. `reported` says when each was reported, where that was later.
     """
-    return policy.state.convert_many(rounds, values, _stamps(policy, stamps))
+    stamps = _stamps(policy, stamps)
+    return policy.state.convert_many(rounds, values, stamps, stamps if reported is None else _stamps(policy, reported))
 
 
-def revoke(policy: LinearPolicy, round: int, stamp: int) -> int:
+def revoke(policy: LinearPolicy, round: int, stamp: int, reported: int) -> int:
     """Revoke a conversion; return the verdict by its number."""
-    return policy.state.revoke(round, UNSTAMPED if isinstance(policy.window, int) else stamp)
+    if isinstance(policy.window, int):
+        stamp = reported = UNSTAMPED
+    return policy.state.revoke(round, stamp, reported)
 
 
 def _stamps(policy: LinearPolicy, stamps: Integers) -> Integers:
@@ -97,9 +103,16 @@ def drift(policy: LinearPolicy) -> tuple[float, int]:
 
 def read_open(policy: LinearPolicy, field: str) -> Integers | Array:
     """Return a field of the open rounds, oldest first."""
+    record = policy.state.record
+    return read_held(policy, field)[record["oldest"].item() - record["kept"].item() :]
+
+
+def read_held(policy: LinearPolicy, field: str) -> Integers | Array:
+    """Return a field of the rounds that the ring holds, those in their grace and the open ones, oldest first."""
     record, ring = policy.state.record, policy.state.ring
-    head, held = record["head"].item(), record["rounds"].item() - record["oldest"].item() + 1
-    blocks = (head // ROUNDS_PER_BLOCK + np.arange(spanned_blocks(head, held))) % len(ring)
-    first = head % ROUNDS_PER_BLOCK
+    head, oldest, kept, rounds = (record[name].item() for name in ("head", "oldest", "kept", "rounds"))
+    first, held = (kept - 1) % ROUNDS_PER_BLOCK, rounds - kept + 1
+    start = (head - (oldest - kept)) // ROUNDS_PER_BLOCK
+    blocks = (start + np.arange(spanned_blocks(first, held))) % len(ring)
     values: Integers | Array = ring[field][blocks].ravel()[first : first + held]
     return values

@@ -22,18 +22,8 @@ from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.kernels import LARGE, RESIZE
 from latecomer.policies.base.policy_code import PolicyCode, find_policy_code, is_admissible
+from latecomer.policies.base.state_checks import check_extras, check_window, fill_field
 from latecomer.tiers.tiered_kernel import Job, TieredKernel
-
-
-def _fill(field: npt.NDArray[Any], values: npt.NDArray[Any], name: str) -> None:
-    """Copy values of exactly the field's shape and type: NumPy would stretch and convert others."""
-    if values.shape != field.shape or values.dtype != field.dtype:
-        raise ValueError(
-            f"{name} has shape {values.shape} and type {values.dtype}, not {field.shape} and {field.dtype}"
-        )
-    if name != "credit" and not np.isfinite(values).all():
-        raise ValueError(f"{name} is not finite")
-    field[...] = values
 
 
 def copy_record(record: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -50,17 +40,19 @@ class CompiledState:
         dim: int,
         *,
         span: int,
+        grace: int = 0,
         numbers: dict[str, float],
         refresh_norms: bool = False,
         job: Job | None = None,
     ) -> None:
-        self.algorithm, self.dim, self.span = algorithm, dim, span
+        self.algorithm, self.dim, self.span, self.grace = algorithm, dim, span, grace
         self._numbers, self._refresh_norms, self._job = numbers, refresh_norms, job
         self._extras = algorithm.extra_fields(dim, span, numbers["ridge"])
         self.record = new_state(
             algorithm.key,
             dim,
             span=span,
+            grace=grace,
             refresh_norms=refresh_norms,
             needs_cholesky=algorithm.needs_cholesky,
             learn_on_close=algorithm.learn_on_close,
@@ -101,7 +93,13 @@ class CompiledState:
         """Make an empty state of another algorithm, with more numbers."""
         numbers = {**self._numbers, **numbers}
         return CompiledState(
-            algorithm, self.dim, span=self.span, numbers=numbers, refresh_norms=self._refresh_norms, job=None
+            algorithm,
+            self.dim,
+            span=self.span,
+            grace=self.grace,
+            numbers=numbers,
+            refresh_norms=self._refresh_norms,
+            job=None,
         )
 
     def _make_anew(self) -> "CompiledState":
@@ -109,6 +107,7 @@ class CompiledState:
             self.algorithm,
             self.dim,
             span=self.span,
+            grace=self.grace,
             numbers=self._numbers,
             refresh_norms=self._refresh_norms,
             job=self._job,
@@ -160,11 +159,13 @@ class CompiledState:
         self.fit(len(actions))
         self._for_many("record_many", len(actions))(self.record, self.ring, actions, summaries, stamps, draws)
 
-    def convert_many(self, rounds: Integers, values: Array, stamps: Integers) -> tuple[Integers, Integers]:
+    def convert_many(
+        self, rounds: Integers, values: Array, stamps: Integers, reported: Integers
+    ) -> tuple[Integers, Integers]:
         """Apply conversions in their order: the verdicts by their numbers, and the delays of the accepted ones."""
         verdicts, delays = np.empty(len(rounds), np.int64), np.zeros(len(rounds), np.int64)
         convert_many = self._for_many("convert_many", len(rounds))
-        convert_many(self.record, self.ring, rounds, values, stamps, verdicts, delays)
+        convert_many(self.record, self.ring, rounds, values, stamps, reported, verdicts, delays)
         return verdicts, delays
 
     def prepare(self, rounds: int) -> None:
@@ -177,9 +178,9 @@ class CompiledState:
         kernel = getattr(self.code, name)
         return kernel.prepare(rounds) if isinstance(kernel, TieredKernel) else kernel
 
-    def revoke(self, round: int, stamp: int) -> int:
+    def revoke(self, round: int, stamp: int, reported: int) -> int:
         """Revoke a conversion; return the verdict by its number."""
-        verdict: int = self.code.revoke(self.record, self.ring, round, stamp)
+        verdict: int = self.code.revoke(self.record, self.ring, round, stamp, reported)
         return verdict
 
     def judge_conversion(self, round: int, stamp: int) -> int:
@@ -229,10 +230,10 @@ class CompiledState:
 
     @property
     def _held(self) -> int:
-        return int(self.number("rounds") - self.number("oldest") + 1)
+        return int(self.number("rounds") - self.number("kept") + 1)
 
     def _blocks_for(self, rounds: int) -> int:
-        return int(spanned_blocks(self.number("head") % ROUNDS_PER_BLOCK, rounds + 1))
+        return int(spanned_blocks((self.number("kept") - 1) % ROUNDS_PER_BLOCK, rounds + 1))
 
     def fit(self, more: int) -> None:
         """Make room for so many more rounds. An eighth to spare costs O(1) a round to grow, and little memory."""
@@ -263,38 +264,14 @@ class CompiledState:
         """Become the state whose `arrays` these are."""
         record, ring = self.record.copy(), new_ring(self.ring.dtype, len(arrays["ring/stamp"]))
         for name in self.saved_fields():
-            _fill(record[name], arrays[f"state/{name}"], name)
+            fill_field(record[name], arrays[f"state/{name}"], name)
         for name in ring.dtype.names or ():
-            _fill(ring[name], arrays[f"ring/{name}"], name)
-        for name in ("span", "refresh_norms", "learn_on_close", *self._numbers):
+            fill_field(ring[name], arrays[f"ring/{name}"], name)
+        for name in ("span", "grace", "refresh_norms", "learn_on_close", *self._numbers):
             if record[name] != self.record[name]:
                 raise ValueError(
                     f"{name} is {record[name].item()} in its arrays and {self.record[name].item()} in its header"
                 )
-        self._check_extras(record)
-        head, held = record["head"].item(), record["rounds"].item() - record["oldest"].item() + 1
-        if not (
-            record["oldest"] >= 1
-            and held >= 0
-            and 0 <= head < len(ring) * ROUNDS_PER_BLOCK
-            and 0 <= record["pending"] <= held
-        ):
-            raise ValueError("its window does not fit together")
-        if head % ROUNDS_PER_BLOCK + held > len(ring) * ROUNDS_PER_BLOCK:
-            raise ValueError("its window holds more than it has room for")
+        check_extras(record, self._extras)
+        check_window(record, len(ring) * ROUNDS_PER_BLOCK)
         self.record, self.ring, self.last_action = record, ring, record["last_action"][0]
-
-    def _check_extras(self, record: npt.NDArray[Any]) -> None:
-        """Refuse values that would make kernels read outside the ring, or misread the delay curve."""
-        for name, field in self._extras.items():
-            values = record[name][0]
-            if field.kind is FieldKind.POINTER:
-                if not ((record["oldest"] <= values) & (values <= record["rounds"] + 1)).all():
-                    raise ValueError(f"{name} points outside of its window")
-            elif field.kind is FieldKind.BIN_EDGES:
-                if not np.array_equal(values, field.initial):
-                    raise ValueError("its bins are not those of its window")
-            elif field.kind is FieldKind.DELAY_CURVE and not (
-                values[0] in (0, 1) and values[-1] == 1 and (np.diff(values) >= 0).all()
-            ):
-                raise ValueError("its delay curve does not rise from 0 to 1")

@@ -27,7 +27,7 @@ VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)
 
 
 class Decision(Struct, frozen=True, eq=False):
-    """A choice. Keep `round`: a conversion refers to it."""
+    """A choice. Keep `round`: a conversion refers to it. That of a deferred decision is negative."""
 
     round: int
     index: int
@@ -55,4 +55,4 @@ def round_of(decision: Decision | float) -> int:
         raise InputError(
             f"decision must be a Decision or its round, a whole number; got {decision!r}{remedy}", field="decision"
         )
-    return int(decision) if 0 < decision < NO_ROUND else 0
+    return int(decision) if -NO_ROUND < decision < NO_ROUND else 0

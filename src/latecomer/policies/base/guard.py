@@ -14,6 +14,7 @@ import numpy as np
 from latecomer.core.confidence_set import (
     ROUND_FIELDS,
     absorb_closed_rounds,
+    correct_round,
     estimate_phi,
     index_width,
     record_in_set,
@@ -136,6 +137,7 @@ def _make_guarded(algorithm: Algorithm) -> Algorithm:
         "guards": algorithm,
         "advance_set": absorb_closed_rounds,
         "record_in_set": record_in_set,
+        "correct_set": correct_round,
         "round_fields": (*algorithm.round_fields, *ROUND_FIELDS),
         "extra_fields": extra_fields,
     }

@@ -6,7 +6,17 @@ from latecomer.core.action_summary import Shorts
 from latecomer.core.jit import kernel, kernel_holding_gil
 from latecomer.core.linalg.products import has_lengths_below
 from latecomer.core.ridge_statistics import is_check_due, rank_one_update, refresh_inverse_if_drifted
-from latecomer.core.ring import append_round, expire, held_count, is_full, is_sparse, spanned_blocks
+from latecomer.core.ring import (
+    append_round,
+    expire,
+    first_lane,
+    held_count,
+    is_closing,
+    is_full,
+    is_sparse,
+    slot_of,
+    spanned_blocks,
+)
 from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Integers, Ring, State, StateArray
 from latecomer.core.width import renew_norms, shrink_norms
 from latecomer.policies.base.algorithm import (
@@ -106,7 +116,7 @@ def _decide(states: StateArray, ring: Ring, actions: Array, stamp: int, draws: A
     state = states[0]
     if draws is None and not (is_plain_array(actions, state.B.shape[0]) and is_admissible(actions)):
         return UNFIT, 0, 0.0  # where draws are taken, the set has been checked before: a mistake takes none
-    if is_sparse(spanned_blocks(state.head, held_count(state) + 2), ring.shape[0]):  # as `CompiledState.fit(1)` has it
+    if is_sparse(spanned_blocks(first_lane(state), held_count(state) + 2), ring.shape[0]):  # as `fit(1)` has it
         return RESIZE, 0, 0.0
     count = actions.shape[0]
     scores = state.scores[:count] if count <= ROUNDS_PER_BLOCK else np.empty(count)
@@ -133,6 +143,31 @@ def decide_one_holding_gil(
     if is_large(actions.shape[0], states[0].B.shape[0]):
         return UNFIT, 0, 0.0
     return _decide(states, ring, actions, stamp, draws)
+
+
+@kernel
+def choose_one(states: StateArray, ring: Ring, actions: Array, stamp: int, draws: Array | None) -> tuple[int, float]:
+    """Choose from an admissible set as `decide_one` would, and record nothing: (index, score).
+
+    `states` is a copy, which is brought up to the decision; the ring is as it was when this returns.
+    """
+    state = states[0]
+    now = state.rounds + 1 if stamp == UNSTAMPED else stamp
+    closing = state.oldest
+    while is_closing(state, ring, closing, now):
+        closing += 1
+    first, norms = state.oldest, np.empty(closing - state.oldest)
+    for i in range(norms.shape[0]):
+        slot = slot_of(state, ring, first + i)
+        norms[i] = ring[slot // ROUNDS_PER_BLOCK].norm[slot % ROUNDS_PER_BLOCK]
+    scores = np.empty(actions.shape[0])
+    observe_actions(state, actions)
+    start_round(state, ring, stamp, draws)
+    index = choose(state, ring, actions, draws, scores)
+    for i in range(norms.shape[0]):
+        slot = slot_of(state, ring, first + i)
+        ring[slot // ROUNDS_PER_BLOCK].norm[slot % ROUNDS_PER_BLOCK] = norms[i]
+    return index, float(scores[index])
 
 
 @kernel

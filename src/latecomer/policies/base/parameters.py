@@ -4,28 +4,45 @@ import inspect
 from collections.abc import Callable
 from typing import TypedDict
 
+from latecomer.durations import Duration, Span
+from latecomer.errors import InputError
 from latecomer.policies.base.clock import Clock
 from latecomer.policies.base.randomisation import Control
 from latecomer.policies.base.rng import Seed
+from latecomer.validation import check_integer, check_positive
+
+LARGEST_SET = 1024
+"""The largest dimension of a confidence set."""
 
 
 class CommonParameters(TypedDict, total=False):
     """Arguments of every policy, which its constructor takes as `**common`.
 
     `seed` is an int, or a NumPy generator; None takes fresh entropy. `clock` tells the time where the window is a time
-    and `at` is not given. `floor`, `draws` and `control` make propensities known, and `guard` gives a guarantee:
-    see `LinearPolicy`.
+    and `at` is not given. `floor`, `draws` and `control` make propensities known, `guard` gives a guarantee, `grace`
+    waits for late reports, and `activation_timeout` for activations: see `LinearPolicy`.
     """
 
     floor: float
     draws: int
     control: Control | None
     guard: float | None
+    grace: Duration | None
+    activation_timeout: Span | None
     seed: Seed
     clock: Clock | None
 
 
-_DEFAULTS = {"floor": 0.0, "draws": 1, "control": None, "guard": None, "seed": None, "clock": None}
+_DEFAULTS = {
+    "floor": 0.0,
+    "draws": 1,
+    "control": None,
+    "guard": None,
+    "grace": None,
+    "activation_timeout": None,
+    "seed": None,
+    "clock": None,
+}
 
 
 def expand_common(function: Callable[..., object]) -> inspect.Signature:
@@ -39,3 +56,30 @@ def expand_common(function: Callable[..., object]) -> inspect.Signature:
             for name, default in _DEFAULTS.items()
         ]
     return signature.replace(parameters=own)
+
+
+def check_dim(dim: int, *, has_set: bool) -> int:
+    """Return d; `InputError` where it is no dimension that a policy can have, with a confidence set or without."""
+    found = check_integer("dim", dim, least=1)
+    if found > 8192:
+        raise InputError(
+            f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer", field="dim"
+        )
+    if has_set and found > LARGEST_SET:
+        raise InputError(
+            f"dim must be at most {LARGEST_SET} with a confidence set, which keeps twelve matrices; got {dim!r}: "
+            "hash the features into fewer",
+            field="dim",
+        )
+    return found
+
+
+def check_ridge(ridge: float) -> float:
+    """Return λ; `InputError` where doubles could not tell it from 0."""
+    found = check_positive("ridge", ridge)
+    if not 1e-12 <= found <= 1e12:
+        raise InputError(
+            f"ridge must be between 1e-12 and 1e12, for doubles to tell it from 0; got {ridge!r}, 1 is usual",
+            field="ridge",
+        )
+    return found

@@ -5,41 +5,41 @@ Arguments, windows, random numbers and files are here. A policy is not for sever
 
 from collections.abc import Collection, Sequence
 from copy import copy
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 from numpy import ndarray
 
-from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import UNSTAMPED
-from latecomer.durations import parse_window
+from latecomer.durations import Duration, parse_grace, parse_window
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, check_action_sets, check_actions, explain_inadmissible
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.clock import Clock, Span, WindowClock
 from latecomer.policies.base.compiled_state import CompiledState
-from latecomer.policies.base.decision import NO_ROUND, VERDICTS, Decision, Verdict, round_of
+from latecomer.policies.base.converting_policy import ConvertingPolicy
+from latecomer.policies.base.decision import Decision
+from latecomer.policies.base.deferral import DeferredTable, parse_activation_timeout
 from latecomer.policies.base.guard import check_guard, find_guarded, guard_numbers
 from latecomer.policies.base.kernels import UNFIT
-from latecomer.policies.base.parameters import expand_common
+from latecomer.policies.base.parameters import check_dim, check_ridge, expand_common
 from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.randomisation import Control, Randomisation, randomise
-from latecomer.policies.base.readings import PolicyReadings
 from latecomer.policies.base.rng import Draw, PolicyRng, Seed
 from latecomer.policies.base.saving import SavedPolicy
 from latecomer.timestamps import Moment
-from latecomer.validation import check_conversion_value, check_integer, check_positive
+from latecomer.validation import check_positive
 
 if TYPE_CHECKING:
     from latecomer.policies.base.learning import LearnableLog, LearningReport
 
 
-LARGEST_SET = 1024
-"""The largest dimension of a confidence set."""
+_MICROSECOND = timedelta(microseconds=1)
 
 
-class LinearPolicy(PolicyReadings, SavedPolicy):
+class LinearPolicy(ConvertingPolicy, SavedPolicy):
     """A ridge estimate with a window of open rounds; a subclass has an `algorithm`, or gives one where it varies.
 
     `numbers` are the parameters that the algorithm reads from its state, `options` those that are texts; files have
@@ -60,6 +60,11 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
         κ ≥ 0: the policy proposes, and a confidence set judges; a proposal whose upper bound is more than κ times the
         width of its interval below the best one's is replaced by that one. The regret then has a bound, 1 + κ times
         that of `OTFLinUCB(width="variance")`; 4 is usual. None is off.
+    grace
+        Where the window is a time: how long after its window a decision still takes conversions that occurred inside
+        the window, "1d" or a `timedelta`. Until then its action is kept; for widths and maturity it is closed.
+    activation_timeout
+        How long a deferred decision waits for its activation, in the unit of the window; None is as long as the window.
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock
@@ -88,14 +93,17 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
         draws: int = 1,
         control: Control | None = None,
         guard: float | None = None,
+        grace: Duration | None = None,
+        activation_timeout: Span | None = None,
         seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
         self._randomisation = randomisation = Randomisation.check(floor, draws, control)
         algorithm, guarded = algorithm or self.algorithm, check_guard(guard)
         self.algorithm = algorithm = randomise(find_guarded(algorithm) if guarded else algorithm, randomisation)
-        self._dim = check_integer("dim", dim, least=1)
+        self._dim = check_dim(dim, has_set=algorithm.has_set)
         self._window = parse_window(window)
+        self._grace = parse_grace(grace, self._window)
         self._clock = WindowClock(self._window, clock)
         self._in_rounds = self._clock.in_rounds
         self._is_randomised = algorithm.is_randomised
@@ -103,34 +111,38 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
         self._propensity = 1.0 if algorithm.draw is Draw.NOTHING else None
         self.rng = self._make_rng(seed)
         """The policy's generator; decisions draw from it in their order."""
-        numbers = {"ridge": check_positive("ridge", ridge), **(numbers or {})}
-        if not 1e-12 <= numbers["ridge"] <= 1e12:
-            raise InputError(
-                f"ridge must be between 1e-12 and 1e12, for doubles to tell it from 0; got {ridge!r}, 1 is usual",
-                field="ridge",
-            )
-        if self._dim > 8192:
-            raise InputError(
-                f"dim must be at most 8192, for V is kept whole; got {dim!r}: hash the features into fewer", field="dim"
-            )
-        if algorithm.has_set and self._dim > LARGEST_SET:
-            raise InputError(
-                f"dim must be at most {LARGEST_SET} with a confidence set, which keeps twelve matrices; got {dim!r}: "
-                "hash the features into fewer",
-                field="dim",
-            )
+        numbers = {"ridge": check_ridge(ridge), **(numbers or {})}
+        self.deferred = DeferredTable(self._dim, parse_activation_timeout(activation_timeout, self._window))
+        """The deferred decisions, for the service and tests; a caller must not change them."""
         options = {**(options or {}), **randomisation.parameters, **guarded}
         self._parameters: dict[str, Any] = {**numbers, **options}
+        if self._grace:
+            self._parameters["grace"] = self._grace
+        if activation_timeout is not None:
+            self._parameters["activation_timeout"] = parse_window(activation_timeout)
         numbers.update(randomisation.numbers, **guard_numbers(guarded), **(state_numbers or {}))
         job = job_for(type(self), self._dim, options)
         self.state = CompiledState(
-            algorithm, self._dim, span=self._clock.span, numbers=numbers, refresh_norms=refresh_norms, job=job
+            algorithm,
+            self._dim,
+            span=self._clock.span,
+            grace=self._grace // _MICROSECOND,
+            numbers=numbers,
+            refresh_norms=refresh_norms,
+            job=job,
         )
         """The record and the ring, for the simulator, the service and tests; a caller must not change them."""
 
     # ---- decisions ----
 
-    def decide(self, actions: npt.ArrayLike, *, at: Moment | None = None, control: int | None = None) -> Decision:
+    def decide(
+        self,
+        actions: npt.ArrayLike,
+        *,
+        at: Moment | None = None,
+        control: int | None = None,
+        deferred: bool = False,
+    ) -> Decision:
         """Choose one of the actions, and record the choice.
 
         Parameters
@@ -144,12 +156,17 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
             `ClockError`.
         control
             Where the control plays an action by its id: the index of that action, None where the set has none such.
+        deferred
+            Whether the decision counts only once it is activated (`activate`): what is never shown never enters V. Its
+            `round` is negative, and stands for it in `activate`, `convert` and `revoke`.
         """
         state = self.state
         if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
             actions = check_actions(actions, self._dim)
         is_unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if is_unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
+        if deferred:
+            return self._defer(actions, stamp, control)
         draws = None
         if control is not None:
             control = self._randomisation.check_index(control, len(actions))
@@ -207,47 +224,6 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
             for i, (index, score, signed) in enumerate(decided)
         ]
 
-    def _read_propensity(self, score: float, signed: float) -> tuple[float | None, bool]:
-        """Return a decision's propensity, and whether the control made it."""
-        if self._is_randomised:
-            return abs(signed), signed < 0.0
-        return self._propensity or (score if self.algorithm.scores_are_probabilities else None), False
-
-    # ---- conversions ----
-
-    def convert(self, decision: Decision | float, value: float = 1.0, *, at: Moment | None = None) -> Verdict:
-        """Credit a conversion to its decision, while its window is open.
-
-        Anything but `Verdict.ACCEPTED` has changed nothing. Once its window has closed a decision is forgotten, and any
-        conversion of it is late, duplicates included.
-
-        Parameters
-        ----------
-        decision
-            The decision, or its round: a whole number, which may be a float, as in a column with missing values.
-        value
-            The value of the conversion, in [0, 1].
-        at
-            The time of arrival, where the window is a time, as in `decide`; NaT and NaN are refused. A time before the
-            latest decision's counts as that one's. Of a time before the conversion's own decision the delay is
-            unknown, and the delay curve leaves it out.
-        """
-        if type(value) is not float or not 0.0 <= value <= 1.0:
-            value = check_conversion_value("value", value)
-        round_ = decision if type(decision) is int and 0 < decision < NO_ROUND else round_of(decision)
-        stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
-        state = self.state
-        return VERDICTS[state.code.convert(state.record, state.ring, round_, value, stamp)]
-
-    def revoke(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
-        """Revoke a credited conversion for good, while its window is open: a purchase that was returned.
-
-        Verdicts are as in `convert`, but `DUPLICATE`: it was revoked before; `UNKNOWN`: also, it has not converted.
-        """
-        round_ = round_of(decision)
-        stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
-        return VERDICTS[self.state.revoke(round_, stamp)]
-
     def learn(self, log: "LearnableLog", *, encoder: Any = None, scale: float = 1.0) -> "LearningReport":
         """Learn from decisions that others made, with their conversions, in the order of time: a warm start.
 
@@ -274,14 +250,6 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
             self.rng.restore(before[2])
             raise
 
-    def _arrival_stamp(self, round_: int, at: Moment | None) -> int:
-        stamp, now = self._clock.read(at), self._now
-        if now - stamp <= self.span:
-            return stamp  # as it is: the kernel tells a time before its own decision from one before the latest
-        if self.state.judge_conversion(round_, now) != ACCEPTED:
-            return now  # an old message for a decision that is closed or converted: the verdict says so
-        return self._clock.not_before(stamp, now, latest=self.rounds)  # raises
-
     # ---- copies ----
 
     def __repr__(self) -> str:
@@ -293,6 +261,7 @@ class LinearPolicy(PolicyReadings, SavedPolicy):
         twin = copy(self)
         twin.state = self.state.make_empty()
         twin.rng, twin._assessor = self._make_rng(seed), None
+        twin.deferred = DeferredTable(self._dim, self.deferred.timeout)
         return twin
 
     def _make_rng(self, seed: Seed) -> PolicyRng:

@@ -8,18 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.action_summary import Shorts, summarise_actions
-from latecomer.core.conversions import (
-    apply_conversion_holding_gil,
-    apply_conversions,
-    apply_revocation,
-    judge_conversion_of,
-)
+from latecomer.core.conversions import judge_conversion_of
 from latecomer.core.jit import kernel_holding_gil
 from latecomer.core.linalg.blas import one_thread
 from latecomer.core.linalg.products import UNROLLED
 from latecomer.core.state import UNSTAMPED, Array, block_dtype, new_ring
 from latecomer.policies.base.algorithm import Algorithm
+from latecomer.policies.base.conversion_kernels import (
+    apply_conversion_holding_gil,
+    apply_conversions,
+    apply_revocation,
+)
 from latecomer.policies.base.kernels import (
+    choose_one,
     decide_many,
     decide_one,
     decide_one_holding_gil,
@@ -75,21 +76,23 @@ class PolicyCode:
         states, ring, rounds = self._empty, new_ring(self._block), np.ones(1, np.int64)
         decision = (states, ring, np.empty((1, dim)), UNSTAMPED, one)
         many = np.empty((1, self._draws))
-        conversion = (states, ring, 1, 1.0, UNSTAMPED)
+        conversion = (states, ring, 1, 1.0, UNSTAMPED, UNSTAMPED)
         limit = one_thread if dim > UNROLLED else _as_it_is  # short actions need no BLAS
 
         self.decide_small: Any = self._add("decide_small", decide_one_holding_gil, decision)
         """On a set that is not large: (index, round, score)."""
         self.decide_large: Any = self._add("decide_large", decide_one, decision, one_thread)
+        self.choose_one: Any = self._add("choose_one", choose_one, decision, limit)
+        """On an admissible set, nothing is recorded: (index, score)."""
         self.convert: Any = self._add("convert", apply_conversion_holding_gil, conversion)
         self.decide_small.companions = [self.convert, is_admissible]
         sets = (states, ring, np.empty((1, 1, dim)), rounds, many, rounds, np.empty(1), np.empty(1))
         self.decide_many: Any = self._add("decide_many", decide_many, sets, limit)
         log = (states, ring, np.empty((1, dim)), np.empty((1, dim + 2), np.int16), rounds, many)
         self.record_many: Any = self._add("record_many", record_many, log, limit)
-        conversions = (states, ring, rounds, np.empty(1), rounds, rounds, rounds)
+        conversions = (states, ring, rounds, np.empty(1), rounds, rounds, rounds, rounds)
         self.convert_many: Any = self._add("convert_many", apply_conversions, conversions)
-        self.revoke: Any = self._add("revoke", apply_revocation, (states, ring, 1, UNSTAMPED))
+        self.revoke: Any = self._add("revoke", apply_revocation, (states, ring, 1, UNSTAMPED, UNSTAMPED))
         self.judge: Any = self._add("judge", judge_conversion_of, (states, ring, 1, UNSTAMPED))
         for name, function in (
             ("next_width", next_width), ("next_pending_width", next_pending_width), ("next_estimate", next_estimate),

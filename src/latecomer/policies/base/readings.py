@@ -29,6 +29,7 @@ class PolicyReadings:
     _assessor: Assessor | None = None
     _dim: int
     _window: int | timedelta
+    _grace: timedelta
     _clock: WindowClock
 
     @property
@@ -45,6 +46,11 @@ class PolicyReadings:
     def span(self) -> int:
         """The window in the unit of stamps: rounds, or microseconds."""
         return self._clock.span
+
+    @property
+    def grace(self) -> timedelta:
+        """How long after its window a decision still takes conversions that occurred inside the window."""
+        return self._grace
 
     @property
     def rounds(self) -> int:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from latecomer.encoding.encoder import Encoder, check_encoder
 from latecomer.policies.base.compiled_state import CompiledState
+from latecomer.policies.base.deferral import DeferredTable
 from latecomer.policies.base.rng import PolicyRng
 from latecomer.policies.persistence.file_format import pack, write
 from latecomer.policies.registry import check_registered
@@ -18,6 +19,7 @@ class SavedPolicy:
 
     rng: PolicyRng
     state: CompiledState
+    deferred: DeferredTable
     encoder: Encoder | None = None
     """The encoder that the policy was saved with."""
     _dim: int
@@ -45,7 +47,7 @@ class SavedPolicy:
             policy=type(self).__name__,
             parameters=self.parameters,
             generator=self.rng.state(),
-            arrays=self.state.arrays(),
+            arrays={**self.state.arrays(), **self.deferred.arrays()},
             encoder=self.encoder,
         )
 
@@ -53,3 +55,4 @@ class SavedPolicy:
         """Become the policy that was saved; `latecomer.load` calls it."""
         self.rng.restore(generator)
         self.state.restore(arrays)
+        self.deferred.restore(arrays)

@@ -1,6 +1,6 @@
-"""A policy without the actions of its open rounds, for snapshots beside a log that has the actions.
+"""A policy without the actions of the rounds that it holds, for snapshots beside a log that has the actions.
 
-The open rounds' actions are most of a policy. A snapshot has the statistics, and of each open round 16 bytes or more:
+The held rounds' actions are most of a policy. A snapshot has the statistics, and of each such round 16 bytes or more:
 norm, credit, the arrival of the conversion where the algorithm needs it, and the algorithm's own numbers.
 """
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from latecomer.core.ring import spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Integers, new_ring
 from latecomer.errors import DamagedFileError, InputError
-from latecomer.policies.base.bulk import read_open
+from latecomer.policies.base.bulk import read_held
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.persistence.file_format import pack, unpack
 from latecomer.policies.registry import policy_class
@@ -26,7 +26,7 @@ def _open_fields(policy: LinearPolicy) -> tuple[str, ...]:
 
 
 class PolicySnapshot(Struct, frozen=True, kw_only=True):
-    """A policy at one moment, but for the actions and stamps of rounds `oldest` to `rounds`.
+    """A policy at one moment, but for the actions and stamps of rounds `kept` to `rounds`.
 
     Examples
     --------
@@ -56,7 +56,8 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
             generator=policy.rng.state(),
             arrays={
                 **{f"state/{name}": record[name] for name in policy.state.saved_fields()},
-                **{f"open/{name}": read_open(policy, name) for name in _open_fields(policy)},
+                **{f"open/{name}": read_held(policy, name) for name in _open_fields(policy)},
+                **policy.deferred.arrays(),
             },
         )
 
@@ -80,9 +81,9 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
             raise DamagedFileError(f"{name} does not fit together: {error} is missing") from error
 
     @property
-    def oldest(self) -> int:
+    def kept(self) -> int:
         """The first round whose action is needed."""
-        return int(self.arrays["state/oldest"].item())
+        return int(self.arrays["state/kept"].item())
 
     @property
     def rounds(self) -> int:
@@ -90,12 +91,12 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
         return int(self.arrays["state/rounds"].item())
 
     def restore(self, actions: Array, stamps: Integers) -> LinearPolicy:
-        """Make the whole policy, given an action and a stamp for each open round, oldest first."""
-        held = self.rounds - self.oldest + 1
+        """Make the whole policy, given an action and a stamp for each round that it holds, oldest first."""
+        held = self.rounds - self.kept + 1
         if actions.shape[:1] != (held,) or stamps.shape != (held,):
             raise InputError(f"actions and stamps must be of {held} rounds; got {actions.shape} and {stamps.shape}")
-        first = (self.oldest - 1) % ROUNDS_PER_BLOCK  # a round's lane follows from its number
-        arrays = {**self.arrays, "state/head": np.array([first])}
+        first = (self.kept - 1) % ROUNDS_PER_BLOCK  # a round's lane follows from its number
+        arrays = {**self.arrays, "state/head": first + self.arrays["state/oldest"] - self.kept}
         try:
             policy: LinearPolicy = policy_class(self.policy)(**self.parameters)
             ring = new_ring(policy.state.ring.dtype, spanned_blocks(first, held + 1))

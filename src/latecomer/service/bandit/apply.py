@@ -42,10 +42,12 @@ def apply_foreign_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
         raise ValueError("it begins another bandit")
     _check_secrets(payload, bandit.rounds)
     bandit.ids.add(read_secrets(payload))
-    appliers: dict[int, _Decisions | _Conversions | _Revocations] = {
+    appliers: dict[int, _Decisions | _Conversions | _Revocations | _Deferred | _Activations] = {
         events.DECISION: _Decisions(bandit, payload),
         events.CONVERSION: _Conversions(bandit, payload),
         events.REVOCATION: _Revocations(bandit, payload),
+        events.DEFERRED: _Deferred(bandit, payload),
+        events.ACTIVATION: _Activations(bandit, payload),
     }
     kinds = payload.kinds[~np.isin(payload.kinds, events.ANNOTATIONS)]
     kinds[kinds == events.DECISION_WITH_REQUEST] = events.DECISION
@@ -101,6 +103,7 @@ class _Reports:
         self._records = payload.records(self.kind)
         self._rounds = _copy_column(self._records["round"])
         self._arrivals = compute_arrivals(self._records["occurred"], self._records["stamp"])
+        self._reported = _copy_column(self._records["stamp"])
         self._verdicts = np.empty(len(self._records), np.int64)
 
     def finish(self, payload: Payload) -> None:
@@ -116,17 +119,19 @@ class _Conversions(_Reports):
     def __init__(self, bandit: Bandit, payload: Payload) -> None:
         super().__init__(bandit, payload)
         self._values, self._delays = _copy_column(self._records["value"]), np.empty(len(self._records), np.int64)
+        self._watched = np.empty(len(self._records), np.int64)
         self._made = bandit.rounds + np.searchsorted(payload.numbers(events.DECISION), self._numbers)
 
     def apply(self, part: slice) -> None:
         self._verdicts[part], self._delays[part] = self._bandit.apply_conversions(
-            self._rounds[part], self._values[part], self._arrivals[part]
+            self._rounds[part], self._values[part], self._arrivals[part], self._reported[part]
         )
+        self._watched[part] = self._bandit.leave_out_stragglers(self._rounds[part], self._verdicts[part])
 
     def finish(self, payload: Payload) -> None:
         super().finish(payload)
         self._bandit.counters.add_conversions(self._verdicts, self._delays)
-        self._bandit.monitor.note_reports(self._rounds, self._verdicts, self._records["stamp"], self._made)
+        self._bandit.monitor.note_reports(self._rounds, self._watched, self._records["stamp"], self._made)
         self._bandit.tally.note_conversions(self._rounds, self._values, self._verdicts, self._records["stamp"])
 
 
@@ -134,12 +139,42 @@ class _Revocations(_Reports):
     kind = events.REVOCATION
 
     def apply(self, part: slice) -> None:
-        self._verdicts[part] = self._bandit.apply_revocations(self._rounds[part], self._arrivals[part])
+        self._verdicts[part] = self._bandit.apply_revocations(
+            self._rounds[part], self._arrivals[part], self._reported[part]
+        )
 
     def finish(self, payload: Payload) -> None:
         super().finish(payload)
         self._bandit.counters.add_revocations(self._verdicts)
         self._bandit.tally.note_revocations(self._rounds, self._verdicts, self._records["stamp"])
+
+
+class _Deferred:
+    """Decisions that wait for their activation."""
+
+    def __init__(self, bandit: Bandit, payload: Payload) -> None:
+        self._bandit, self._texts = bandit, [payload.text(number) for number in payload.numbers(events.DEFERRED)]
+
+    def apply(self, part: slice) -> None:
+        for text in self._texts[part]:
+            self._bandit.deferrals.apply_choice(text)
+
+    def finish(self, payload: Payload) -> None:
+        """Do nothing: a deferred decision is not counted."""
+
+
+class _Activations:
+    """Activations; the decision that an accepted one becomes follows it."""
+
+    def __init__(self, bandit: Bandit, payload: Payload) -> None:
+        self._bandit, self._records = bandit, payload.records(events.ACTIVATION)
+
+    def apply(self, part: slice) -> None:
+        for record in self._records[part]:
+            self._bandit.deferrals.apply_activation(int(record["number"]), int(record["verdict"]), int(record["stamp"]))
+
+    def finish(self, payload: Payload) -> None:
+        """Do nothing: the decisions are counted."""
 
 
 def list_notes(payload: Payload, stamps: Integers) -> list[Note]:

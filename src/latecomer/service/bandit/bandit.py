@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from latecomer.core.action_summary import Shorts
+from latecomer.core.conversions import ACCEPTED, DUPLICATE
 from latecomer.core.state import Array, Integers
 from latecomer.policies.base import bulk
 from latecomer.policies.base.decision import VERDICTS
@@ -19,15 +20,17 @@ from latecomer.service.bandit import events
 from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_ids import DecisionIds
+from latecomer.service.bandit.deferrals import PREFIX, Deferrals, DeferredChoice
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.monitor.grid import Grid
 from latecomer.service.bandit.monitor.monitor import Monitor
-from latecomer.service.bandit.offers import OfferWriter, pack_offer
+from latecomer.service.bandit.offers import OfferWriter, pack_offer, read_context
 from latecomer.service.bandit.reports import check_value, compute_arrivals, pack_reports, parse_occurrences
 from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.bandit.verdict_list import VerdictList, make_early_warnings
 from latecomer.service.messages import (
+    Activation,
     Alarm,
     BanditCounts,
     BanditStats,
@@ -69,6 +72,7 @@ class Bandit:
         self.ids = DecisionIds(descriptor.skipped)
         self._offers = OfferWriter() if descriptor.spec.log_offers else None
         self._control_id = descriptor.control_id
+        self.deferrals = Deferrals(self)
         self.has_unlogged_change = False
         """True once the policy may have changed; the caller clears it when the bytes are on their way to the log."""
 
@@ -86,6 +90,8 @@ class Bandit:
         control = None
         if self._control_id is not None and ids is not None and self._control_id in ids:
             control = ids.index(self._control_id)
+        if call.deferred:
+            return self.deferrals.decide(call, control, now=now, shift=shift)
         self.has_unlogged_change = True
         decision = self.policy.decide(actions, at=None if self.in_rounds else now / 1e6, control=control)
         index, round_, score = decision.index, decision.round, decision.score
@@ -157,9 +163,11 @@ class Bandit:
         values = np.array([check_value(conversion.value, i) for i, conversion in enumerate(conversions)])
         rounds, occurred = self._find_rounds(conversions), parse_occurrences(conversions, now=now, shift=shift)
         self.has_unlogged_change = True
-        verdicts, delays = self.apply_conversions(rounds, values, compute_arrivals(occurred, now))
+        verdicts, delays = self.apply_conversions(
+            rounds, values, compute_arrivals(occurred, now), np.full(len(rounds), now)
+        )
         early = self.counters.add_conversions(verdicts, delays)
-        self.monitor.note_reports(rounds, verdicts, now, self.rounds)
+        self.monitor.note_reports(rounds, self.leave_out_stragglers(rounds, verdicts), now, self.rounds)
         if self.tally.note_conversions(rounds, values, verdicts, now):
             self.count_notes()
         reports = pack_reports(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
@@ -173,12 +181,35 @@ class Bandit:
         rounds, occurred = self._find_rounds(revocations), parse_occurrences(revocations, now=now, shift=shift)
         arrivals = compute_arrivals(occurred, now)
         self.has_unlogged_change = True
-        verdicts = self.apply_revocations(rounds, arrivals)
+        verdicts = self.apply_revocations(rounds, arrivals, np.full(len(rounds), now))
         self.counters.add_revocations(verdicts)
         if self.tally.note_revocations(rounds, verdicts, now):
             self.count_notes()
         reports = pack_reports(events.REVOCATIONS, events.REVOCATION, verdicts, rounds, occurred, now)
         return self._finish_reports(reports, verdicts, now, unknown=(0, 1))
+
+    def activate(self, activations: Sequence[Activation], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:  # noqa: ARG002
+        """Record deferred decisions that were shown; return the verdicts and the events for the log."""
+        return self.deferrals.activate(activations, now=now)
+
+    def log_activated(self, choice: DeferredChoice, round: int, now: int) -> bytes:
+        """Return the events of a deferred decision that has become a round."""
+        secret = b"" if self.ids.is_current else self.ids.renew(round)
+        decision = events.pack_decision(events.DECISION, choice.index, round, now, choice.score)
+        data = secret + decision + choice.action + choice.summary
+        if choice.label is not None:
+            data += events.pack_text(events.LABEL, choice.label.encode())
+        if choice.signed is not None:
+            data += events.pack_propensity(events.PROPENSITY, choice.signed)
+        context = None
+        if self._offers is not None and choice.offer is not None:
+            data += self._offers.pack(round, choice.offer)
+            context = read_context(choice.offer)
+        self.rounds = round
+        self.monitor.note_decision(now, round, np.frombuffer(choice.summary, np.int16))
+        if self.tally.note_decision(now, choice.signed, choice.label, context):
+            self.count_notes()
+        return data
 
     def _finish_reports(
         self, reports: events.Records, verdicts: Integers, now: int, unknown: tuple[int, int]
@@ -196,8 +227,9 @@ class Bandit:
         return np.array([self.find_round(report.decision_id) for report in reports], np.int64)
 
     def find_round(self, decision_id: str) -> int:
-        """Return the round of a decision id; 0 where this bandit did not give it."""
-        return self.ids.find_round(decision_id if isinstance(decision_id, str) else decision_id_of(decision_id))
+        """Return the round of a decision id; 0 where this bandit did not give it, or it is deferred and not active."""
+        found = decision_id if isinstance(decision_id, str) else decision_id_of(decision_id)
+        return self.deferrals.find_round(found) if found.startswith(PREFIX) else self.ids.find_round(found)
 
     # ---- changes to the policy, live and replayed ----
 
@@ -205,14 +237,21 @@ class Bandit:
         """Record decisions that were made before; the policy uses up the random numbers that each took."""
         bulk.record(self.policy, actions, summaries, stamps)
 
-    def apply_conversions(self, rounds: Integers, values: Array, arrivals: Integers) -> tuple[Integers, Integers]:
+    def apply_conversions(
+        self, rounds: Integers, values: Array, arrivals: Integers, reported: Integers
+    ) -> tuple[Integers, Integers]:
         """Apply conversions in their order; return verdicts by number, and delays (negative: before the decision)."""
-        return bulk.convert(self.policy, rounds, values, arrivals)
+        return bulk.convert(self.policy, rounds, values, arrivals, reported)
 
-    def apply_revocations(self, rounds: Integers, arrivals: Integers) -> Integers:
+    def leave_out_stragglers(self, rounds: Integers, verdicts: Integers) -> Integers:
+        """Return verdicts for the monitor, which counts no conversion after its window: those are as duplicates."""
+        is_straggler = (verdicts == ACCEPTED) & (rounds < self.policy.state.number("oldest"))
+        return np.where(is_straggler, DUPLICATE, verdicts)
+
+    def apply_revocations(self, rounds: Integers, arrivals: Integers, reported: Integers) -> Integers:
         """Take conversions back in their order; return verdicts by number."""
-        pairs = zip(rounds.tolist(), arrivals.tolist(), strict=True)
-        return np.array([bulk.revoke(self.policy, round_, arrival) for round_, arrival in pairs], np.int64)
+        reports = zip(rounds.tolist(), arrivals.tolist(), reported.tolist(), strict=True)
+        return np.array([bulk.revoke(self.policy, *report) for report in reports], np.int64)
 
     # ---- statistics ----
 
@@ -220,7 +259,8 @@ class Bandit:
         """Count what the tally and the monitor have noted, and close the rounds that the policy has closed."""
         self.tally.count_events()
         self.monitor.count_notes(self.tally.find_slots, self.tally.names)
-        self.tally.close_rounds(int(self.policy.state.number("oldest")))
+        state = self.policy.state
+        self.tally.close_rounds(int(state.number("oldest")), kept=int(state.number("kept")))
 
     def count(self) -> BanditCounts:
         """Return what has happened, without computing anything of the policy."""
@@ -238,6 +278,7 @@ class Bandit:
             delay_sum=counters.delay_sum,
             drift=drift,
             refactorisations=refactorisations,
+            deferred={name: getattr(policy.deferred, name) for name in ("waiting", "activated", "expired")},
         )
 
     def stats(self, alarms: Sequence[Alarm] = ()) -> BanditStats:

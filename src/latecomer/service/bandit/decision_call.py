@@ -22,6 +22,7 @@ class CallOptions(TypedDict, total=False):
     request_id: str | None
     body: bytes | None
     described: Described | None
+    deferred: bool
 
 
 class DecisionCall(Struct, frozen=True):
@@ -36,6 +37,9 @@ class DecisionCall(Struct, frozen=True):
     request: bytes = b""
     body: bytes = b""
     described: Described | None = None
+    deferred: bool = False
+    deferred_request: bytes = b""
+    """The digest of the request id of a deferred decision, which the index of request ids does not have."""
 
     @property
     def digests(self) -> bytes:
@@ -49,6 +53,8 @@ class DecisionCall(Struct, frozen=True):
 
     def run(self, bandit: "Bandit", *, now: int, shift: int) -> tuple[DecisionAnswer, bytes, int]:
         """Have the bandit decide; return the answer, the events for the log, and how many they are."""
+        if self.request:
+            bandit.deferrals.check_free(self.request_id, self.request)
         answer, data = bandit.decide(self, now=now, shift=shift)
         return answer, data, 1
 
@@ -65,6 +71,7 @@ def check_decision_call(
     request_id: str | None = None,
     body: bytes | None = None,
     described: Described | None = None,
+    deferred: bool = False,
 ) -> DecisionCall:
     """Return a call whose shape is right; `InputError` where it is not.
 
@@ -82,12 +89,16 @@ def check_decision_call(
         At least 8 bytes that identify the body; computed from actions and ids where they are not given.
     described
         The context and each action's features by name, where the rows come from those; the log gets them.
+    deferred
+        Whether the decision counts only once it is activated.
     """
     array = action_checks.check_action_array(actions, dim)
     if ids is not None:
         action_checks.check_action_ids(ids, len(array))
     if request_id is None:
-        return DecisionCall(array, ids, described=described)
+        return DecisionCall(array, ids, described=described, deferred=deferred)
     request = idempotency.digest_request(request_id)
     digest = (body or idempotency.digest_body(array, ids))[: events.BODY]
+    if deferred:
+        return DecisionCall(array, ids, request_id, b"", digest, described, True, request)
     return DecisionCall(array, ids, request_id, request, digest, described)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from latecomer.durations import parse_grace
 from latecomer.encoding.scales import check_scales
 from latecomer.encoding.spec import EncoderSpec
 from latecomer.encoding.spec_checks import check_spec
@@ -25,7 +26,7 @@ from latecomer.validation import short_repr, suggest
 UNFINISHED_PREFIX = "."
 """Begins the name of a bandit that is still being replayed."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NOT_PARAMETERS = ("dim", "window", "clock")
+NOT_PARAMETERS = ("dim", "window", "grace", "activation_timeout", "clock")
 
 
 class BanditDescriptor(Struct, frozen=True, kw_only=True):
@@ -84,6 +85,8 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
             encoder=spec.encoder,
             log_offers=spec.log_offers,
             unit=spec.unit,
+            grace=spec.grace,
+            activation_timeout=spec.activation_timeout,
             created_at=datetime.fromtimestamp(self.stamp / 1e6, UTC),
             quarantined=quarantined,
         )
@@ -142,7 +145,8 @@ def make_descriptor(
 
 
 def resolve_spec(spec: BanditSpec) -> BanditSpec:
-    """Replace "recommended" by the policy and the parameters that it means today: a log must not change its meaning."""
+    """Replace "recommended" and no grace by what they mean today: a log must not change its meaning."""
+    spec = msgspec.structs.replace(spec, grace=spec.resolved_grace)
     if spec.policy != DEFAULT_POLICY:
         return spec
     parameters = {**recommended.PARAMETERS, **recommended.PROPENSITIES, **spec.parameters}
@@ -173,6 +177,8 @@ def _list_differences(spec: BanditSpec, requested: BanditSpec) -> list[str]:
     ]
     if _is_same_window(spec.window, requested.window):
         fields = [name for name in fields if name != "window"]
+        if _is_same_grace(spec, requested):
+            fields = [name for name in fields if name != "grace"]
     return [f"{name} is {_show(ours, name)}, not {_show(theirs, name)}" for name in fields]
 
 
@@ -181,9 +187,11 @@ def _flatten(spec: BanditSpec) -> dict[str, object]:
     return {
         "dim": spec.dim,
         "window": spec.window,
+        "grace": spec.resolved_grace,
         "policy": spec.policy,
         "log_offers": spec.log_offers,
         "unit": spec.unit,
+        "activation_timeout": spec.activation_timeout,
         **{f"parameters.{name}": value for name, value in spec.parameters.items()},
         **{f"features.{name}": scale for name, scale in spec.features.items()},
         **({} if spec.encoder is None else _flatten_encoder(spec.encoder)),
@@ -203,6 +211,12 @@ def _flatten_encoder(encoder: EncoderSpec) -> dict[str, object]:
 def _is_same_window(one: int | str, other: int | str) -> bool:
     """Tell whether two windows are the same: 168h is 7d, and 7 rounds are never a time."""
     return isinstance(one, int) == isinstance(other, int) and parse_window_text(one) == parse_window_text(other)
+
+
+def _is_same_grace(one: BanditSpec, other: BanditSpec) -> bool:
+    """Tell whether two graces are the same: 24h is 1d, and none given is the default."""
+    window = parse_window_text(one.window)
+    return parse_grace(one.resolved_grace, window) == parse_grace(other.resolved_grace, window)
 
 
 def _show(values: dict[str, object], name: str) -> str:
@@ -236,7 +250,13 @@ def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
             field="parameters",
         )
     try:
-        policy: LinearPolicy = made(spec.dim, parse_window_text(spec.window), **parameters)
+        policy: LinearPolicy = made(
+            spec.dim,
+            parse_window_text(spec.window),
+            grace=spec.grace,
+            activation_timeout=spec.activation_timeout,
+            **parameters,
+        )
     except InputError as error:
         if error.field in parameters:
             raise InputError(f"parameters: {error}", field="parameters") from None

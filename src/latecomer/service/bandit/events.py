@@ -15,6 +15,8 @@
 | 11 | the probability of the choice f64, negative where the control made it, after its decision | 9 |
 | 12 | the offer (`bandit.offers`), after its decision: length u32, bytes | 5 + length |
 | 13 | the offer equals that of an earlier decision: how many rounds earlier u32, after its decision | 5 |
+| 20 | a deferred decision (`bandit.deferrals`): length u32, MessagePack | 5 + length |
+| 21 | activation: verdict u8, number i64, stamp i64; the decision that it becomes follows | 18 |
 
 The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
 store's microseconds since 1970; `occurred` is `NOT_GIVEN` where the report does not say. Verdicts are the kernels'
@@ -35,6 +37,7 @@ from latecomer.tiers.tiered_kernel import TieredKernel
 
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
 PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
+DEFERRED, ACTIVATION = 20, 21
 ANNOTATIONS = (LABEL, PROPENSITY, OFFER, REPEATED_OFFER)
 """Events that say more of the decision before them."""
 
@@ -48,6 +51,7 @@ pack_label = struct.Struct("<BH").pack
 pack_created = struct.Struct("<BI").pack
 pack_propensity = struct.Struct("<Bd").pack
 pack_repeated_offer = struct.Struct("<BI").pack
+pack_activation = struct.Struct("<BBqq").pack
 pack_secret = struct.Struct(f"<Bq{SECRET_SIZE}s").pack
 
 _DECISION = [("kind", "u1"), ("index", "<u4"), ("round", "<i8"), ("stamp", "<i8"), ("score", "<f8")]
@@ -74,6 +78,7 @@ def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
         SECRET: np.dtype([("kind", "u1"), ("round", "<i8"), ("secret", f"V{SECRET_SIZE}")]),
         PROPENSITY: np.dtype([("kind", "u1"), ("signed", "<f8")]),
         REPEATED_OFFER: np.dtype([("kind", "u1"), ("distance", "<u4")]),
+        ACTIVATION: np.dtype([("kind", "u1"), ("verdict", "u1"), ("number", "<i8"), ("stamp", "<i8")]),
     }
 
 
@@ -157,7 +162,7 @@ def _get_sizes(dim: int) -> Integers:
     sizes = np.zeros(256, np.int64)
     for kind, dtype in get_layout(dim).items():
         sizes[kind] = dtype.itemsize
-    sizes[LABEL], sizes[CREATED], sizes[OFFER] = -2, -4, -4
+    sizes[LABEL], sizes[CREATED], sizes[OFFER], sizes[DEFERRED] = -2, -4, -4, -4
     return sizes
 
 

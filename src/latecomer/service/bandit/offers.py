@@ -85,7 +85,7 @@ def read_contexts(payload: events.Payload) -> list[dict[str, Any] | int | None]:
     found: list[dict[str, Any] | int | None] = [None] * len(decisions)
     numbers = payload.numbers(events.OFFER)
     for place, number in zip((np.searchsorted(decisions, numbers) - 1).tolist(), numbers.tolist(), strict=True):
-        found[place] = _read_context(payload.text(number))
+        found[place] = read_context(payload.text(number))
     numbers = payload.numbers(events.REPEATED_OFFER)
     distances = payload.records(events.REPEATED_OFFER)["distance"].tolist()
     for place, distance in zip((np.searchsorted(decisions, numbers) - 1).tolist(), distances, strict=True):
@@ -93,7 +93,8 @@ def read_contexts(payload: events.Payload) -> list[dict[str, Any] | int | None]:
     return found
 
 
-def _read_context(data: bytes) -> dict[str, Any] | None:
+def read_context(data: bytes) -> dict[str, Any] | None:
+    """Return the context of a packed offer, where it has one."""
     if data[:2] == _ROWS_ALONE:
         return None
     try:

@@ -7,7 +7,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from latecomer.service.bandit.verdict_list import ReportWarning
 from latecomer.service.decision_batch import MAX_DECISIONS
 from latecomer.service.http.errors import Problem
-from latecomer.service.messages import MAX_ID_LENGTH, BanditInfo, Conversion, DecisionAnswer, Revocation, Verdict
+from latecomer.service.messages import (
+    MAX_ID_LENGTH,
+    Activation,
+    BanditInfo,
+    Conversion,
+    DecisionAnswer,
+    Revocation,
+    Verdict,
+)
 
 MAX_REPORTS = 10_000
 """Conversions or revocations in one request."""
@@ -18,6 +26,7 @@ Label = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 Features = dict[str, float | bool | str | list[str] | None]
 Conversions = Conversion | Annotated[list[Conversion], Meta(min_length=1, max_length=MAX_REPORTS)]
 Revocations = Revocation | Annotated[list[Revocation], Meta(min_length=1, max_length=MAX_REPORTS)]
+Activations = Activation | Annotated[list[Activation], Meta(min_length=1, max_length=MAX_REPORTS)]
 
 
 class DescribedAction(Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,12 +37,16 @@ class DescribedAction(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """The actions to choose from: rows of numbers, or described by features together with those of the context."""
+    """The actions to choose from: rows of numbers, or described by features together with those of the context.
+
+    A decision that is `deferred` counts only once it is activated.
+    """
 
     actions: list[list[float] | DescribedAction]
     ids: list[Label] | None = None
     request_id: Label | None = None
     context: Features | None = None
+    deferred: bool = False
 
 
 Decisions = DecisionRequest | Annotated[list[Any], Meta(min_length=1, max_length=MAX_DECISIONS, description=_EACH)]

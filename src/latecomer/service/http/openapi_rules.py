@@ -46,7 +46,7 @@ PARAMETERS: dict[str, Schema] = {
 """Every parameter of every policy of the package."""
 _ANY_PARAMETER: Schema = {"type": ["number", "string"]}
 _LONGEST_WINDOW = {"s": 3_153_600_000, "m": 52_560_000, "h": 876_000, "d": 36_500, "w": 5_214}
-DECISION_ID = "^[0-9a-f]+-[0-9a-f]+$"
+DECISION_ID = "^w?[0-9a-f]+-[0-9a-f]+$"
 
 
 def constrain(components: dict[str, Schema], settings: Settings) -> None:
@@ -67,6 +67,9 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
     fields["dim"] |= {"minimum": 1, "maximum": largest}
     rounds = {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62}
     fields["window"] = {"anyOf": [rounds, {"type": "string", "pattern": window_pattern(), "maxLength": 13}]}
+    grace = {"type": "string", "pattern": window_pattern(), "maxLength": 13}
+    fields["grace"] = {"anyOf": [grace, _NULL], "default": None}
+    fields["activation_timeout"] = {"anyOf": [rounds, grace, _NULL], "default": None}
     policies = [DEFAULT_POLICY, *policy_names()]
     fields["policy"]["enum"] = policies
     parameters = dict.fromkeys(set().union(*map(_parameters_of, policies)), _ANY_PARAMETER) | PARAMETERS
@@ -79,6 +82,11 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
         {
             "if": {"properties": {"features": {"minProperties": 1}}, "required": ["features"]},
             "then": {"properties": {"dim": {"minimum": MIN_DIM}, "encoder": _NULL}},
+        },
+        {
+            "if": {"properties": {"window": {"type": "integer"}}},
+            "then": {"properties": {"grace": _NULL, "activation_timeout": {"type": ["integer", "null"]}}},
+            "else": {"properties": {"activation_timeout": {"type": ["string", "null"]}}},
         },
         *(_without(parameter, policies) for parameter, policies in takers.items()),
     ]

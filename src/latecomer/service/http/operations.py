@@ -8,6 +8,7 @@ from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.http.bodies import (
+    Activations,
     Bandits,
     Conversions,
     DecisionOutcome,
@@ -169,6 +170,15 @@ REVOKE = Operation(
     takes=Revocations,
     gives=Verdicts,
 )
+ACTIVATE = Operation(
+    name="activate",
+    method="POST",
+    path=f"{_BANDIT}/activations",
+    summary="Report deferred decisions that were shown; a verdict for each.",
+    scope="decide",
+    takes=Activations,
+    gives=Verdicts,
+)
 IMPORT = Operation(
     name="import",
     method="POST",
@@ -265,6 +275,7 @@ OPERATIONS = (
     DECIDE,
     CONVERT,
     REVOKE,
+    ACTIVATE,
     IMPORT,
     HEALTHZ,
     READYZ,

@@ -22,6 +22,7 @@ class ParsedDecision(Struct, frozen=True):
     """The digest of the features, where there are any: features that are scaled alike become the same rows."""
     described: "Described | None" = None
     """The features by name that the rows come from, where they do."""
+    deferred: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Store.decide`, but for the bandit's name."""
@@ -31,6 +32,7 @@ class ParsedDecision(Struct, frozen=True):
             "request_id": self.request_id,
             "body": self.digest,
             "described": self.described,
+            "deferred": self.deferred,
         }
 
 

@@ -33,7 +33,7 @@ Decisions = Sequence[tuple[PendingDecision, ParsedDecision]]
 Batch = Sequence[Arguments | Exception]
 _TURN_SECONDS = 0.1
 """Seconds that one batch may hold up the loop, about."""
-ReportKind = Literal["convert", "revoke"]
+ReportKind = Literal["convert", "revoke", "activate"]
 
 
 _NOTHING: AbstractContextManager[Any] = nullcontext()
@@ -59,7 +59,7 @@ class StoreAccess(Protocol):
         """Make the decisions of a batch; an answer or an error for each, in its place."""
 
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
-        """Report conversions or revocations."""
+        """Report conversions, revocations or activations."""
 
     async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
         """Apply a batch of an import."""
@@ -143,10 +143,10 @@ class LocalAccess:
         return outcomes
 
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
-        """Report conversions or revocations, and wait for their commit."""
-        apply = self._store.convert if kind == "convert" else self._store.revoke
+        """Report conversions, revocations or activations, and wait for their commit."""
+        verdicts: VerdictList
         with self._trace("store"):
-            verdicts, ticket = apply(name, reports)
+            verdicts, ticket = getattr(self._store, kind)(name, reports)
         await self._wait(ticket)
         return verdicts
 
@@ -241,6 +241,7 @@ class ReplicatedAccess:
             return await self._store.import_batch(name, batch)
 
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
-        """Report conversions or revocations."""
+        """Report conversions, revocations or activations."""
         with self._trace("commit"):
-            return await (self._store.convert if kind == "convert" else self._store.revoke)(name, reports)
+            verdicts: VerdictList = await getattr(self._store, kind)(name, reports)
+            return verdicts

@@ -262,8 +262,8 @@ def _read_open_rounds(
     seq: int,
     row_checksum: bytes,
 ) -> tuple[Array, Integers]:
-    """Return the actions and stamps of the open rounds, from the rows up to number `seq`."""
-    number, oldest, dim = descriptor.number, snapshot.oldest, descriptor.spec.dim
+    """Return the actions and stamps of the rounds that the policy holds, from the rows up to number `seq`."""
+    number, oldest, dim = descriptor.number, snapshot.kept, descriptor.spec.dim
     is_open = oldest <= snapshot.rounds
     first = find_row_of_round(connection, number, oldest) if is_open else read_row(connection, number, seq)
     if first is None:

@@ -1,6 +1,6 @@
 """Snapshots: a bandit's state after some row of its chain, so that a start need not apply the whole log.
 
-The actions of open rounds are not in it: they are in the log, whose rows are kept until their window closes. The parts
+The actions of open rounds are not in it: they are in the log, whose rows are kept for their window and grace. The parts
 of a snapshot are written between commits, a part a transaction, and its entry last: without the entry it does not
 exist. Each bandit keeps two, so that a damaged one costs time and nothing else.
 """
@@ -97,7 +97,7 @@ def write_snapshot(connection: SQLConnection, copy: SnapshotCopy, *, seq: int, r
         values = (key, part, bytes(data[at : at + _PART_SIZE]))
         connection.execute("INSERT INTO snapshot_part VALUES (?, ?, ?)", values)
         yield
-    entry = (key, copy.policy.oldest, row_checksum, _compute_checksum(key, row_checksum, data))
+    entry = (key, copy.policy.kept, row_checksum, _compute_checksum(key, row_checksum, data))
     connection.execute("INSERT INTO snapshot VALUES (?, ?, ?, ?)", entry)
     yield
 

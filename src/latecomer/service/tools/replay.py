@@ -69,7 +69,7 @@ def replay(
     partial
         Whether to accept the rest of a log that has been pruned, or the rows before a damaged one. Refused otherwise.
     changes
-        `window`, `policy` or `parameters` of the new one, where they differ.
+        `window`, `grace`, `policy` or `parameters` of the new one, where they differ.
     """
     if isinstance(store, Store):
         store = LocalReplay(store)
@@ -166,6 +166,10 @@ def _select_changes(spec: BanditSpec, changes: dict[str, Any]) -> dict[str, Any]
     given = {name: value for name, value in changes.items() if value is not None}
     if given.get("policy", spec.policy) != spec.policy:
         given.setdefault("parameters", {})
+    if isinstance(given.get("window", spec.window), int) or isinstance(spec.window, int):
+        given.setdefault("grace", None)  # it goes with windows in time
+    if isinstance(given.get("window", spec.window), int) != isinstance(spec.window, int):
+        given.setdefault("activation_timeout", None)  # it is in the unit of the window
     return given
 
 

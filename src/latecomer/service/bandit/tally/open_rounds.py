@@ -1,4 +1,4 @@
-"""Facts of the open rounds that a conversion needs: who chose, which action id, and what was credited so far."""
+"""Facts of open rounds, and of those in their grace: who chose, which action id, and what was credited so far."""
 
 from typing import Any
 
@@ -26,6 +26,8 @@ class OpenRounds:
     def __init__(self, first: int) -> None:
         self.first = first
         """The oldest round that it has."""
+        self.open = first
+        """The oldest round that is open."""
         self._facts = np.zeros(64, _NARROW)
         self._begin = self._end = 0
 
@@ -73,20 +75,25 @@ class OpenRounds:
         self._facts["flags"][places], self._facts["value"][places] = flags, values
 
     def close(self, oldest: int) -> Facts:
-        """Forget the rounds before `oldest`; return their records."""
-        count = max(0, min(oldest, self.next) - self.first)
-        closed = self._facts[self._begin : self._begin + count].copy()
+        """Close the rounds before `oldest`; return the records of those that were open."""
+        before, self.open = self.open, max(self.open, min(oldest, self.next))
+        start = self._begin - self.first
+        return self._facts[start + before : start + self.open].copy()
+
+    def forget(self, kept: int) -> None:
+        """Forget the rounds before `kept`, which are closed."""
+        count = max(0, min(kept, self.open) - self.first)
         self._begin += count
         self.first += count
-        return closed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the records for a snapshot."""
         facts = self._facts[self._begin : self._end]
-        return {"first": self.first, "facts": facts.tobytes(), "has_segments": self.has_segments}
+        saved = {"first": self.first, "open": self.open, "facts": facts.tobytes()}
+        return {**saved, "has_segments": self.has_segments}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Take the records of a snapshot."""
-        self.first, self._begin = saved["first"], 0
+        self.first, self.open, self._begin = saved["first"], saved["open"], 0
         self._facts = np.frombuffer(saved["facts"], _WIDE if saved.get("has_segments") else _NARROW).copy()
         self._end = len(self._facts)

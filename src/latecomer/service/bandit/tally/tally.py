@@ -2,8 +2,8 @@
 
 A live call only notes its event: a thousand notes are counted at once, with arrays. Decisions come before the reports
 of the same notes, and rounds close last; so the counts depend on the events and not on how they were grouped. Memory is
-bounded: at most `time_buckets.MOST` buckets, `MOST_IDS` action ids, 10 bytes for each open round, and 8 more where
-contexts are logged (`segments`).
+bounded: at most `time_buckets.MOST` buckets, `MOST_IDS` action ids, 10 bytes for each round that the policy holds, and
+8 more where contexts are logged (`segments`).
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import Array, Integers
@@ -118,13 +119,13 @@ class Tally:
             else:
                 self._count_revocations(rounds[accepted], stamps[accepted])
 
-    def close_rounds(self, oldest: int) -> None:
-        """Close the rounds before `oldest`."""
+    def close_rounds(self, oldest: int, *, kept: int | None = None) -> None:
+        """Close the rounds before `oldest`, and forget those before `kept`, or all closed ones."""
         closed = self._rounds.close(oldest)
-        is_control, is_unknown = (closed["flags"] & CONTROL) != 0, (closed["flags"] & UNKNOWN) != 0
-        for arm, chosen in enumerate((~(is_control | is_unknown), is_control, is_unknown)):
+        for arm, chosen in enumerate(_split_arms(closed["flags"])):
             of_arm = closed[chosen]
             self.closed[arm] += (len(of_arm), np.count_nonzero(of_arm["flags"] & CONVERTED), of_arm["value"].sum())
+        self._rounds.forget(oldest if kept is None else kept)
 
     def _count_decisions(self, notes: list[Note]) -> None:
         stamps_, signed_, labels, contexts = zip(*notes, strict=True)
@@ -206,6 +207,10 @@ class Tally:
         np.add.at(self.value_by_slot, facts["slot"], sign * amounts)
         if self._rounds.has_segments:
             self.segments.add(1, facts["segments"], facts["slot"].astype(np.int64), sign)
+        is_closed = rounds < self._rounds.open  # in their grace
+        for arm, chosen in enumerate(_split_arms(facts["flags"])):
+            late = chosen & is_closed
+            self.closed[arm] += (0, sign * np.count_nonzero(late), sign * int(amounts[late].sum()))
 
     def count_decisions(self) -> int:
         """Return the number of decisions that were counted."""
@@ -245,3 +250,9 @@ class Tally:
             self.value_by_slot[:], self.propensities[:] = saved["value_by_slot"], saved["propensities"]
             self.segments.restore(saved["segments"])
         self._rounds.restore(saved["rounds"])
+
+
+def _split_arms(flags: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.bool_], ...]:
+    """Tell which rounds the policy chose, which the control, and of which neither is known."""
+    is_control, is_unknown = (flags & CONTROL) != 0, (flags & UNKNOWN) != 0
+    return ~(is_control | is_unknown), is_control, is_unknown

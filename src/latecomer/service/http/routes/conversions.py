@@ -1,4 +1,4 @@
-"""POST /v1/bandits/{name}/conversions and …/revocations: one or a list; a verdict for each, in their order."""
+"""POST /v1/bandits/{name}/conversions, …/revocations, …/activations: one or a list; a verdict for each, in order."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from latecomer.errors import InputError
 from latecomer.service.http import operations
-from latecomer.service.http.bodies import Conversions, Revocations, Verdicts
+from latecomer.service.http.bodies import Activations, Conversions, Revocations, Verdicts
 from latecomer.service.http.context import AppContext
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
@@ -16,10 +16,11 @@ from latecomer.service.http.store_access import ReportKind
 
 
 def routes(context: AppContext) -> list[Route]:
-    """Bind the two handlers to their operations."""
+    """Bind the handlers to their operations."""
     return [
         Route(operations.CONVERT, _handler(context, msgspec.json.Decoder(Conversions), "convert")),
         Route(operations.REVOKE, _handler(context, msgspec.json.Decoder(Revocations), "revoke")),
+        Route(operations.ACTIVATE, _handler(context, msgspec.json.Decoder(Activations), "activate")),
     ]
 
 

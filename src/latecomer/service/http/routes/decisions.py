@@ -83,7 +83,8 @@ def _parse_json(body: bytes, info: "BanditInfo", limits: Settings, key: str | No
         return _parse_features(request, info, limits.max_terms)
     if request.context is not None:
         raise invalid("context is for actions that have features", "context")
-    return _check_ids(ParsedDecision(_to_array(request.actions, info.dim), request.ids, request.request_id))
+    rows = _to_array(request.actions, info.dim)
+    return _check_ids(ParsedDecision(rows, request.ids, request.request_id, deferred=request.deferred))
 
 
 def _to_array(rows: list[list[float] | DescribedAction], dim: int) -> npt.NDArray[np.float64]:
@@ -114,7 +115,8 @@ def _parse_features(request: DecisionRequest, info: "BanditInfo", max_terms: int
     if request.request_id is not None:
         digest = digest_features(context, [(action.id, action.features) for action in actions])
     described = (context, [action.features for action in actions])
-    return ParsedDecision(rows, [action.id for action in actions], request.request_id, digest, described)
+    ids = [action.id for action in actions]
+    return ParsedDecision(rows, ids, request.request_id, digest, described, request.deferred)
 
 
 def _count_terms(features: Features) -> int:

@@ -1,0 +1,76 @@
+"""Generic kernels: conversions and revocations, for whichever algorithm the state's type names.
+
+Where a conversion comes in the grace of its round, or is revoked there, the algorithm has learnt from the round at its
+closing: B is corrected, and `correct_closed_round` corrects the rest.
+"""
+
+from latecomer.core.conversions import (
+    ACCEPTED,
+    DUPLICATE,
+    REVOKED,
+    UNKNOWN,
+    credit_of,
+    credit_round,
+    delay_of,
+    judge_conversion,
+    judge_revocation,
+    uncredit_round,
+)
+from latecomer.core.jit import kernel, kernel_holding_gil
+from latecomer.core.state import Array, Integers, Ring, StateArray
+from latecomer.policies.base.algorithm import correct_closed_round, correct_set
+
+
+@kernel
+def apply_conversion(states: StateArray, ring: Ring, round: int, value: float, now: int, reported: int) -> int:
+    """Judge a conversion that occurred at `now` and, if it is accepted, credit it."""
+    state = states[0]
+    verdict = judge_conversion(state, ring, round, now, reported)
+    if verdict == ACCEPTED:
+        credit_round(state, ring, round, value, now)
+        if round < state.oldest:
+            correct_closed_round(state, ring, round, value, delay_of(state, ring, round))
+            correct_set(state, ring, round, value)
+    return verdict
+
+
+@kernel_holding_gil
+def apply_conversion_holding_gil(
+    states: StateArray, ring: Ring, round: int, value: float, now: int, reported: int
+) -> int:
+    """Judge and apply one conversion, without releasing Python's lock."""
+    return apply_conversion(states, ring, round, value, now, reported)
+
+
+@kernel
+def apply_revocation(states: StateArray, ring: Ring, round: int, now: int, reported: int) -> int:
+    """Revoke a credited conversion for good: a later conversion of the round is a duplicate."""
+    state = states[0]
+    verdict = judge_revocation(state, ring, round, now, reported)
+    if verdict == ACCEPTED:
+        return UNKNOWN  # there is no conversion to revoke
+    if verdict == DUPLICATE and credit_of(state, ring, round) != REVOKED:
+        value = uncredit_round(state, ring, round)
+        if round < state.oldest:
+            correct_closed_round(state, ring, round, -value, -1)
+            correct_set(state, ring, round, -value)
+        return ACCEPTED
+    return verdict
+
+
+@kernel
+def apply_conversions(
+    states: StateArray,
+    ring: Ring,
+    rounds: Integers,
+    values: Array,
+    stamps: Integers,
+    reported: Integers,
+    verdicts: Integers,
+    delays: Integers,
+) -> None:
+    """Apply conversions in their order; fill in the verdicts and the delays of accepted ones, −1 where unknown."""
+    for i in range(rounds.shape[0]):
+        verdicts[i] = apply_conversion(states, ring, rounds[i], values[i], stamps[i], reported[i])
+        if verdicts[i] == ACCEPTED:
+            delays[i] = delay_of(states[0], ring, rounds[i])

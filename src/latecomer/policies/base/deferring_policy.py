@@ -1,0 +1,84 @@
+"""Deferred decisions of a policy: made, activated, and found by the reports of them."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.state import UNSTAMPED
+from latecomer.policies.base.action_validation import check_actions, explain_inadmissible
+from latecomer.policies.base.decision import Decision, Verdict, round_of
+from latecomer.policies.base.deferral import DeferredDecision, DeferredTable
+from latecomer.policies.base.policy_code import summarise
+from latecomer.policies.base.readings import PolicyReadings
+from latecomer.timestamps import Moment
+
+
+class DeferringPolicy(PolicyReadings):
+    """A policy whose decisions may wait for an activation before they count."""
+
+    deferred: DeferredTable
+    _takes_draws: bool
+    _is_randomised: bool
+    _in_rounds: bool
+    _propensity: float | None
+
+    def _defer(self, actions: npt.NDArray[Any], stamp: int, control: int | None) -> Decision:
+        """Choose, and keep the choice in the table; only the generator and the table change."""
+        state = self.state
+        if not state.is_admissible(actions):
+            actions = check_actions(actions, self._dim)
+            if not state.is_admissible(actions):
+                raise explain_inadmissible(actions)
+        record = state.record.copy()
+        if control is not None:
+            record["control_index"] = self._randomisation.check_index(control, len(actions))
+        draws = self.rng.draws_of_one(self._dim) if self._takes_draws else None
+        index, score = state.code.choose_one(record, state.ring, actions, stamp, draws)
+        signed = record["signed_propensity"].item() if self._is_randomised else math.nan
+        now, number = self._moment(stamp), self.deferred.next_number
+        self.deferred.drop_expired(now, int(state.number("kept")))
+        summary = np.empty(self._dim + 2, np.int16)
+        summarise.call(actions, summary)
+        action = actions[index].copy()
+        self.deferred.add(DeferredDecision(number, now, index, score, action, summary))
+        return Decision(-number, index, action.copy(), score, *self._read_propensity(score, signed))
+
+    def activate(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
+        """Record a deferred decision, which was shown now; its window begins now.
+
+        `ACCEPTED`; `DUPLICATE`: it was activated before, or was not deferred; `LATE`: it has waited for longer than the
+        activation timeout, or its window has closed; `UNKNOWN`: no such decision was made.
+        """
+        round_ = decision.round if isinstance(decision, Decision) else decision
+        if isinstance(round_, bool) or not isinstance(round_, int) or round_ >= 0:
+            return Verdict.DUPLICATE if 0 < round_of(round_) <= self.rounds else Verdict.UNKNOWN
+        unstamped = at is None and self._in_rounds
+        stamp = UNSTAMPED if unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
+        self.deferred.drop_expired(self._moment(stamp), int(self.state.number("kept")))
+        entry = self.deferred.find(-round_)
+        if entry is None:
+            return Verdict.LATE if -round_ < self.deferred.next_number else Verdict.UNKNOWN
+        if entry.round:
+            return Verdict.LATE if entry.round < self.state.number("kept") else Verdict.DUPLICATE
+        stamps, draws = np.array([stamp]), self.rng.draws(1, self._dim)
+        self.state.record_many(entry.action[None], entry.summary[None], stamps, draws)
+        self.deferred.note_activation(entry, self.rounds)
+        return Verdict.ACCEPTED
+
+    def _moment(self, stamp: int) -> int:
+        return self.rounds + 1 if stamp == UNSTAMPED else stamp
+
+    def _find_round(self, decision: Decision | float) -> int:
+        """Return the round that a report refers to: of a deferred decision, that of its activation, 0 before."""
+        round_ = round_of(decision)
+        if round_ >= 0:
+            return round_
+        return self.deferred.find_round(-round_, int(self.state.number("kept")))
+
+    def _read_propensity(self, score: float, signed: float) -> tuple[float | None, bool]:
+        """Return a decision's propensity, and whether the control made it."""
+        if self._is_randomised:
+            return abs(signed), signed < 0.0
+        return self._propensity or (score if self.algorithm.scores_are_probabilities else None), False

@@ -1,0 +1,210 @@
+"""Deferred decisions of a bandit: made and activated live, and applied from the log to the same bits.
+
+A deferred decision's event has its whole answer, which waits in the policy's table (`policies.base.deferral`). Its
+activation is logged before the decision that it becomes.
+"""
+
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from latecomer.core.state import Array
+from latecomer.errors import ConflictError
+from latecomer.policies.base.decision import VERDICTS, Decision, Verdict
+from latecomer.policies.base.deferral import DeferredDecision
+from latecomer.service.bandit import events
+from latecomer.service.bandit.decision_call import DecisionCall
+from latecomer.service.bandit.offers import pack_offer
+from latecomer.service.bandit.verdict_list import VerdictList
+from latecomer.service.messages import Activation, DecisionAnswer
+
+if TYPE_CHECKING:
+    from latecomer.service.bandit.bandit import Bandit
+
+PREFIX = "w"
+"""Begins the id of a deferred decision, where that of another begins with a hexadecimal digit."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOTHING_NEW = events.pack_unknown(events.UNKNOWN, 0, 0)
+"""An event of no effect: an answer that is given again waits for the commit of its first."""
+
+
+class DeferredChoice(Struct, frozen=True, array_like=True):
+    """A deferred decision as the log has it; `signed` is its propensity, negative where the control chose."""
+
+    id: str
+    number: int
+    stamp: int
+    index: int
+    score: float
+    action: bytes
+    summary: bytes
+    label: str | None
+    signed: float | None
+    offer: bytes | None
+    request: bytes
+    body: bytes
+
+
+class Deferrals:
+    """The deferred decisions of one bandit, found by their ids and by the digests of their request ids."""
+
+    def __init__(self, bandit: "Bandit") -> None:
+        self._bandit, self._table = bandit, bandit.policy.deferred
+        self._requests: dict[bytes, int] = {}
+        for entry in self._table:
+            self._index(read_choice(entry.note))
+
+    def _index(self, choice: DeferredChoice) -> None:
+        if choice.request:
+            self._requests[choice.request] = choice.number
+        if len(self._requests) > 2 * len(self._table) + 64:
+            self._requests = {key: n for key, n in self._requests.items() if self._table.find(n) is not None}
+
+    # ---- live ----
+
+    def decide(self, call: DecisionCall, control: int | None, *, now: int, shift: int) -> tuple[DecisionAnswer, bytes]:
+        """Choose, and let the choice wait for its activation; return the answer and the events for the log."""
+        known = self._find_request(call.deferred_request)
+        if known is not None:
+            call.check_same_body(known.body)
+            return self._make_answer(known, shift), _NOTHING_NEW
+        bandit = self._bandit
+        bandit.has_unlogged_change = True
+        at = None if bandit.in_rounds else now / 1e6
+        decision = bandit.policy.decide(call.actions, at=at, control=control, deferred=True)
+        choice = self._describe(call, decision, now)
+        text = msgspec.msgpack.encode(choice)
+        entry = self._table.find(choice.number)
+        if entry is None:
+            raise AssertionError("a decision that has just been deferred is not in the table")
+        entry.note = text
+        self._index(choice)
+        bandit.stamp = now
+        return self._make_answer(choice, shift), events.pack_text(events.DEFERRED, text)
+
+    def _describe(self, call: DecisionCall, decision: Decision, now: int) -> DeferredChoice:
+        entry = self._table.find(-decision.round)
+        signed = decision.propensity
+        if signed is not None and decision.is_control:
+            signed = -signed
+        log_offers = self._bandit.descriptor.spec.log_offers
+        return DeferredChoice(
+            id=f"{PREFIX}{-decision.round:x}-{secrets.token_hex(12)}",
+            number=-decision.round,
+            stamp=now,
+            index=decision.index,
+            score=decision.score,
+            action=decision.action.tobytes(),
+            summary=b"" if entry is None else entry.summary.tobytes(),
+            label=None if call.ids is None else call.ids[decision.index],
+            signed=signed,
+            offer=pack_offer(call.actions, call.ids, call.described) if log_offers else None,
+            request=call.deferred_request,
+            body=call.body,
+        )
+
+    def _make_answer(self, choice: DeferredChoice, shift: int) -> DecisionAnswer:
+        expires_at, signed = None, choice.signed
+        if not self._bandit.in_rounds:
+            expires_at = _EPOCH + timedelta(microseconds=choice.stamp + self._table.timeout - shift)
+        return DecisionAnswer(
+            choice.id,
+            choice.index,
+            choice.label,
+            -choice.number,
+            choice.score,
+            expires_at,
+            None if signed is None else abs(signed),
+            signed is not None and signed < 0.0,
+        )
+
+    def activate(self, activations: Sequence[Activation], *, now: int) -> tuple[VerdictList, bytes]:
+        """Record decisions that were shown; return the verdicts and the events for the log."""
+        answers, data = VerdictList(), b""
+        for activation in activations:
+            verdict, more = self._activate_one(activation.decision_id, now)
+            answers.append(verdict)
+            data += more
+        return answers, data
+
+    def _activate_one(self, decision_id: str, now: int) -> tuple[Verdict, bytes]:
+        """Activate one decision; its number alone tells that it has expired, for then its id is forgotten."""
+        bandit, number = self._bandit, _read_number(decision_id)
+        entry = self._table.find(number)
+        if not 0 < number < self._table.next_number or (entry is not None and not _has_id(entry, decision_id)):
+            return Verdict.DUPLICATE if bandit.ids.find_round(decision_id) else Verdict.UNKNOWN, b""
+        bandit.has_unlogged_change = True
+        verdict = bandit.policy.activate(-number, at=None if bandit.in_rounds else now / 1e6)
+        data = events.pack_activation(events.ACTIVATION, VERDICTS.index(verdict), number, now)
+        bandit.stamp = now
+        if entry is not None and verdict is Verdict.ACCEPTED:
+            data += bandit.log_activated(read_choice(entry.note), entry.round, now)
+        return verdict, data
+
+    # ---- searches ----
+
+    def find_round(self, decision_id: str) -> int:
+        """Return the round of a deferred decision; 0 where it is not active, or is not known."""
+        number = _read_number(decision_id)
+        entry = self._table.find(number)
+        if entry is None or not _has_id(entry, decision_id):
+            return 0
+        return self._table.find_round(number, int(self._bandit.policy.state.number("kept")))
+
+    def _find_request(self, request: bytes) -> DeferredChoice | None:
+        entry = self._table.find(self._requests.get(request, 0)) if request else None
+        return None if entry is None else read_choice(entry.note)
+
+    def check_free(self, request_id: str | None, request: bytes) -> None:
+        """Raise `ConflictError` where a deferred decision has used a request id."""
+        if request in self._requests and self._find_request(request) is not None:
+            raise ConflictError(f"request_id {request_id!r} was used with another body: a new request needs a new id")
+
+    # ---- from the log ----
+
+    def apply_choice(self, text: bytes) -> None:
+        """Take the random numbers of a logged choice, and let it wait; `ValueError` where it is none."""
+        bandit, policy = self._bandit, self._bandit.policy
+        choice, dim = read_choice(text), bandit.dim
+        if len(choice.action) != 8 * dim or len(choice.summary) != 2 * (dim + 2):
+            raise ValueError("it has a deferred decision of another dimension")
+        policy.rng.draws(1, dim)
+        moment = policy.rounds + 1 if bandit.in_rounds else choice.stamp
+        self._table.drop_expired(moment, int(policy.state.number("kept")))
+        action: Array = np.frombuffer(choice.action, np.float64)
+        summary = np.frombuffer(choice.summary, np.int16)
+        self._table.add(DeferredDecision(choice.number, moment, choice.index, choice.score, action, summary, note=text))
+        self._index(choice)
+
+    def apply_activation(self, number: int, verdict: int, stamp: int) -> None:
+        """Apply a logged activation; where it was accepted, the next round is the decision that it became."""
+        policy = self._bandit.policy
+        moment = policy.rounds + 1 if self._bandit.in_rounds else stamp
+        self._table.drop_expired(moment, int(policy.state.number("kept")))
+        entry = self._table.find(number)
+        if entry is not None and VERDICTS[verdict] is Verdict.ACCEPTED:
+            self._table.note_activation(entry, policy.rounds + 1)
+
+
+def _read_number(decision_id: str) -> int:
+    """Return the number in the id of a deferred decision; 0 where it is none."""
+    digits = decision_id[len(PREFIX) :].partition("-")[0]
+    is_one = decision_id.startswith(PREFIX) and decision_id.isascii() and digits.isalnum() and len(digits) <= 15
+    try:
+        return int(digits, 16) if is_one else 0
+    except ValueError:
+        return 0
+
+
+def _has_id(entry: DeferredDecision, decision_id: str) -> bool:
+    return secrets.compare_digest(read_choice(entry.note).id, decision_id)
+
+
+def read_choice(text: bytes) -> DeferredChoice:
+    """Read a deferred decision as the log has it; `ValueError` where it is none."""
+    return msgspec.msgpack.decode(text, type=DeferredChoice)

@@ -1,0 +1,119 @@
+"""A model of a bandit that keeps everything in lists: every rule as it is written in the documentation."""
+
+from typing import Any
+
+import numpy as np
+from fake_clocks import SECOND
+
+from latecomer.service.messages import Verdict
+
+WINDOW = 10 * SECOND
+
+
+class Deferred:
+    """A deferred decision of the model; its round is 0 until it is activated."""
+
+    def __init__(self, action: Any, moment: int) -> None:
+        self.action, self.moment, self.round, self.is_gone = action, moment, 0, False
+
+
+class Model:
+    """Decisions in a list; every rule as it is written in the documentation."""
+
+    def __init__(self, in_rounds: bool, grace: int) -> None:
+        self.in_rounds, self.grace, self.commits = in_rounds, grace, 3 if in_rounds else WINDOW
+        self.stamps: list[int] = []
+        self.actions: list[Any] = []
+        self.credits: list[float | None] = []
+        self.revoked: set[int] = set()
+        self.forgotten = 0
+        self.deferred: list[Deferred] = []
+        self.expired = self.dropped = 0
+        self.counts = {(kind, verdict): 0 for kind in "cr" for verdict in Verdict}
+
+    def decide(self, action: Any, now: int) -> int:
+        self.forgotten = sum(self.is_closed(round_, now, deciding=True) for round_ in range(1, len(self.stamps) + 1))
+        self.dropped = sum(
+            self.is_closed(round_, now - self.grace, deciding=True) for round_ in range(1, len(self.stamps) + 1)
+        )
+        self.stamps.append(now)
+        self.actions.append(action)
+        self.credits.append(None)
+        return len(self.stamps)
+
+    def defer(self, action: Any, now: int) -> int:
+        """Return the number of a deferred decision, from 0."""
+        moment = self.moment(now)
+        self.drop_expired(moment)
+        self.deferred.append(Deferred(action, moment))
+        return len(self.deferred) - 1
+
+    def activate(self, number: int, now: int) -> Verdict:
+        if not 0 <= number < len(self.deferred):
+            return Verdict.UNKNOWN
+        self.drop_expired(self.moment(now))
+        found = self.deferred[number]
+        if found.is_gone or 0 < found.round <= self.dropped:
+            return Verdict.LATE
+        if found.round:
+            return Verdict.DUPLICATE
+        found.round = self.decide(found.action, now)
+        return Verdict.ACCEPTED
+
+    def moment(self, now: int) -> int:
+        return len(self.stamps) + 1 if self.in_rounds else now
+
+    def drop_expired(self, moment: int) -> None:
+        """Forget what was not activated in time; what was activated is forgotten with its round."""
+        for found in self.deferred:
+            if not found.round and not found.is_gone and moment - found.moment > self.commits:
+                found.is_gone = True
+                self.expired += 1
+
+    def is_closed(self, round_: int, now: int, deciding: bool = False) -> bool:
+        if self.in_rounds:
+            return len(self.stamps) + deciding - round_ > self.commits
+        return now - self.stamps[round_ - 1] > self.commits
+
+    def judge(self, round_: int, occurred: int, reported: int, *, is_revocation: bool = False) -> Verdict:
+        if not 1 <= round_ <= len(self.stamps):
+            return Verdict.UNKNOWN
+        if self.grace:
+            age = max(reported, self.stamps[-1]) - self.stamps[round_ - 1]
+            is_outside = occurred - self.stamps[round_ - 1] > WINDOW and not is_revocation
+            is_late = is_outside or age > WINDOW + self.grace
+        else:
+            is_late = round_ <= self.forgotten or self.is_closed(round_, max(occurred, self.stamps[-1]))
+        if is_late:
+            return Verdict.LATE
+        return Verdict.ACCEPTED if self.credits[round_ - 1] is None else Verdict.DUPLICATE
+
+    def convert(self, round_: int, value: float, occurred: int, reported: int) -> Verdict:
+        verdict = self.judge(round_, occurred, reported)
+        if verdict is Verdict.ACCEPTED:
+            self.credits[round_ - 1] = value
+        self.counts["c", verdict] += 1
+        return verdict
+
+    def revoke(self, round_: int, occurred: int, reported: int) -> Verdict:
+        verdict = self.judge(round_, occurred, reported, is_revocation=True)
+        if verdict is Verdict.ACCEPTED:
+            verdict = Verdict.UNKNOWN
+        elif verdict is Verdict.DUPLICATE and round_ not in self.revoked:
+            self.revoked.add(round_)
+            verdict = Verdict.ACCEPTED
+        self.counts["r", verdict] += 1
+        return verdict
+
+    @property
+    def pending(self) -> int:
+        return sum(credit is None for credit in self.credits[self.forgotten :])
+
+    @property
+    def B(self) -> Any:
+        rounds = [i for i, credit in enumerate(self.credits) if credit is not None and i + 1 not in self.revoked]
+        return sum((self.credits[i] * self.actions[i] for i in rounds), np.zeros(2))
+
+    @property
+    def V(self) -> Any:
+        return sum((np.outer(action, action) for action in self.actions), np.eye(2))

@@ -164,3 +164,20 @@ def test_rounds_close_in_the_order_in_which_they_were_played(seed: int) -> None:
         assert policy.state.number("oldest") == closed.sum() + 1
         weights = policy.state.array("closed_H").trace() - 2.0
         assert (weights > 0) == bool(closed.sum())
+
+
+def test_lemma_6_and_the_sum_of_squares(history: History) -> None:
+    """Step 2 of Theorem 4: Σ w_t u_tᵀWu_t over good rounds ≤ C_N·Σ ω_r w_r²‖A_r‖² in H_r⁻¹ ≤ C_N·K."""
+    oracle, rounds = history.oracle, history.rounds
+    values = np.array([oracle.credits.get(s, 0.0) for s in range(1, rounds + 1)])
+    strengths = omega(values, oracle.bounds) * history.weights**2
+    outer = strengths[:, None, None] * oracle.actions[:, :, None] * oracle.actions[:, None, :]
+    W = np.concatenate([np.zeros((1, 3, 3)), np.cumsum(outer, axis=0)])
+    good = np.flatnonzero(history.good)
+    u = np.linalg.solve(history.H[history.closed[good]], oracle.actions[good][:, :, None])[:, :, 0]
+    squares = np.einsum("t,ti,tij,tj->", history.weights[good], u, W[history.closed[good]], u)
+    after = np.linalg.solve(history.H[1:], oracle.actions[:, :, None])[:, :, 0]
+    observed = (strengths * np.sum(oracle.actions * after, axis=1)).sum()
+    assert 0 < squares <= delayed_energy(history.ridge) * observed
+    growth = history.logs[-1] - history.logs[0]
+    assert observed <= 4 / 3 * (np.e - 1) * growth + np.log(10) / (3 * FLOOR**2)

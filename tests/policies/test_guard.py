@@ -29,12 +29,12 @@ def mislead(policy: Any, *, seed: int, rounds: int) -> list[lc.Decision]:
     return decisions
 
 
-@pytest.mark.parametrize("kappa", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("kappa", [0.0, 0.05, pytest.param(0.5, marks=pytest.mark.soak)])
 def test_a_guarded_policy_plays_what_the_definition_says(kappa: float) -> None:
     """Greedy with a guard against its own proposals and the oracle's verdict, to the last choice."""
     guarded, proposer = lc.Greedy(2, 5, guard=kappa), lc.Greedy(2, 5)
     oracle, rng, refused = VarianceOracle(2, 5), np.random.default_rng(3), 0
-    for t in range(1, 110):
+    for t in range(1, 80):
         actions = ARMS if t % 2 else unit_actions(rng, 4, 2)
         proposed = argmax_first(proposer.scores(actions))
         expected = oracle.guarded(actions, t, proposed, kappa)
@@ -56,7 +56,7 @@ def test_a_guarded_policy_plays_what_the_definition_says(kappa: float) -> None:
 @pytest.mark.parametrize("name", GUARDABLE)
 def test_a_guard_that_allows_everything_changes_no_choice(name: str) -> None:
     guarded, plain = make(name, 2, 7, guard=1e9), make(name, 2, 7)
-    for ours, theirs in zip(mislead(guarded, seed=1, rounds=60), mislead(plain, seed=1, rounds=60), strict=True):
+    for ours, theirs in zip(mislead(guarded, seed=1, rounds=25), mislead(plain, seed=1, rounds=25), strict=True):
         assert (ours.index, ours.score, ours.propensity) == (theirs.index, theirs.score, theirs.propensity)
     assert plain.state.record.dtype.itemsize < guarded.state.record.dtype.itemsize, "off, it has no fields"
     assert plain.certificate is None
@@ -68,7 +68,7 @@ def test_the_guard_ends_a_mistake() -> None:
     share = {}
     for kappa in (None, 0.2):
         policy = lc.Greedy(2, 0, guard=kappa)
-        share[kappa] = np.mean([decision.index for decision in mislead(policy, seed=0, rounds=600)[300:]])
+        share[kappa] = np.mean([decision.index for decision in mislead(policy, seed=0, rounds=300)[150:]])
     assert share[0.2] > share[None] + 0.3
 
 
@@ -93,9 +93,9 @@ def test_a_guarded_policy_saves_loads_replays_and_pickles(tmp_path: Path) -> Non
 def test_propensities_of_a_guarded_sampler_are_those_of_its_map(make_policy: Any) -> None:
     """What the guard refuses goes to argmax U; the rest is as without it, given the same samples."""
     policy = make_policy(2, 0, guard=0.05, draws=32, floor=0.1, seed=4)
-    mislead(policy, seed=0, rounds=250)
+    mislead(policy, seed=0, rounds=150)
     oracle_refuses = 0
-    for _ in range(80):
+    for _ in range(30):
         chances = policy.probabilities(ARMS)
         decision = policy.decide(ARMS)
         assert chances.sum() == pytest.approx(1.0)

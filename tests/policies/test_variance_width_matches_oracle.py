@@ -31,23 +31,29 @@ def play_both(dim: int, span: int, *, rounds: int, in_time: bool = False, **para
     return verdicts
 
 
-@pytest.mark.parametrize("dim", [1, 2, 5])
-@pytest.mark.parametrize(("span", "ridge"), [(0, 3.0), (7, 0.5), (60, 1.0)])
-def test_same_choices_and_numbers(dim: int, span: int, ridge: float) -> None:
-    verdicts = play_both(dim, span, rounds=160, ridge=ridge)
+SHORT = [(1, 7, 0.5), (2, 0, 3.0), (5, 30, 1.0)]
+LONG = [(dim, span, ridge) for dim in (1, 2, 5) for span, ridge in ((0, 3.0), (7, 0.5), (60, 1.0))]
+
+
+@pytest.mark.parametrize(
+    ("dim", "span", "ridge", "rounds"),
+    [*((*each, 90) for each in SHORT), *(pytest.param(*each, 200, marks=pytest.mark.soak) for each in LONG)],
+)
+def test_same_choices_and_numbers(dim: int, span: int, ridge: float, rounds: int) -> None:
+    verdicts = play_both(dim, span, rounds=rounds, ridge=ridge)
     assert verdicts[lc.Verdict.ACCEPTED] > 0
 
 
-@pytest.mark.parametrize("span", [3, 40])
+@pytest.mark.parametrize("span", [3, pytest.param(40, marks=pytest.mark.soak)])
 def test_windows_in_time(span: int) -> None:
     """Stamps that repeat and jump: several rounds close at one decision, in the order in which they were played."""
-    verdicts = play_both(2, span, rounds=140, in_time=True)
+    verdicts = play_both(2, span, rounds=100, in_time=True)
     assert verdicts[lc.Verdict.LATE] > 0
 
 
 @pytest.mark.parametrize("parameters", [{"exploration": 0.3}, {"exploration": 2.0, "delta": 0.01}])
 def test_other_parameters(parameters: dict[str, Any]) -> None:
-    play_both(2, 7, rounds=100, **parameters)
+    play_both(2, 7, rounds=50, **parameters)
 
 
 @pytest.mark.soak

@@ -26,7 +26,7 @@ def test_lemma_1_delyons_inequality() -> None:
 
 def test_lemma_2_omega_is_the_largest_variance_term() -> None:
     """ω(z, ū) = max over p ≤ ū of ⅓(z − p)² + ⅔p(1 − p): a bound, and attained."""
-    for bound in RATES[1:]:
+    for bound in RATES[1::3]:
         p = np.linspace(0, bound, 2001)
         for z in RATES:
             terms = (z - p) ** 2 / 3 + 2 * p * (1 - p) / 3
@@ -82,7 +82,7 @@ def test_lemma_4_mean_of_omega() -> None:
 class History:
     """A variance-aware policy's own run, and H_n of every n."""
 
-    def __init__(self, seed: int, span: int, *, rounds: int = 250, dim: int = 3, ridge: float = 1.0) -> None:
+    def __init__(self, seed: int, span: int, *, rounds: int = 150, dim: int = 3, ridge: float = 1.0) -> None:
         rng = np.random.default_rng(seed)
         oracle = VarianceOracle(dim, span, ridge=ridge)
         theta = np.abs(rng.standard_normal(dim))
@@ -137,7 +137,7 @@ def test_lemma_5_delayed_energy(history: History) -> None:
     constant = delayed_energy(history.ridge)
     rng = np.random.default_rng(5)
     largest = 0.0
-    for start in (0, 20, 100):
+    for start in (0, 20, 60):
         chosen = np.flatnonzero(history.good & (history.closed >= start))
         u = np.linalg.solve(history.H[history.closed[chosen]], history.oracle.actions[chosen][:, :, None])[:, :, 0]
         energy = (u.T * history.weights[chosen]) @ u
@@ -148,7 +148,7 @@ def test_lemma_5_delayed_energy(history: History) -> None:
     assert largest > 0.05, "the sum is not trivially small"
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_rounds_close_in_the_order_in_which_they_were_played(seed: int) -> None:
     """With a window in time, stamps that repeat and jump, and clocks that go back a little."""
     rng, now = np.random.default_rng(seed), 1000

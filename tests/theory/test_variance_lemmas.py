@@ -82,7 +82,7 @@ def test_lemma_4_mean_of_omega() -> None:
 class History:
     """A variance-aware policy's own run, and H_n of every n."""
 
-    def __init__(self, seed: int, span: int, *, rounds: int = 150, dim: int = 3, ridge: float = 1.0) -> None:
+    def __init__(self, seed: int, span: int, *, rounds: int = 200, dim: int = 3, ridge: float = 1.0) -> None:
         rng = np.random.default_rng(seed)
         oracle = VarianceOracle(dim, span, ridge=ridge)
         theta = np.abs(rng.standard_normal(dim))
@@ -105,7 +105,7 @@ class History:
         self.beta = self.weights * self.norms**2
 
 
-@pytest.fixture(scope="module", params=[(0, 0, 1.0), (1, 8, 1.0), (2, 30, 0.25)])
+@pytest.fixture(scope="module", params=[(0, 0, 1.0), (1, 8, 1.0), (2, 12, 0.25)])
 def history(request: pytest.FixtureRequest) -> History:
     seed, span, ridge = request.param
     return History(seed, span, ridge=ridge)

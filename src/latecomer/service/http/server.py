@@ -8,6 +8,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,11 +93,13 @@ async def serve(settings: Settings, log: Log, *, extra: ExtraRoutes = lambda _: 
             retention=store.settings.retention,
             keys=authenticator.has_keys(),
         )
+        preloading = asyncio.create_task(asyncio.to_thread(import_module, "scipy.special"))  # for looks at delays
         watching = asyncio.create_task(context.authenticator.watch())
         await stop.wait()
         log.info("draining")
         await _drain(listener, app, log, settings.drain_timeout)
         watching.cancel()
+        preloading.cancel()
         app.close()
         fault = store.fault
     log.info("stopped")

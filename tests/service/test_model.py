@@ -88,6 +88,24 @@ class DeskAndModel(RuleBasedStateMachine):
             else:
                 self.asked("x", outcome)
 
+    @rule(subject=st.sampled_from(["ann", "bob"]))
+    def decide_for(self, subject: str) -> None:
+        answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"], subject=subject)
+        self.store.wait(ticket)
+        self.played(answer)
+        self.model.subjects.setdefault(subject, []).append(answer.round)
+
+    @rule(data=st.data(), subject=st.sampled_from(["ann", "bob", "zoe"]), value=st.sampled_from([0.25, 1.0]))
+    def convert_subject(self, data: Any, subject: str, value: float) -> None:
+        occurred, moment = self.moment(data)
+        report = Conversion(value=value, occurred_at=occurred, subject=subject)
+        verdicts, ticket = self.store.convert("shop", [report])
+        self.store.wait(ticket)
+        round_ = self.model.attribute(subject, moment)
+        assert verdicts == [self.model.convert(round_, value, moment, self.now)]
+        bandit = self.store.registry.bandits["shop"]
+        assert [bandit.find_round(id_) for id_ in verdicts.attributed[0].decision_ids] == [round_] * (round_ > 0)
+
     @rule(name=st.sampled_from("xyz"))
     def ask(self, name: str) -> None:
         """A repeated request gets its first answer as long as the log keeps it, and may get a new one afterwards."""

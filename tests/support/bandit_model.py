@@ -28,6 +28,7 @@ class Model:
         self.revoked: set[int] = set()
         self.forgotten = 0
         self.deferred: list[Deferred] = []
+        self.subjects: dict[str, list[int]] = {}
         self.expired = self.dropped = 0
         self.counts = {(kind, verdict): 0 for kind in "cr" for verdict in Verdict}
 
@@ -40,6 +41,18 @@ class Model:
         self.actions.append(action)
         self.credits.append(None)
         return len(self.stamps)
+
+    def attribute(self, subject: str, occurred: int) -> int:
+        """Return the last of a subject's rounds in whose window a conversion occurred, or else the last before it."""
+        held = [round_ for round_ in self.subjects.get(subject, []) if round_ > self.dropped]
+        if not self.in_rounds:
+            held = [round_ for round_ in held if self.stamps[round_ - 1] <= occurred]
+        inside = [
+            round_
+            for round_ in held
+            if (len(self.stamps) - round_ if self.in_rounds else occurred - self.stamps[round_ - 1]) <= self.commits
+        ]
+        return (inside or held or [0])[-1]
 
     def defer(self, action: Any, now: int) -> int:
         """Return the number of a deferred decision, from 0."""

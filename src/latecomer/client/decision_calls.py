@@ -35,22 +35,28 @@ class Outcome(Struct, frozen=True):
 
 
 def decide(
-    name: str, actions: Actions, *, ids: Sequence[str] | None, request_id: str | None, deferred: bool = False
+    name: str,
+    actions: Actions,
+    *,
+    ids: Sequence[str] | None,
+    request_id: str | None,
+    deferred: bool = False,
+    subject: str | None = None,
 ) -> Call[DecisionAnswer]:
     """Make the call for a decision, always with a request id; an array without ids is sent in binary."""
     request_id = _choose_request_id(request_id)
     path = f"{bandit_path(name)}/decisions"
     rows = _to_array(actions) if hasattr(actions, "__array__") else actions
-    if isinstance(rows, np.ndarray) and ids is None and not deferred:
+    if isinstance(rows, np.ndarray) and ids is None and not deferred and subject is None:
         file = io.BytesIO()
         np.save(file, rows)
         path = f"{path}?{urlencode({'request_id': request_id})}"
         return Call(
             method="POST", path=path, gives=DecisionAnswer, content=file.getvalue(), content_type="application/x-npy"
         )
-    plain = rows.tolist() if isinstance(rows, np.ndarray) and deferred else rows
+    plain = rows.tolist() if isinstance(rows, np.ndarray) else rows
     body = {"actions": plain, "request_id": request_id} | ({} if ids is None else {"ids": list(ids)})
-    body |= {"deferred": True} if deferred else {}
+    body |= _options(deferred, subject)
     return Call(method="POST", path=path, gives=DecisionAnswer, content=encode_json(body))
 
 
@@ -61,9 +67,10 @@ def decide_features(
     context: FeatureRow | None,
     request_id: str | None,
     deferred: bool = False,
+    subject: str | None = None,
 ) -> Call[DecisionAnswer]:
     """Make the call for a decision between actions that are described by features."""
-    body = _features_body(actions, context=context, request_id=request_id, deferred=deferred)
+    body = _features_body(actions, context=context, request_id=request_id, deferred=deferred, subject=subject)
     return Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=DecisionAnswer, content=encode_json(body))
 
 
@@ -73,11 +80,16 @@ def _features_body(
     context: FeatureRow | None = None,
     request_id: str | None = None,
     deferred: bool = False,
+    subject: str | None = None,
 ) -> dict[str, Any]:
     described = [{"id": id_, "features": features} for id_, features in to_plain_actions(actions)]
     context_features = {} if context is None else to_plain_features(context, "context")
     body = {"context": context_features, "actions": described, "request_id": _choose_request_id(request_id)}
-    return body | ({"deferred": True} if deferred else {})
+    return body | _options(deferred, subject)
+
+
+def _options(deferred: bool, subject: str | None) -> dict[str, Any]:
+    return ({"deferred": True} if deferred else {}) | ({} if subject is None else {"subject": subject})
 
 
 def decide_many(name: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[Call[list[Outcome]]]:

@@ -13,7 +13,8 @@ from latecomer import errors
 from latecomer.durations import Duration, Span
 from latecomer.encoding.encoder import Encoder, read_encoder
 from latecomer.encoding.scales import parse_scales
-from latecomer.service.bandit.verdict_list import ReportWarning
+from latecomer.policies.base.subjects import Attribution
+from latecomer.service.bandit.verdict_list import Attributed, ReportWarning
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import parse_unit
 from latecomer.service.decision_report import DecisionExplanation
@@ -70,6 +71,7 @@ class _Bandits(Struct, frozen=True):
 class _Verdicts(Struct, frozen=True):
     verdicts: list[Verdict]
     warnings: list[ReportWarning] = []
+    attributed: list[Attributed] = []
 
 
 class _Problem(Struct, frozen=True):
@@ -118,6 +120,7 @@ class SpecOptions(TypedDict, total=False):
     unit: Mapping[str, Any] | None
     grace: Duration | None
     activation_timeout: Span | None
+    attribution: Attribution | None
 
 
 def create(
@@ -133,6 +136,7 @@ def create(
     unit: Mapping[str, Any] | None = None,
     grace: Duration | None = None,
     activation_timeout: Span | None = None,
+    attribution: Attribution | None = None,
 ) -> Call[BanditInfo]:
     """Make the call that creates a bandit."""
     encoding = None if encoder is None else read_encoder(encoder)
@@ -154,6 +158,8 @@ def create(
         spec["grace"] = format_grace(grace)
     if activation_timeout is not None:
         spec["activation_timeout"] = format_window(activation_timeout)
+    if attribution is not None:
+        spec["attribution"] = attribution
     return Call(
         method="PUT", path=bandit_path(name), gives=BanditInfo, content=encode_json(spec), timeout=CREATE_TIMEOUT
     )
@@ -216,7 +222,7 @@ def _normalise(conversion: Conversion, position: int) -> Conversion:
     """Return the conversion with plain types: callers may give an answer as its id, and times of pandas and NumPy."""
     if not isinstance(conversion, Conversion):
         raise errors.InputError(f"conversions must be Conversion records; got {short_repr(conversion)}")
-    if type(conversion.decision_id) is not str:
+    if type(conversion.decision_id) is not str and conversion.subject is None:
         conversion = msgspec.structs.replace(conversion, decision_id=decision_id_of(conversion.decision_id))
     if conversion.occurred_at is None or type(conversion.occurred_at) is datetime:
         return conversion

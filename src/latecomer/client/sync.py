@@ -65,7 +65,8 @@ class Client:
 
         The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
         numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's), `log_offers`,
-        `unit` (of values in reports, as in {"name": "EUR", "scale": 250}), `grace` and `activation_timeout`.
+        `unit` (of values in reports, as in {"name": "EUR", "scale": 250}), `grace`,
+        `activation_timeout` and `attribution`.
         """
         return self._send(protocol.create(name, window=window, **spec))
 
@@ -101,12 +102,16 @@ class Client:
         ids: Sequence[str] | None = None,
         request_id: str | None = None,
         deferred: bool = False,
+        subject: str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision.
 
-        A decision that is `deferred` counts only once it is activated (`activate`).
+        A decision that is `deferred` counts only once it is activated (`activate`). `subject` is the user that it is
+        for, whom a conversion may name in its place.
         """
-        return self._send(decision_calls.decide(name, actions, ids=ids, request_id=request_id, deferred=deferred))
+        return self._send(
+            decision_calls.decide(name, actions, ids=ids, request_id=request_id, deferred=deferred, subject=subject)
+        )
 
     def decide_features(
         self,
@@ -116,10 +121,13 @@ class Client:
         context: FeatureRow | None = None,
         request_id: str | None = None,
         deferred: bool = False,
+        subject: str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, which are described by features: {id: {name: value}}."""
         return self._send(
-            decision_calls.decide_features(name, actions, context=context, request_id=request_id, deferred=deferred)
+            decision_calls.decide_features(
+                name, actions, context=context, request_id=request_id, deferred=deferred, subject=subject
+            )
         )
 
     def decide_many(self, name: str, requests: Iterable[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
@@ -133,7 +141,13 @@ class Client:
         return found
 
     def convert(
-        self, name: str, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
+        self,
+        name: str,
+        decision_id: DecisionAnswer | str | None = None,
+        *,
+        value: float = 1.0,
+        occurred_at: Moment | None = None,
+        subject: str | None = None,
     ) -> Verdict:
         """Report a conversion.
 
@@ -142,7 +156,8 @@ class Client:
         decision it is accepted with a warning, `errors.OccurredBeforeDecisionWarning`.
         """
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return self._convert(name, [Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
+        target = None if decision_id is None else decision_id_of(decision_id)
+        return self._convert(name, [Conversion(target, value, occurred, subject)]).warn()[0]
 
     def convert_many(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
         """Report many conversions; return a verdict for each, and `warnings` about some of them."""
@@ -152,7 +167,7 @@ class Client:
         found = VerdictList()
         for part in protocol.split_batches(conversions):
             answer = self._send(protocol.convert(name, part))
-            found.append_portion(answer.verdicts, answer.warnings)
+            found.append_portion(answer.verdicts, answer.warnings, answer.attributed)
         return found
 
     def revoke(self, name: str, decision_id: DecisionAnswer | str, *, occurred_at: Moment | None = None) -> Verdict:

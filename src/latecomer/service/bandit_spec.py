@@ -1,7 +1,7 @@
 """The specification of a bandit, as a client sends it and as the log keeps it."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -36,7 +36,8 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seed, one is drawn when the bandit is created, and kept. `features` declares the scales of numbers, by name, for
     decisions with features instead of vectors; `encoder`, in its place, is an encoder as `Encoder.to_dict` gives it.
     `log_offers` says whether the log gets the whole offer of each decision, which evaluating another policy needs.
-    `unit` is that of values in reports.
+    `unit` is that of values in reports. `attribution` says to which of a subject's decisions in the window a conversion
+    of that subject is credited.
     """
 
     dim: int
@@ -49,6 +50,7 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unit: ValueUnit | None = None
     grace: str | None = None
     activation_timeout: int | str | None = None
+    attribution: Literal["last", "first", "all"] = "last"
 
     @property
     def resolved_grace(self) -> str | None:

@@ -26,7 +26,8 @@ Arguments = Mapping[str, Any]
 """The arguments of one decision, as `Store.decide` takes them; or an error, which stays in its place."""
 Outcome = DecisionAnswer | Exception
 
-ROWS, FEATURES = ("actions", "ids", "request_id", "deferred"), ("actions", "context", "request_id", "deferred")
+_OPTIONS = ("request_id", "deferred", "subject")
+ROWS, FEATURES = ("actions", "ids", *_OPTIONS), ("actions", "context", *_OPTIONS)
 """The arguments of a request in a batch: actions as rows of numbers, or by their features."""
 
 

@@ -10,6 +10,7 @@ from latecomer.encoding.encoder import Encoder, read_encoder
 from latecomer.encoding.scales import parse_scales
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.extras import require_packages
+from latecomer.policies.base.subjects import Attribution
 from latecomer.service.bandit.descriptor import check_policy
 from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec, parse_unit
 from latecomer.service.durations import format_grace, format_window, parse_retention
@@ -38,6 +39,7 @@ def open(
     unit: Mapping[str, Any] | None = None,
     grace: Duration | None = None,
     activation_timeout: Span | None = None,
+    attribution: Attribution = "last",
     retention: str | None = None,
     clock: Clocks | None = None,
     create: bool = False,
@@ -69,6 +71,9 @@ def open(
         "1d", "0s" none.
     activation_timeout
         How long a deferred decision waits for its activation, in the unit of the window; None is as long as the window.
+    attribution
+        The decisions that a conversion of a subject is credited to: the "last" of those in the window, the "first", or
+        "all" of them.
     retention
         How long after its window a decision stays in the log, as "7d" or "forever"; the file keeps it. None: as it was
         set last, "7d" where it never was.
@@ -109,6 +114,7 @@ def open(
             log_offers=log_offers,
             unit=parse_unit(unit),
             grace=format_grace(grace),
+            attribution=attribution,
             activation_timeout=None if activation_timeout is None else format_window(activation_timeout),
         )
         check_policy(name, spec)  # a mistake leaves no file behind

@@ -49,6 +49,8 @@ class BanditInfo(Struct, frozen=True, kw_only=True):
     """How long after its window a decision takes conversions that occurred inside it; null where that is rounds."""
     activation_timeout: int | str | None = None
     """How long a deferred decision may wait for its activation; null is as long as the window."""
+    attribution: str = "last"
+    """The decisions that a conversion of a subject is credited to: "last", "first" or "all"."""
 
 
 class DecisionAnswer(Struct, frozen=True):
@@ -94,12 +96,14 @@ def check_request_id(request_id: object) -> str:
 class Conversion(Struct, frozen=True, forbid_unknown_fields=True):
     """A report of a conversion: `value` in [0, 1], and `occurred_at` where it happened before it was reported.
 
-    It must have occurred inside its decision's window, and be reported inside the window and the grace.
+    It must have occurred inside its decision's window, and be reported inside the window and the grace. It names its
+    decision, or the `subject` of some.
     """
 
-    decision_id: str
+    decision_id: str | None = None
     value: float = 1.0
     occurred_at: datetime | None = None
+    subject: str | None = None
 
 
 class Revocation(Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ from latecomer.encoding.encoder import Encoder
 from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.errors import LatecomerError
 from latecomer.policies.base.learning import LearnableLog
+from latecomer.service.bandit.decision_call import CallOptions
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.decision_batch import check_batch_size, check_request_names, decide_batch
@@ -50,6 +51,7 @@ class OpenBandit:
         ids: Sequence[str] | None = None,
         request_id: str | None = None,
         deferred: bool = False,
+        subject: str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, a (K, d) array-like of norms at most 1.
 
@@ -63,8 +65,11 @@ class OpenBandit:
             The same id and actions get the same answer again, also after a restart.
         deferred
             Whether the decision counts only once it is activated (`activate`).
+        subject
+            The user that the decision is for, whom a conversion may name in its place; a digest of it is kept.
         """
-        answer, ticket = self._store.decide(self.name, actions, ids, request_id=request_id, deferred=deferred)
+        options: CallOptions = {"request_id": request_id, "deferred": deferred, "subject": subject}
+        answer, ticket = self._store.decide(self.name, actions, ids, **options)
         self._store.wait(ticket)
         return answer
 
@@ -75,6 +80,7 @@ class OpenBandit:
         context: FeatureRow | None = None,
         request_id: str | None = None,
         deferred: bool = False,
+        subject: str | None = None,
     ) -> DecisionAnswer:
         """Choose between actions that are known by their features, {id: {name: value}}; see docs/how-to/features.md.
 
@@ -86,10 +92,12 @@ class OpenBandit:
             Features of the moment, which all actions share.
         request_id
             The same id and features get the same answer again, also after a restart.
-        deferred
-            Whether the decision counts only once it is activated (`activate`).
+        deferred, subject
+            As in `decide`.
         """
-        prepared = self._prepare_features(actions, context=context, request_id=request_id, deferred=deferred)
+        prepared = self._prepare_features(
+            actions, context=context, request_id=request_id, deferred=deferred, subject=subject
+        )
         answer, ticket = self._store.decide(self.name, **prepared)
         self._store.wait(ticket)
         return answer
@@ -101,6 +109,7 @@ class OpenBandit:
         context: FeatureRow | None = None,
         request_id: str | None = None,
         deferred: bool = False,
+        subject: str | None = None,
     ) -> dict[str, Any]:
         """Return the arguments of `Store.decide` for actions that are known by their features."""
         info, described = self._store.info(self.name), to_plain_actions(actions)
@@ -113,6 +122,7 @@ class OpenBandit:
             "body": None if request_id is None else digest_features(around, described),
             "described": (around, features),
             "deferred": deferred,
+            "subject": subject,
         }
 
     def decide_many(self, requests: Sequence[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
@@ -190,9 +200,14 @@ class OpenBandit:
         return answer
 
     def convert(
-        self, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
+        self,
+        decision_id: DecisionAnswer | str | None = None,
+        *,
+        value: float = 1.0,
+        occurred_at: Moment | None = None,
+        subject: str | None = None,
     ) -> Verdict:
-        """Report a conversion of a decision.
+        """Report a conversion of a decision, or of a subject.
 
         Parameters
         ----------
@@ -204,9 +219,13 @@ class OpenBandit:
             When it happened, where that was before now: a `datetime` (UTC where it has no zone), an ISO 8601 text, a
             numpy.datetime64, or seconds since 1970. More than a day ahead of the store's clock is refused. Before its
             decision it is accepted with a warning, `errors.OccurredBeforeDecisionWarning`.
+        subject
+            In place of the decision: the user, whose decisions are credited as the bandit's `attribution` says;
+            `convert_many` tells which.
         """
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return self._convert([Conversion(decision_id_of(decision_id), value, occurred)]).warn()[0]
+        target = None if decision_id is None else decision_id_of(decision_id)
+        return self._convert([Conversion(target, value, occurred, subject)]).warn()[0]
 
     def convert_many(self, conversions: Sequence[Conversion]) -> VerdictList:
         """Report many conversions with one wait for the disk; return their verdicts, whose `warnings` have indices."""

@@ -39,6 +39,10 @@ class WindowClock:
             self._refuse_time(at)
         return parse_timestamp(self._clock(), name="what clock tells") if at is None else parse_timestamp(at)
 
+    def now(self) -> Moment:
+        """Return what the clock tells."""
+        return self._clock()
+
     def decision_stamp(self, at: Moment | None, *, now: int, rounds: int) -> int:
         """Read the time of a decision; the latest one was round `rounds`, at `now`."""
         return self.not_before(self.read(at), now, latest=rounds)

@@ -1,9 +1,11 @@
-"""Conversions and revocations of a policy: judged by its clock, and credited to their decisions."""
+"""Conversions of a policy: by their decision, or by the subject of some decisions."""
 
 from latecomer.core.conversions import ACCEPTED
-from latecomer.core.state import UNSTAMPED
+from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED
+from latecomer.errors import InputError
 from latecomer.policies.base.decision import NO_ROUND, VERDICTS, Decision, Verdict
 from latecomer.policies.base.deferring_policy import DeferringPolicy
+from latecomer.policies.base.subjects import choose_rounds, digest_subject
 from latecomer.timestamps import Moment
 from latecomer.validation import check_conversion_value
 
@@ -11,7 +13,14 @@ from latecomer.validation import check_conversion_value
 class ConvertingPolicy(DeferringPolicy):
     """A policy that takes conversions and revocations, while their windows are open or their grace lasts."""
 
-    def convert(self, decision: Decision | float, value: float = 1.0, *, at: Moment | None = None) -> Verdict:
+    def convert(
+        self,
+        decision: Decision | float | None = None,
+        value: float = 1.0,
+        *,
+        at: Moment | None = None,
+        subject: str | None = None,
+    ) -> Verdict:
         """Credit a conversion to its decision, while its window is open.
 
         Anything but `Verdict.ACCEPTED` has changed nothing. Once its window and the grace have passed a decision is
@@ -28,9 +37,14 @@ class ConvertingPolicy(DeferringPolicy):
             latest decision's counts as that one's. Of a time before the conversion's own decision the delay is
             unknown, and the delay curve leaves it out. With a grace it is when the conversion occurred: that must lie
             inside the window, and the latest decision inside the window and the grace.
+        subject
+            In place of the decision: the user, whose decisions are credited as `attribution` says. The verdict is
+            `ACCEPTED` where any of them was credited.
         """
         if type(value) is not float or not 0.0 <= value <= 1.0:
             value = check_conversion_value("value", value)
+        if subject is not None or decision is None:
+            return self._convert_subject(decision, subject, value, at)
         round_ = decision if type(decision) is int and 0 < decision < NO_ROUND else self._find_round(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         state = self.state
@@ -45,6 +59,42 @@ class ConvertingPolicy(DeferringPolicy):
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         return VERDICTS[self.state.revoke(round_, stamp, stamp)]
 
+    def attribute(self, subject: str, *, at: Moment | None = None) -> list[int]:
+        """Return the rounds that a conversion of a subject would be credited to, if it occurred at that time."""
+        digest = digest_subject(subject)
+        return self.attribute_digest(digest, UNSTAMPED if at is None and self._in_rounds else self._clock.read(at))
+
+    def attribute_digest(self, digest: bytes, stamp: int) -> list[int]:
+        """Return the rounds that a conversion at that stamp is credited to.
+
+        Where the subject has no decision whose window holds the stamp, that is the latest one before it, whose verdict
+        will be `LATE`.
+        """
+        state = self.state
+        held = self.subjects.find(digest, int(state.number("kept")))
+        if self._in_rounds:
+            inside = [round_ for round_ in held if self.rounds - round_ <= self.span]
+            return choose_rounds(inside, self.attribution) or held[-1:]
+        before = [(round_, made) for round_ in held if (made := self._stamp_of(round_)) <= stamp]
+        inside = [round_ for round_, made in before if stamp - made <= self.span]
+        return choose_rounds(inside, self.attribution) or [round_ for round_, _ in before[-1:]]
+
+    def _stamp_of(self, round_: int) -> int:
+        head, oldest, ring = self.state.number("head"), self.state.number("oldest"), self.state.ring
+        block, lane = divmod((head + round_ - oldest) % (len(ring) * ROUNDS_PER_BLOCK), ROUNDS_PER_BLOCK)
+        return int(ring["stamp"][block, lane])
+
+    def _convert_subject(
+        self, decision: Decision | float | None, subject: str | None, value: float, at: Moment | None
+    ) -> Verdict:
+        if subject is None or decision is not None:
+            given = "neither" if subject is None else "both"
+            raise InputError(f"a conversion must name its decision or its subject; got {given}", field="subject")
+        if at is None and not self._in_rounds:
+            at = self._clock.now()  # one time for all
+        verdicts = [self.convert(round_, value, at=at) for round_ in self.attribute(subject, at=at)]
+        return join_verdicts(verdicts)
+
     def _arrival_stamp(self, round_: int, at: Moment | None) -> int:
         stamp, now = self._clock.read(at), self._now
         if now - stamp <= self.span + self.state.grace:
@@ -52,3 +102,10 @@ class ConvertingPolicy(DeferringPolicy):
         if self.state.judge_conversion(round_, now) != ACCEPTED:
             return now  # an old message for a decision that is closed or converted: the verdict says so
         return self._clock.not_before(stamp, now, latest=self.rounds)  # raises
+
+
+def join_verdicts(verdicts: list[Verdict]) -> Verdict:
+    """Return one verdict for a conversion of several decisions: accepted where any is, else that of the last."""
+    if not verdicts:
+        return Verdict.UNKNOWN
+    return Verdict.ACCEPTED if Verdict.ACCEPTED in verdicts else verdicts[-1]

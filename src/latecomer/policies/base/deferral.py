@@ -16,7 +16,9 @@ from latecomer.core.action_summary import Shorts
 from latecomer.core.state import Array
 from latecomer.durations import Span, parse_window
 from latecomer.errors import InputError
+from latecomer.policies.base.subjects import DIGEST
 
+_NOBODY = bytes(DIGEST)
 _NUMBERS = ("number", "stamp", "index", "round")
 
 
@@ -31,6 +33,7 @@ class DeferredDecision(Struct):
     summary: Shorts
     note: bytes = b""
     round: int = 0
+    subject: bytes = b""
 
 
 def parse_activation_timeout(timeout: Span | None, window: int | timedelta) -> int:
@@ -123,6 +126,7 @@ class DeferredTable:
             "deferred/scores": np.array([entry.score for entry in entries], np.float64),
             "deferred/actions": np.array([entry.action for entry in entries]).reshape(len(entries), self._dim),
             "deferred/summaries": np.array([e.summary for e in entries], np.int16).reshape(-1, self._dim + 2),
+            "deferred/subjects": np.array([list(e.subject or _NOBODY) for e in entries], np.uint8).reshape(-1, DIGEST),
             "deferred/note_sizes": np.array([len(entry.note) for entry in entries], np.int64),
             "deferred/notes": np.frombuffer(b"".join(entry.note for entry in entries), np.uint8),
         }
@@ -137,8 +141,12 @@ class DeferredTable:
         notes, ends = arrays["deferred/notes"].tobytes(), np.cumsum(columns[3]).tolist()
         if (ends[-1] if ends else 0) != len(notes) or columns[1].shape != (len(ends), self._dim):
             raise ValueError("its deferred decisions do not fit together")
+        subjects = [bytes(row) for row in arrays["deferred/subjects"]]
         for i, numbers in enumerate(arrays["deferred/numbers"].tolist()):
             number, stamp, index, round_ = numbers
             score, action, summary, size = float(columns[0][i]), columns[1][i], columns[2][i], int(columns[3][i])
             note = notes[ends[i] - size : ends[i]]
-            self._entries[number] = DeferredDecision(number, stamp, index, score, action, summary, note, round_)
+            subject = b"" if subjects[i] == _NOBODY else subjects[i]
+            self._entries[number] = DeferredDecision(
+                number, stamp, index, score, action, summary, note, round_, subject
+            )

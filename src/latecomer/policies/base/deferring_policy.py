@@ -1,6 +1,7 @@
 """Deferred decisions of a policy: made, activated, and found by the reports of them."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from latecomer.policies.base.decision import Decision, Verdict, round_of
 from latecomer.policies.base.deferral import DeferredDecision, DeferredTable
 from latecomer.policies.base.policy_code import summarise
 from latecomer.policies.base.readings import PolicyReadings
+from latecomer.policies.base.subjects import Attribution, SubjectTable, digest_subject
 from latecomer.timestamps import Moment
 
 
@@ -19,14 +21,25 @@ class DeferringPolicy(PolicyReadings):
     """A policy whose decisions may wait for an activation before they count."""
 
     deferred: DeferredTable
+    subjects: SubjectTable
+    attribution: Attribution
+    decide: Callable[..., Decision]
     _takes_draws: bool
     _is_randomised: bool
     _in_rounds: bool
     _propensity: float | None
 
-    def _defer(self, actions: npt.NDArray[Any], stamp: int, control: int | None) -> Decision:
+    def _decide_for(self, digest: bytes, actions: npt.NDArray[Any], at: Moment | None, control: int | None) -> Decision:
+        """Decide, and note whom the decision is for."""
+        decision = self.decide(actions, at=at, control=control)
+        self.subjects.add(digest, decision.round, int(self.state.number("kept")))
+        return decision
+
+    def _defer(
+        self, actions: npt.NDArray[Any], stamp: int, control: int | None, subject: str | None = None
+    ) -> Decision:
         """Choose, and keep the choice in the table; only the generator and the table change."""
-        state = self.state
+        state, digest = self.state, b"" if subject is None else digest_subject(subject)
         if not state.is_admissible(actions):
             actions = check_actions(actions, self._dim)
             if not state.is_admissible(actions):
@@ -42,7 +55,7 @@ class DeferringPolicy(PolicyReadings):
         summary = np.empty(self._dim + 2, np.int16)
         summarise.call(actions, summary)
         action = actions[index].copy()
-        self.deferred.add(DeferredDecision(number, now, index, score, action, summary))
+        self.deferred.add(DeferredDecision(number, now, index, score, action, summary, subject=digest))
         return Decision(-number, index, action.copy(), score, *self._read_propensity(score, signed))
 
     def activate(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
@@ -65,6 +78,8 @@ class DeferringPolicy(PolicyReadings):
         stamps, draws = np.array([stamp]), self.rng.draws(1, self._dim)
         self.state.record_many(entry.action[None], entry.summary[None], stamps, draws)
         self.deferred.note_activation(entry, self.rounds)
+        if entry.subject:
+            self.subjects.add(entry.subject, self.rounds, int(self.state.number("kept")))
         return Verdict.ACCEPTED
 
     def _moment(self, stamp: int) -> int:

@@ -9,6 +9,7 @@ from latecomer.errors import InputError
 from latecomer.policies.base.clock import Clock
 from latecomer.policies.base.randomisation import Control
 from latecomer.policies.base.rng import Seed
+from latecomer.policies.base.subjects import Attribution
 from latecomer.validation import check_integer, check_positive
 
 LARGEST_SET = 1024
@@ -20,7 +21,8 @@ class CommonParameters(TypedDict, total=False):
 
     `seed` is an int, or a NumPy generator; None takes fresh entropy. `clock` tells the time where the window is a time
     and `at` is not given. `floor`, `draws` and `control` make propensities known, `guard` gives a guarantee, `grace`
-    waits for late reports, and `activation_timeout` for activations: see `LinearPolicy`.
+    waits for late reports, `activation_timeout` for activations, and `attribution` is for conversions of subjects: see
+    `LinearPolicy`.
     """
 
     floor: float
@@ -29,6 +31,7 @@ class CommonParameters(TypedDict, total=False):
     guard: float | None
     grace: Duration | None
     activation_timeout: Span | None
+    attribution: Attribution
     seed: Seed
     clock: Clock | None
 
@@ -40,6 +43,7 @@ _DEFAULTS = {
     "guard": None,
     "grace": None,
     "activation_timeout": None,
+    "attribution": "last",
     "seed": None,
     "clock": None,
 }

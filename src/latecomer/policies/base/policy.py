@@ -29,8 +29,9 @@ from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.randomisation import Control, Randomisation, randomise
 from latecomer.policies.base.rng import Draw, PolicyRng, Seed
 from latecomer.policies.base.saving import SavedPolicy
+from latecomer.policies.base.subjects import ATTRIBUTIONS, Attribution, SubjectTable, digest_subject
 from latecomer.timestamps import Moment
-from latecomer.validation import check_positive
+from latecomer.validation import check_choice, check_positive
 
 if TYPE_CHECKING:
     from latecomer.policies.base.learning import LearnableLog, LearningReport
@@ -65,6 +66,9 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         the window, "1d" or a `timedelta`. Until then its action is kept; for widths and maturity it is closed.
     activation_timeout
         How long a deferred decision waits for its activation, in the unit of the window; None is as long as the window.
+    attribution
+        The decisions that a conversion of a subject is credited to: the "last" of those in the window, the "first", or
+        "all" of them.
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock
@@ -95,6 +99,7 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         guard: float | None = None,
         grace: Duration | None = None,
         activation_timeout: Span | None = None,
+        attribution: Attribution = "last",
         seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
@@ -114,10 +119,15 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         numbers = {"ridge": check_ridge(ridge), **(numbers or {})}
         self.deferred = DeferredTable(self._dim, parse_activation_timeout(activation_timeout, self._window))
         """The deferred decisions, for the service and tests; a caller must not change them."""
+        self.subjects = SubjectTable()
+        """The rounds of each subject, for the service and tests; a caller must not change them."""
+        self.attribution: Attribution = check_choice("attribution", attribution, ATTRIBUTIONS)  # type: ignore[assignment]
         options = {**(options or {}), **randomisation.parameters, **guarded}
         self._parameters: dict[str, Any] = {**numbers, **options}
         if self._grace:
             self._parameters["grace"] = self._grace
+        if attribution != "last":
+            self._parameters["attribution"] = attribution
         if activation_timeout is not None:
             self._parameters["activation_timeout"] = parse_window(activation_timeout)
         numbers.update(randomisation.numbers, **guard_numbers(guarded), **(state_numbers or {}))
@@ -142,6 +152,7 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         at: Moment | None = None,
         control: int | None = None,
         deferred: bool = False,
+        subject: str | None = None,
     ) -> Decision:
         """Choose one of the actions, and record the choice.
 
@@ -159,6 +170,8 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         deferred
             Whether the decision counts only once it is activated (`activate`): what is never shown never enters V. Its
             `round` is negative, and stands for it in `activate`, `convert` and `revoke`.
+        subject
+            The user that the decision is for: `convert` may name it in place of the decision. A digest of it is kept.
         """
         state = self.state
         if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
@@ -166,7 +179,9 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         is_unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if is_unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
         if deferred:
-            return self._defer(actions, stamp, control)
+            return self._defer(actions, stamp, control, subject)
+        if subject is not None:
+            return self._decide_for(digest_subject(subject), actions, at, control)
         draws = None
         if control is not None:
             control = self._randomisation.check_index(control, len(actions))
@@ -261,7 +276,7 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         twin = copy(self)
         twin.state = self.state.make_empty()
         twin.rng, twin._assessor = self._make_rng(seed), None
-        twin.deferred = DeferredTable(self._dim, self.deferred.timeout)
+        twin.deferred, twin.subjects = DeferredTable(self._dim, self.deferred.timeout), SubjectTable()
         return twin
 
     def _make_rng(self, seed: Seed) -> PolicyRng:

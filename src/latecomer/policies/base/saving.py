@@ -10,6 +10,7 @@ from latecomer.encoding.encoder import Encoder, check_encoder
 from latecomer.policies.base.compiled_state import CompiledState
 from latecomer.policies.base.deferral import DeferredTable
 from latecomer.policies.base.rng import PolicyRng
+from latecomer.policies.base.subjects import SubjectTable
 from latecomer.policies.persistence.file_format import pack, write
 from latecomer.policies.registry import check_registered
 
@@ -20,6 +21,7 @@ class SavedPolicy:
     rng: PolicyRng
     state: CompiledState
     deferred: DeferredTable
+    subjects: SubjectTable
     encoder: Encoder | None = None
     """The encoder that the policy was saved with."""
     _dim: int
@@ -47,7 +49,7 @@ class SavedPolicy:
             policy=type(self).__name__,
             parameters=self.parameters,
             generator=self.rng.state(),
-            arrays={**self.state.arrays(), **self.deferred.arrays()},
+            arrays={**self.state.arrays(), **self.deferred.arrays(), **self.subjects.arrays(self.state.number("kept"))},
             encoder=self.encoder,
         )
 
@@ -56,3 +58,4 @@ class SavedPolicy:
         self.rng.restore(generator)
         self.state.restore(arrays)
         self.deferred.restore(arrays)
+        self.subjects.restore(arrays)

@@ -89,8 +89,18 @@ class _Decisions:
 
     def finish(self, payload: Payload) -> None:
         self._bandit.monitor.note_decisions(self._stamps, self._bandit.rounds + 1, self._summaries)
+        self._note_subjects(payload)
         self._bandit.rounds += len(self._stamps)
         self._bandit.tally.note_decisions(list_notes(payload, self._stamps))
+
+    def _note_subjects(self, payload: Payload) -> None:
+        """Note whom the decisions are for."""
+        numbers = payload.numbers(events.SUBJECT)
+        rounds = self._bandit.rounds + np.searchsorted(payload.numbers(events.DECISION), numbers)
+        policy = self._bandit.policy
+        kept = int(policy.state.number("kept"))
+        for digest, round_ in zip(payload.records(events.SUBJECT)["digest"].tolist(), rounds.tolist(), strict=True):
+            policy.subjects.add(bytes(digest), round_, kept)
 
 
 class _Reports:

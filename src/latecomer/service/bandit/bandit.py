@@ -16,16 +16,18 @@ from latecomer.core.state import Array, Integers
 from latecomer.policies.base import bulk
 from latecomer.policies.base.decision import VERDICTS
 from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit import events
+from latecomer.service.bandit.attribution import attribute_conversions
 from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_ids import DecisionIds
-from latecomer.service.bandit.deferrals import PREFIX, Deferrals, DeferredChoice
+from latecomer.service.bandit.deferrals import PREFIX, Deferrals
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.monitor.grid import Grid
 from latecomer.service.bandit.monitor.monitor import Monitor
-from latecomer.service.bandit.offers import OfferWriter, pack_offer, read_context
+from latecomer.service.bandit.offers import OfferWriter, pack_offer
 from latecomer.service.bandit.reports import check_value, compute_arrivals, pack_reports, parse_occurrences
 from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.bandit.verdict_list import VerdictList, make_early_warnings
@@ -70,7 +72,7 @@ class Bandit:
         self.tally = Tally(policy.rounds + 1)
         self.monitor = Monitor(Grid(policy.span, in_rounds=self.in_rounds), policy.dim, policy.rounds)
         self.ids = DecisionIds(descriptor.skipped)
-        self._offers = OfferWriter() if descriptor.spec.log_offers else None
+        self.offers = OfferWriter() if descriptor.spec.log_offers else None
         self._control_id = descriptor.control_id
         self.deferrals = Deferrals(self)
         self.has_unlogged_change = False
@@ -93,7 +95,8 @@ class Bandit:
         if call.deferred:
             return self.deferrals.decide(call, control, now=now, shift=shift)
         self.has_unlogged_change = True
-        decision = self.policy.decide(actions, at=None if self.in_rounds else now / 1e6, control=control)
+        at = None if self.in_rounds else now / 1e6
+        decision = self.policy.decide(actions, at=at, control=control, subject=call.subject)
         index, round_, score = decision.index, decision.round, decision.score
         kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
         summary = bulk.latest_summary(self.policy, actions)
@@ -107,9 +110,11 @@ class Bandit:
         if propensity is not None:
             signed = -propensity if decision.is_control else propensity
             data += events.pack_propensity(events.PROPENSITY, signed)
+        if call.subject is not None:
+            data += bytes([events.SUBJECT]) + digest_subject(call.subject)
         context = None
-        if self._offers is not None:
-            data += self._offers.pack(round_, pack_offer(actions, ids, call.described))
+        if self.offers is not None:
+            data += self.offers.pack(round_, pack_offer(actions, ids, call.described))
             context = call.described[0] if call.described else None
         self.rounds, self.stamp = round_, now
         self.monitor.note_decision(now, round_, summary)
@@ -161,7 +166,11 @@ class Bandit:
     def convert(self, conversions: Sequence[Conversion], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
         """Apply conversions in their order; return the verdicts and the events for the log."""
         values = np.array([check_value(conversion.value, i) for i, conversion in enumerate(conversions)])
-        rounds, occurred = self._find_rounds(conversions), parse_occurrences(conversions, now=now, shift=shift)
+        occurred = parse_occurrences(conversions, now=now, shift=shift)
+        attributed = attribute_conversions(self, conversions, compute_arrivals(occurred, now))
+        if attributed is not None:
+            values, occurred = values[attributed.places], occurred[attributed.places]
+        rounds = self._find_rounds(conversions) if attributed is None else attributed.rounds
         self.has_unlogged_change = True
         verdicts, delays = self.apply_conversions(
             rounds, values, compute_arrivals(occurred, now), np.full(len(rounds), now)
@@ -174,7 +183,7 @@ class Bandit:
         reports["value"] = values
         answers, data = self._finish_reports(reports, verdicts, now, unknown=(1, 0))
         answers.warnings = make_early_warnings(early.tolist())
-        return answers, data
+        return answers if attributed is None else attributed.join(answers, self.ids), data
 
     def revoke(self, revocations: Sequence[Revocation], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
         """Take conversions back in their order; return the verdicts and the events for the log."""
@@ -192,25 +201,6 @@ class Bandit:
         """Record deferred decisions that were shown; return the verdicts and the events for the log."""
         return self.deferrals.activate(activations, now=now)
 
-    def log_activated(self, choice: DeferredChoice, round: int, now: int) -> bytes:
-        """Return the events of a deferred decision that has become a round."""
-        secret = b"" if self.ids.is_current else self.ids.renew(round)
-        decision = events.pack_decision(events.DECISION, choice.index, round, now, choice.score)
-        data = secret + decision + choice.action + choice.summary
-        if choice.label is not None:
-            data += events.pack_text(events.LABEL, choice.label.encode())
-        if choice.signed is not None:
-            data += events.pack_propensity(events.PROPENSITY, choice.signed)
-        context = None
-        if self._offers is not None and choice.offer is not None:
-            data += self._offers.pack(round, choice.offer)
-            context = read_context(choice.offer)
-        self.rounds = round
-        self.monitor.note_decision(now, round, np.frombuffer(choice.summary, np.int16))
-        if self.tally.note_decision(now, choice.signed, choice.label, context):
-            self.count_notes()
-        return data
-
     def _finish_reports(
         self, reports: events.Records, verdicts: Integers, now: int, unknown: tuple[int, int]
     ) -> tuple[VerdictList, bytes]:
@@ -224,7 +214,7 @@ class Bandit:
         return VerdictList(VERDICTS[verdict] for verdict in verdicts.tolist()), data
 
     def _find_rounds(self, reports: Sequence[Conversion | Revocation]) -> Integers:
-        return np.array([self.find_round(report.decision_id) for report in reports], np.int64)
+        return np.array([self.find_round(report.decision_id or "") for report in reports], np.int64)
 
     def find_round(self, decision_id: str) -> int:
         """Return the round of a decision id; 0 where this bandit did not give it, or it is deferred and not active."""

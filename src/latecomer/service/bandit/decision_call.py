@@ -1,12 +1,14 @@
 """A call for a decision: checked before it meets a bandit, answered by it once, and by the log ever after."""
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy.typing as npt
 from msgspec import Struct
 
 from latecomer.core.state import Array
+from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit import action_checks, events, idempotency
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.offers import Described
@@ -23,6 +25,7 @@ class CallOptions(TypedDict, total=False):
     body: bytes | None
     described: Described | None
     deferred: bool
+    subject: str | None
 
 
 class DecisionCall(Struct, frozen=True):
@@ -40,6 +43,7 @@ class DecisionCall(Struct, frozen=True):
     deferred: bool = False
     deferred_request: bytes = b""
     """The digest of the request id of a deferred decision, which the index of request ids does not have."""
+    subject: str | None = None
 
     @property
     def digests(self) -> bytes:
@@ -72,6 +76,7 @@ def check_decision_call(
     body: bytes | None = None,
     described: Described | None = None,
     deferred: bool = False,
+    subject: str | None = None,
 ) -> DecisionCall:
     """Return a call whose shape is right; `InputError` where it is not.
 
@@ -91,14 +96,20 @@ def check_decision_call(
         The context and each action's features by name, where the rows come from those; the log gets them.
     deferred
         Whether the decision counts only once it is activated.
+    subject
+        The user that the decision is for; the log gets a digest of it.
     """
     array = action_checks.check_action_array(actions, dim)
     if ids is not None:
         action_checks.check_action_ids(ids, len(array))
+    if subject is not None:
+        digest_subject(subject)  # raises
     if request_id is None:
-        return DecisionCall(array, ids, described=described, deferred=deferred)
+        return DecisionCall(array, ids, described=described, deferred=deferred, subject=subject)
     request = idempotency.digest_request(request_id)
     digest = (body or idempotency.digest_body(array, ids))[: events.BODY]
+    if subject is not None:
+        digest = blake2b(digest + digest_subject(subject), digest_size=events.BODY).digest()
     if deferred:
-        return DecisionCall(array, ids, request_id, b"", digest, described, True, request)
-    return DecisionCall(array, ids, request_id, request, digest, described)
+        return DecisionCall(array, ids, request_id, b"", digest, described, True, request, subject)
+    return DecisionCall(array, ids, request_id, request, digest, described, subject=subject)

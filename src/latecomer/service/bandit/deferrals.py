@@ -19,7 +19,7 @@ from latecomer.policies.base.decision import VERDICTS, Decision, Verdict
 from latecomer.policies.base.deferral import DeferredDecision
 from latecomer.service.bandit import events
 from latecomer.service.bandit.decision_call import DecisionCall
-from latecomer.service.bandit.offers import pack_offer
+from latecomer.service.bandit.offers import pack_offer, read_context
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.messages import Activation, DecisionAnswer
 
@@ -48,6 +48,7 @@ class DeferredChoice(Struct, frozen=True, array_like=True):
     offer: bytes | None
     request: bytes
     body: bytes
+    subject: bytes
 
 
 class Deferrals:
@@ -76,7 +77,7 @@ class Deferrals:
         bandit = self._bandit
         bandit.has_unlogged_change = True
         at = None if bandit.in_rounds else now / 1e6
-        decision = bandit.policy.decide(call.actions, at=at, control=control, deferred=True)
+        decision = bandit.policy.decide(call.actions, at=at, control=control, deferred=True, subject=call.subject)
         choice = self._describe(call, decision, now)
         text = msgspec.msgpack.encode(choice)
         entry = self._table.find(choice.number)
@@ -106,6 +107,7 @@ class Deferrals:
             offer=pack_offer(call.actions, call.ids, call.described) if log_offers else None,
             request=call.deferred_request,
             body=call.body,
+            subject=b"" if entry is None else entry.subject,
         )
 
     def _make_answer(self, choice: DeferredChoice, shift: int) -> DecisionAnswer:
@@ -143,8 +145,30 @@ class Deferrals:
         data = events.pack_activation(events.ACTIVATION, VERDICTS.index(verdict), number, now)
         bandit.stamp = now
         if entry is not None and verdict is Verdict.ACCEPTED:
-            data += bandit.log_activated(read_choice(entry.note), entry.round, now)
+            data += self._log_activated(read_choice(entry.note), entry.round, now)
         return verdict, data
+
+    def _log_activated(self, choice: DeferredChoice, round: int, now: int) -> bytes:
+        """Return the events of a deferred decision that has become a round."""
+        bandit = self._bandit
+        secret = b"" if bandit.ids.is_current else bandit.ids.renew(round)
+        decision = events.pack_decision(events.DECISION, choice.index, round, now, choice.score)
+        data = secret + decision + choice.action + choice.summary
+        if choice.label is not None:
+            data += events.pack_text(events.LABEL, choice.label.encode())
+        if choice.signed is not None:
+            data += events.pack_propensity(events.PROPENSITY, choice.signed)
+        if choice.subject:
+            data += bytes([events.SUBJECT]) + choice.subject
+        context = None
+        if bandit.offers is not None and choice.offer is not None:
+            data += bandit.offers.pack(round, choice.offer)
+            context = read_context(choice.offer)
+        bandit.rounds = round
+        bandit.monitor.note_decision(now, round, np.frombuffer(choice.summary, np.int16))
+        if bandit.tally.note_decision(now, choice.signed, choice.label, context):
+            bandit.count_notes()
+        return data
 
     # ---- searches ----
 
@@ -178,7 +202,9 @@ class Deferrals:
         self._table.drop_expired(moment, int(policy.state.number("kept")))
         action: Array = np.frombuffer(choice.action, np.float64)
         summary = np.frombuffer(choice.summary, np.int16)
-        self._table.add(DeferredDecision(choice.number, moment, choice.index, choice.score, action, summary, note=text))
+        entry = DeferredDecision(choice.number, moment, choice.index, choice.score, action, summary, note=text)
+        entry.subject = choice.subject
+        self._table.add(entry)
         self._index(choice)
 
     def apply_activation(self, number: int, verdict: int, stamp: int) -> None:

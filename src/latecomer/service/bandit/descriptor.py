@@ -26,7 +26,7 @@ from latecomer.validation import short_repr, suggest
 UNFINISHED_PREFIX = "."
 """Begins the name of a bandit that is still being replayed."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NOT_PARAMETERS = ("dim", "window", "grace", "activation_timeout", "clock")
+NOT_PARAMETERS = ("dim", "window", "grace", "activation_timeout", "attribution", "clock")
 
 
 class BanditDescriptor(Struct, frozen=True, kw_only=True):
@@ -87,6 +87,7 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
             unit=spec.unit,
             grace=spec.grace,
             activation_timeout=spec.activation_timeout,
+            attribution=spec.attribution,
             created_at=datetime.fromtimestamp(self.stamp / 1e6, UTC),
             quarantined=quarantined,
         )
@@ -192,6 +193,7 @@ def _flatten(spec: BanditSpec) -> dict[str, object]:
         "log_offers": spec.log_offers,
         "unit": spec.unit,
         "activation_timeout": spec.activation_timeout,
+        "attribution": spec.attribution,
         **{f"parameters.{name}": value for name, value in spec.parameters.items()},
         **{f"features.{name}": scale for name, scale in spec.features.items()},
         **({} if spec.encoder is None else _flatten_encoder(spec.encoder)),
@@ -255,6 +257,7 @@ def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
             parse_window_text(spec.window),
             grace=spec.grace,
             activation_timeout=spec.activation_timeout,
+            attribution=spec.attribution,
             **parameters,
         )
     except InputError as error:

@@ -17,6 +17,7 @@
 | 13 | the offer equals that of an earlier decision: how many rounds earlier u32, after its decision | 5 |
 | 20 | a deferred decision (`bandit.deferrals`): length u32, MessagePack | 5 + length |
 | 21 | activation: verdict u8, number i64, stamp i64; the decision that it becomes follows | 18 |
+| 22 | the digest of the decision's subject (16), after its decision | 17 |
 
 The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
 store's microseconds since 1970; `occurred` is `NOT_GIVEN` where the report does not say. Verdicts are the kernels'
@@ -37,8 +38,8 @@ from latecomer.tiers.tiered_kernel import TieredKernel
 
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
 PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
-DEFERRED, ACTIVATION = 20, 21
-ANNOTATIONS = (LABEL, PROPENSITY, OFFER, REPEATED_OFFER)
+DEFERRED, ACTIVATION, SUBJECT = 20, 21, 22
+ANNOTATIONS = (LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT)
 """Events that say more of the decision before them."""
 
 NOT_GIVEN = -(2**63)
@@ -78,6 +79,7 @@ def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
         SECRET: np.dtype([("kind", "u1"), ("round", "<i8"), ("secret", f"V{SECRET_SIZE}")]),
         PROPENSITY: np.dtype([("kind", "u1"), ("signed", "<f8")]),
         REPEATED_OFFER: np.dtype([("kind", "u1"), ("distance", "<u4")]),
+        SUBJECT: np.dtype([("kind", "u1"), ("digest", "V16")]),
         ACTIVATION: np.dtype([("kind", "u1"), ("verdict", "u1"), ("number", "<i8"), ("stamp", "<i8")]),
     }
 

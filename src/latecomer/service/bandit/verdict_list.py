@@ -21,18 +21,32 @@ class ReportWarning(Struct, frozen=True):
     message: str
 
 
+class Attributed(Struct, frozen=True):
+    """The decisions that a conversion of a subject was credited to: its index among the reports, and their ids."""
+
+    index: int
+    decision_ids: list[str]
+
+
 class VerdictList(list[Verdict]):
-    """A list of verdicts, one for each report in their order; `warnings` is about some accepted ones."""
+    """A list of verdicts, one for each report in their order; `warnings` is about some accepted ones.
+
+    `attributed` has the decisions of those that named a subject.
+    """
 
     def __init__(self, verdicts: Iterable[Verdict] = (), warnings: Iterable[ReportWarning] = ()) -> None:
         super().__init__(verdicts)
         self.warnings = list(warnings)
+        self.attributed: list[Attributed] = []
 
-    def append_portion(self, verdicts: list[Verdict], warnings: list[ReportWarning]) -> None:
+    def append_portion(
+        self, verdicts: list[Verdict], warnings: list[ReportWarning], attributed: Iterable[Attributed] = ()
+    ) -> None:
         """Append the verdicts on the next reports; the indices of their warnings move up by the length so far."""
         start = len(self)
         self.extend(verdicts)
         self.warnings += [ReportWarning(start + found.index, found.code, found.message) for found in warnings]
+        self.attributed += [Attributed(start + found.index, found.decision_ids) for found in attributed]
 
     def warn(self) -> "VerdictList":
         """Raise the warnings as Python warnings, at the line of the caller's caller."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from latecomer.service.bandit.verdict_list import ReportWarning
+from latecomer.service.bandit.verdict_list import Attributed, ReportWarning
 from latecomer.service.decision_batch import MAX_DECISIONS
 from latecomer.service.http.errors import Problem
 from latecomer.service.messages import (
@@ -39,7 +39,7 @@ class DescribedAction(Struct, frozen=True, forbid_unknown_fields=True):
 class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The actions to choose from: rows of numbers, or described by features together with those of the context.
 
-    A decision that is `deferred` counts only once it is activated.
+    A decision that is `deferred` counts only once it is activated. `subject` is the user that it is for.
     """
 
     actions: list[list[float] | DescribedAction]
@@ -47,6 +47,7 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     request_id: Label | None = None
     context: Features | None = None
     deferred: bool = False
+    subject: Label | None = None
 
 
 Decisions = DecisionRequest | Annotated[list[Any], Meta(min_length=1, max_length=MAX_DECISIONS, description=_EACH)]
@@ -61,10 +62,14 @@ class DecisionOutcome(Struct, frozen=True):
 
 
 class Verdicts(Struct, frozen=True):
-    """A verdict for each, and warnings about some that were accepted; left out where there are none."""
+    """A verdict for each, and warnings about some that were accepted; left out where there are none.
+
+    `attributed` has the decisions of conversions that named a subject.
+    """
 
     verdicts: list[Verdict]
     warnings: list[ReportWarning] | UnsetType = UNSET
+    attributed: list[Attributed] | UnsetType = UNSET
 
 
 class Bandits(Struct, frozen=True):

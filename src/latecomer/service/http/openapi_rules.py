@@ -59,6 +59,12 @@ def constrain(components: dict[str, Schema], settings: Settings) -> None:
     for name in ("Conversion", "Revocation"):
         components[name]["properties"]["occurred_at"]["anyOf"] = [times, _NULL]
     components["Conversion"]["properties"]["value"] |= {"minimum": 0, "maximum": 1}
+    text: Schema = {"type": "string"}
+    components["Conversion"]["properties"]["subject"]["anyOf"] = [text | {"minLength": 1, "maxLength": 200}, _NULL]
+    components["Conversion"]["anyOf"] = [
+        {"properties": {given: text, other: _NULL}, "required": [given]}
+        for given, other in (("decision_id", "subject"), ("subject", "decision_id"))
+    ]
     components["DecisionAnswer"]["properties"]["decision_id"]["pattern"] = DECISION_ID
 
 

@@ -23,6 +23,7 @@ class ParsedDecision(Struct, frozen=True):
     described: "Described | None" = None
     """The features by name that the rows come from, where they do."""
     deferred: bool = False
+    subject: str | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Store.decide`, but for the bandit's name."""
@@ -33,6 +34,7 @@ class ParsedDecision(Struct, frozen=True):
             "body": self.digest,
             "described": self.described,
             "deferred": self.deferred,
+            "subject": self.subject,
         }
 
 

@@ -36,6 +36,6 @@ def _handler(context: AppContext, decoder: "msgspec.json.Decoder[Any]", kind: Re
             if not isinstance(body, list) and error.field is not None:
                 error.field = error.field.removeprefix("[0].")
             raise
-        return json_response(Verdicts(verdicts, verdicts.warnings or UNSET))
+        return json_response(Verdicts(verdicts, verdicts.warnings or UNSET, verdicts.attributed or UNSET))
 
     return handle

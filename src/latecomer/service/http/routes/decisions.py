@@ -84,7 +84,8 @@ def _parse_json(body: bytes, info: "BanditInfo", limits: Settings, key: str | No
     if request.context is not None:
         raise invalid("context is for actions that have features", "context")
     rows = _to_array(request.actions, info.dim)
-    return _check_ids(ParsedDecision(rows, request.ids, request.request_id, deferred=request.deferred))
+    plain = ParsedDecision(rows, request.ids, request.request_id, deferred=request.deferred, subject=request.subject)
+    return _check_ids(plain)
 
 
 def _to_array(rows: list[list[float] | DescribedAction], dim: int) -> npt.NDArray[np.float64]:
@@ -116,7 +117,7 @@ def _parse_features(request: DecisionRequest, info: "BanditInfo", max_terms: int
         digest = digest_features(context, [(action.id, action.features) for action in actions])
     described = (context, [action.features for action in actions])
     ids = [action.id for action in actions]
-    return ParsedDecision(rows, ids, request.request_id, digest, described, request.deferred)
+    return ParsedDecision(rows, ids, request.request_id, digest, described, request.deferred, request.subject)
 
 
 def _count_terms(features: Features) -> int:

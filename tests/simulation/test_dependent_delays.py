@@ -19,7 +19,8 @@ class Spy:
     """Play arm t mod 3 in round t, and write down when each conversion arrives."""
 
     def __init__(self) -> None:
-        self.round, self.arrivals = 0, {}
+        self.round = 0
+        self.arrivals: dict[int, int] = {}
 
     def decide(self, actions: Any) -> int:
         self.round += 1
@@ -50,7 +51,7 @@ def test_a_delay_is_that_of_the_round_times_the_factor_of_the_action() -> None:
 def test_a_policy_in_compiled_rounds_plays_as_its_own_rule_does() -> None:
     """The same policy as a compiled player and, through decide and convert, as a rule of one's own."""
     policy = lc.OTFLinUCB(3, 20)
-    both = {"compiled": policy, "rule": lambda: _Rule(policy.fresh())}
+    both: dict[str, Any] = {"compiled": policy, "rule": lambda: _Rule(policy.fresh())}
     result = lc.simulate(WORLD, both, horizon=250, runs=2, seed=1, progress=False)
     np.testing.assert_allclose(result.regret("compiled"), result.regret("rule"), rtol=1e-12)
 
@@ -67,7 +68,7 @@ def test_without_a_slope_or_with_none_of_it_nothing_changes() -> None:
         lc.World(theta=WORLD.theta, actions=WORLD.actions, delays=WORLD.delays, delay_slope=slope)
         for slope in (None, [0.0, 0.0, 0.0])
     )
-    policies = {"ucb": lc.OTFLinUCB(3, 20), "spy": Spy}
+    policies: dict[str, Any] = {"ucb": lc.OTFLinUCB(3, 20), "spy": Spy}
     one, two = (lc.simulate(each, policies, horizon=200, runs=2, seed=2, progress=False) for each in (plain, zero))
     for name in policies:
         np.testing.assert_allclose(one.regret(name), two.regret(name), rtol=1e-12)

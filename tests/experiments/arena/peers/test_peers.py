@@ -19,7 +19,8 @@ class Diary:
     """A learner that writes down what it is told, and always plays the first action."""
 
     def __init__(self, seed: int) -> None:
-        self.round, self.told = 0, []
+        self.round = 0
+        self.told: list[tuple[int, int, float]] = []
 
     def choose(self, actions: Any) -> tuple[int, Any]:
         self.round += 1
@@ -31,12 +32,13 @@ class Diary:
 
 def feed(feeding: Any) -> list[tuple[int, int, float]]:
     """Window 2: round 1 converts after 2 rounds, round 2 after 3, too late, and round 4 at once."""
-    rule = Fed(Diary, 2, feeding, "diary").fresh(0)
+    diary = Diary(0)
+    rule = Fed(lambda _: diary, 2, feeding, "diary").fresh(0)
     for t in range(1, 8):
         rule.decide(np.eye(2))
         for s in {3: [1], 4: [4], 5: [2]}.get(t, []):
             rule.convert(s)
-    return rule._learner.told
+    return diary.told
 
 
 def test_waiting_learns_from_closed_rounds_alone() -> None:

@@ -20,7 +20,8 @@ WORLD = lc.World(theta=[0.3, 0.6], actions=lc.actions.Uniform(4), delays=lc.dela
 
 def play(rule: Any, *, rounds: int, seed: int = 0, window: int = 10, rate: float = 0.4) -> list[tuple[int, int]]:
     """Play random sets, and let conversions arrive, some too late; return (round, delay) of those in the window."""
-    rng, due, seen = np.random.default_rng(seed), {}, []
+    due: dict[int, list[int]] = {}
+    rng, seen = np.random.default_rng(seed), []
     for t in range(1, rounds + 1):
         rule.decide(rng.random((3, 2)) / 2)
         if rng.random() < rate:

@@ -86,7 +86,8 @@ class MABWiser:
     """`LinTS` or `LinUCB`, a model for each arm."""
 
     def __init__(self, seed: int, policy: str) -> None:
-        self._seed, self._policy_name, self._policy = seed % 2**31, policy, None
+        self._seed, self._policy_name, self._is_fitted = seed % 2**31, policy, False
+        self._policy: Any = None
         self._rng = np.random.default_rng(seed)
 
     def choose(self, actions: Array) -> tuple[int, Any]:
@@ -94,14 +95,13 @@ class MABWiser:
         if self._policy is None:
             mab = _import("mabwiser.mab")
             rule = getattr(mab.LearningPolicy, self._policy_name)(alpha=1.0)
-            self._policy, self._is_fitted = mab.MAB(list(range(len(actions))), rule, seed=self._seed), False
+            self._policy = mab.MAB(list(range(len(actions))), rule, seed=self._seed)
         arm = int(self._policy.predict([[1.0]])) if self._is_fitted else int(self._rng.integers(len(actions)))
         return arm, arm
 
     def learn(self, choice: Any, reward: float) -> None:
         """Update the arm's model."""
-        policy: Any = self._policy
-        (policy.partial_fit if self._is_fitted else policy.fit)([choice], [reward], [[1.0]])
+        (self._policy.partial_fit if self._is_fitted else self._policy.fit)([choice], [reward], [[1.0]])
         self._is_fitted = True
 
 
@@ -109,7 +109,8 @@ class ContextualBandits:
     """`online.LinUCB`, a model for each arm."""
 
     def __init__(self, seed: int) -> None:
-        self._seed, self._policy = seed % 2**31, None
+        self._seed = seed % 2**31
+        self._policy: Any = None
 
     def choose(self, actions: Array) -> tuple[int, Any]:
         """Predict an arm."""
@@ -117,11 +118,9 @@ class ContextualBandits:
             self._policy = _import("contextualbandits.online").LinUCB(
                 nchoices=len(actions), alpha=1.0, random_state=self._seed
             )
-        policy: Any = self._policy
-        arm = int(policy.predict(np.ones((1, 1)))[0])
+        arm = int(self._policy.predict(np.ones((1, 1)))[0])
         return arm, arm
 
     def learn(self, choice: Any, reward: float) -> None:
         """Update the arm's model."""
-        policy: Any = self._policy
-        policy.partial_fit(np.ones((1, 1)), np.array([choice]), np.array([reward]))
+        self._policy.partial_fit(np.ones((1, 1)), np.array([choice]), np.array([reward]))

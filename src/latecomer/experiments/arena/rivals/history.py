@@ -47,7 +47,7 @@ class History:
     @property
     def converted(self) -> Flags:
         """(rounds,)."""
-        return self.delays != NONE
+        return np.asarray(self.delays != NONE)
 
     @property
     def ages(self) -> Delays:

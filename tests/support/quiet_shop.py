@@ -1,5 +1,7 @@
 """A shop straight on a monitor, without a policy or a store: thousands of weeks can be played."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from latecomer.core.conversions import ACCEPTED
@@ -24,13 +26,19 @@ class QuietShop:
     rate
         The share of decisions that convert.
     delay
-        The mean delay in microseconds, of each action.
+        The mean delay in microseconds, one for all actions or one for each of three.
     window
         In microseconds.
     """
 
     def __init__(
-        self, seed: int, *, daily: float = 500.0, rate: float = 0.1, delay: float = 12.0 * HOUR, window: int = 2 * DAY
+        self,
+        seed: int,
+        *,
+        daily: float = 500.0,
+        rate: float = 0.1,
+        delay: float | Sequence[float] = 12.0 * HOUR,
+        window: int = 2 * DAY,
     ) -> None:
         self.rng = np.random.default_rng(seed)
         self.daily, self.rate, self.delay, self.window = daily, rate, delay, window
@@ -43,9 +51,11 @@ class QuietShop:
         """Let time pass; where the feed is down, conversions are lost. `drop` is the share that is lost anyway."""
         stamps = self._draw_decisions(span)
         rounds = self._rounds + 1 + np.arange(len(stamps))
-        self._slots = np.concatenate([self._slots, 2 + self.rng.integers(0, 3, len(stamps))])
+        actions = self.rng.integers(0, 3, len(stamps))
+        self._slots = np.concatenate([self._slots, 2 + actions])
         converts = self.rng.random(len(stamps)) < self.rate
-        arrivals = stamps[converts] + self.rng.exponential(self.delay, int(converts.sum())).astype(np.int64)
+        means = np.broadcast_to(self.delay, 3)[actions[converts]]
+        arrivals = stamps[converts] + self.rng.exponential(means).astype(np.int64)
         inside = arrivals - stamps[converts] <= self.window
         coming = np.concatenate([self._coming, np.column_stack([rounds[converts], arrivals])[inside]])
         self.now += span

@@ -12,6 +12,7 @@ from fed_shop import NAME, FedShop
 
 from latecomer.service.bandit.apply import apply_payload
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.monitor.monitor import Finding
 from latecomer.service.messages import Conversion
 from latecomer.service.tools.replay import replay
 
@@ -24,7 +25,7 @@ def shop(tmp_path: Path) -> Iterator[FedShop]:
 
 
 def test_an_outage_of_the_feed_rings_in_time_and_ends_when_conversions_are_back(shop: FedShop) -> None:
-    shop.play(48)
+    shop.play(36)
     assert shop.alarms() == {}
     outage = shop.store.clock.now()
     least = np.log(100 * 7 * 24 * 168)  # 168 cells an hour, in a window of 6 h
@@ -52,10 +53,11 @@ def test_an_outage_is_found_when_nothing_is_decided_any_more(shop: FedShop) -> N
 
 
 def test_the_monitor_survives_snapshots_restarts_and_replays(shop: FedShop) -> None:
-    shop.play(20)
-    shop.reopen(snapshot_every=50)
-    shop.play(20, feed=False)
+    shop.hourly = 30.0
     shop.play(5)
+    shop.reopen(snapshot_every=100)
+    shop.play(5, feed=False)
+    shop.play(2)
     before, alarms = shop.monitor(), shop.alarms()
     shop.reopen()  # from a snapshot
     assert shop.monitor() == before
@@ -74,8 +76,8 @@ def test_the_monitor_survives_snapshots_restarts_and_replays(shop: FedShop) -> N
 
 @pytest.mark.parametrize("window", ["6h", 400])
 def test_the_monitor_does_not_depend_on_how_events_are_grouped(tmp_path: Path, window: str | int) -> None:
-    shop = FedShop(tmp_path / "shop.db", retention="forever")
-    shop.play(30)
+    shop = FedShop(tmp_path / "shop.db", retention="forever", hourly=20.0)
+    shop.play(12)
     if window != "6h":
         replay(shop.store, NAME, "other", window=window)
     shop.reopen()  # so that every row is written
@@ -95,6 +97,7 @@ def test_the_monitor_does_not_depend_on_how_events_are_grouped(tmp_path: Path, w
     shop.store.close()
 
 
+@pytest.mark.soak
 def test_delays_that_become_later_are_found_at_a_look(shop: FedShop) -> None:
     shop.hourly = 20.0
     shop.play(50)
@@ -106,6 +109,7 @@ def test_delays_that_become_later_are_found_at_a_look(shop: FedShop) -> None:
     assert alarm.since is not None
 
 
+@pytest.mark.soak
 def test_delays_that_differ_by_action_and_a_short_window_are_found(shop: FedShop) -> None:
     shop.hourly = 20.0
     shop.delays = {"banner": 0.5, "bundle": 1.0, "coupon": 12.0}
@@ -114,6 +118,21 @@ def test_delays_that_differ_by_action_and_a_short_window_are_found(shop: FedShop
     assert "'coupon'" in alarms["delays_differ_by_action"].sentence
     assert "window_too_short" in alarms
     assert "latecomer window" in alarms["window_too_short"].remedy
+
+
+def test_findings_of_a_look_become_alarms(shop: FedShop) -> None:
+    stamp = shop.store.clock.now()
+    shop.store.read_bandit(NAME).monitor.findings = {
+        "delays_drift": Finding(stamp, 2e-5, named="later", conversions=412),
+        "delays_differ_by_action": Finding(stamp, 3e-6, named="coupon", conversions=412),
+        "window_too_short": Finding(stamp, 1e-9, share=0.081, named="end"),
+    }
+    alarms = shop.alarms()
+    assert list(alarms) == ["delays_drift", "delays_differ_by_action", "window_too_short"]
+    assert "come later than those of earlier ones (p = 2e-05 on 412 conversions)" in alarms["delays_drift"].sentence
+    assert "the latest for 'coupon'" in alarms["delays_differ_by_action"].sentence
+    assert "brings 8.1% of the conversions" in alarms["window_too_short"].sentence
+    assert all(alarm.since is not None and alarm.since.timestamp() == stamp / 1e6 for alarm in alarms.values())
 
 
 def test_reports_that_come_too_late_are_found(shop: FedShop) -> None:

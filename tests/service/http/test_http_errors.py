@@ -48,8 +48,10 @@ def test_a_malformed_body_names_its_place(server: Server) -> None:
     answer = server.http.post(DECISIONS, content='{"actions": [[0.6, 0], [0, "x"]]}', headers=JSON)
     assert error_of(answer)["field"] == "actions[1][1]"
     answer = server.http.post(CONVERSIONS, json=[{"decision_id": "x"}, {"value": 1}])
+    assert error_of(answer)["field"] == "[1].decision_id"
+    answer = server.http.post(CONVERSIONS, json=[{"decision_id": "x"}, {"decision_id": "x", "unknown": 1}])
     assert error_of(answer)["field"] == "[1]"
-    assert "decision_id" in error_of(answer)["message"]
+    assert "unknown" in error_of(answer)["message"]
     for cut in (b"", b'{"actions": [[0.6', b'{"actions": [[0.6, 0]], "request_id": "\\ud800"}'):
         answer = server.http.post(DECISIONS, content=cut, headers=JSON)
         assert error_of(answer)["message"].startswith("the body must be whole JSON: it ends early, or a \\u escape")

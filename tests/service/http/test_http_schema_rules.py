@@ -22,6 +22,7 @@ PATHS = {
     "decision": ("POST", f"{BANDIT}/decisions"),
     "conversion": ("POST", f"{BANDIT}/conversions"),
     "revocation": ("POST", f"{BANDIT}/revocations"),
+    "activation": ("POST", f"{BANDIT}/activations"),
 }
 ROW, WHEN = [0.5, 0.0, -0.5], "2026-01-02T03:04:05Z"
 EXAMPLES: list[tuple[str, Any]] = [
@@ -61,6 +62,11 @@ EXAMPLES: list[tuple[str, Any]] = [
     ),
     ("conversion", {"decision_id": "x", "value": 0.5, "occurred_at": WHEN}),
     ("conversion", [{"decision_id": "x", "value": 1}]),
+    ("conversion", {"subject": "x", "value": 1}),
+    ("activation", [{"decision_id": "x"}]),
+    ("decision", {"actions": [ROW], "deferred": True, "subject": "x"}),
+    ("spec", {"dim": 3, "window": "7d", "grace": "1d", "activation_timeout": "1h", "attribution": "all"}),
+    ("spec", {"dim": 3, "window": 7, "grace": None, "activation_timeout": 1}),
     ("revocation", {"decision_id": "x", "occurred_at": None}),
     ("revocation", [{"decision_id": "x", "occurred_at": WHEN}]),
 ]

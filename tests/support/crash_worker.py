@@ -21,7 +21,8 @@ from fake_clocks import unit_rows
 from latecomer.core.state import Array
 from latecomer.service.bandit.descriptor import check_policy
 from latecomer.service.bandit_spec import BanditSpec
-from latecomer.service.messages import Conversion
+from latecomer.service.log_interface import Ticket
+from latecomer.service.messages import Activation, Conversion, DecisionAnswer
 from latecomer.service.storage.limits import Limits
 from latecomer.service.store import Store
 
@@ -41,6 +42,22 @@ def value_of(i: int) -> float | None:
     return None if i % STRIDE else (i % 7) / 6
 
 
+def is_deferred(i: int) -> bool:
+    """Tell whether request i is for a deferred decision, which is then activated."""
+    return i % 4 == 1
+
+
+def subject_of(i: int) -> str | None:
+    """Return the subject of request i, which its conversion names; None where it has none."""
+    return f"s{i}" if i % 6 == 0 else None
+
+
+def conversion_of(i: int, decision_id: str, value: float) -> Conversion:
+    """Return the conversion of request i, by its subject where it has one."""
+    subject = subject_of(i)
+    return Conversion(decision_id, value) if subject is None else Conversion(value=value, subject=subject)
+
+
 def journal_of(text: str) -> Journal:
     """Parse what was acknowledged: (kind, request) → the rest of its line."""
     lines = (line.split() for line in text.splitlines())
@@ -49,21 +66,31 @@ def journal_of(text: str) -> Journal:
 
 def is_done(done: Journal, i: int) -> bool:
     """Tell whether all of request i was acknowledged."""
-    return ("d", i) in done and (value_of(i) is None or ("c", i) in done)
+    is_shown = ("a", i) in done or not is_deferred(i)
+    return ("d", i) in done and is_shown and (value_of(i) is None or ("c", i) in done)
+
+
+def decide(store: Store, i: int) -> tuple[DecisionAnswer, Ticket]:
+    """Make the decision of request i, or get its answer again."""
+    return store.decide("shop", actions_of(i), request_id=f"r{i}", deferred=is_deferred(i), subject=subject_of(i))
 
 
 def work(store: Store, done: Journal, i: int, write_end: int) -> None:
     """Do what is left of request i."""
     if ("d", i) not in done:
-        answer, ticket = store.decide("shop", actions_of(i), request_id=f"r{i}")
+        answer, ticket = decide(store, i)
         store.wait(ticket)
         os.write(write_end, f"d {i} {answer.index} {answer.round} {answer.decision_id}\n".encode())
         id_ = answer.decision_id
     else:
         id_ = done["d", i][2]
+    if is_deferred(i) and ("a", i) not in done:
+        (verdict,), ticket = store.activate("shop", [Activation(id_)])
+        store.wait(ticket)
+        os.write(write_end, f"a {i} {verdict.value}\n".encode())
     value = value_of(i)
     if value is not None and ("c", i) not in done:
-        (verdict,), ticket = store.convert("shop", [Conversion(id_, value)])
+        (verdict,), ticket = store.convert("shop", [conversion_of(i, id_, value)])
         store.wait(ticket)
         os.write(write_end, f"c {i} {verdict.value}\n".encode())
 

@@ -9,7 +9,7 @@ import crash_worker
 import numpy as np
 import pytest
 
-from latecomer.service.messages import Conversion
+from latecomer.service.messages import Activation
 from latecomer.service.store import Store
 
 
@@ -32,17 +32,22 @@ def check(database: Path, journal: Path) -> int:
     V, B, converted = np.eye(crash_worker.DIM), np.zeros(crash_worker.DIM), 0
     rounds = set()
     with Store.open(database) as store:
-        assert store.stats("shop").rounds >= sum(kind == "d" for kind, _ in done)
+        shown = [kind == "a" or (kind == "d" and not crash_worker.is_deferred(i)) for kind, i in done]
+        assert store.stats("shop").rounds >= sum(shown)
         for i in range(requests + crash_worker.WORKERS):
-            answer, ticket = store.decide("shop", crash_worker.actions_of(i), request_id=f"r{i}")
+            answer, ticket = crash_worker.decide(store, i)
             if ("d", i) in done:
                 assert done["d", i] == [str(answer.index), str(answer.round), answer.decision_id]
-            rounds.add(answer.round)
+            if crash_worker.is_deferred(i):
+                (verdict,), ticket = store.activate("shop", [Activation(answer.decision_id)])
+                assert verdict.value in ({"duplicate"} if ("a", i) in done else {"accepted", "duplicate"})
+            rounds.add(store.registry.bandits["shop"].find_round(answer.decision_id))
             action = crash_worker.actions_of(i)[answer.index]
             V += np.outer(action, action)
             value = crash_worker.value_of(i)
             if value is not None:
-                (verdict,), ticket = store.convert("shop", [Conversion(answer.decision_id, value)])
+                report = crash_worker.conversion_of(i, answer.decision_id, value)
+                (verdict,), ticket = store.convert("shop", [report])
                 assert verdict.value in ({"duplicate"} if ("c", i) in done else {"accepted", "duplicate"})
                 B += value * action
                 converted += 1
@@ -51,6 +56,8 @@ def check(database: Path, journal: Path) -> int:
         assert rounds == set(range(1, stats.rounds + 1))
         assert len(rounds) == requests + crash_worker.WORKERS
         assert stats.conversions["accepted"] == converted
+        activated = sum(map(crash_worker.is_deferred, range(requests + crash_worker.WORKERS)))
+        assert stats.deferred == {"waiting": 0, "activated": activated, "expired": 0}
         np.testing.assert_allclose(policy.V, V, rtol=0, atol=1e-9)
         np.testing.assert_allclose(policy.B, B, rtol=0, atol=1e-9)
     return requests

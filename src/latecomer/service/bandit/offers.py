@@ -84,6 +84,7 @@ def read_contexts(payload: events.Payload) -> list[dict[str, Any] | int | None]:
     decisions = payload.numbers(events.DECISION)
     found: list[dict[str, Any] | int | None] = [None] * len(decisions)
     numbers = payload.numbers(events.OFFER)
+    numbers = numbers[(payload.peek_texts(numbers, 2) != np.frombuffer(_ROWS_ALONE, np.uint8)).any(axis=1)]
     for place, number in zip((np.searchsorted(decisions, numbers) - 1).tolist(), numbers.tolist(), strict=True):
         found[place] = read_context(payload.text(number))
     numbers = payload.numbers(events.REPEATED_OFFER)

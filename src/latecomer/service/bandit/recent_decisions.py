@@ -1,9 +1,12 @@
 """The latest decisions with their fates, and how many of them were not greedy."""
 
+from contextlib import suppress
+
 import numpy as np
 from msgspec import structs
 
 from latecomer.core.state import Array
+from latecomer.errors import DamagedFileError
 from latecomer.service.bandit.bandit_view import BanditView
 from latecomer.service.bandit.logged_choices import LoggedChoice, RowsFrom, read_choices
 from latecomer.service.bandit.offers import Offer
@@ -21,7 +24,10 @@ _TIE = 1e-12
 def add_recent(report: BanditReport, view: BanditView, rows_from: RowsFrom) -> BanditReport:
     """Return the report with its latest decisions: those of the log's end, or of the end of its range."""
     last = report.first_round + report.decisions - 1
-    choices = read_choices(view, rows_from, max(last - LOOKED_AT + 1, report.first_round), last) if last > 0 else []
+    choices: list[LoggedChoice] = []
+    if report.decisions:
+        with suppress(DamagedFileError):  # the counts do not depend on those rows; `latecomer log verify` names them
+            choices = read_choices(view, rows_from, max(last - LOOKED_AT + 1, report.first_round), last)
     judged = [is_greedy for choice in choices if (is_greedy := _judge(view, choice)) is not None]
     return structs.replace(
         report,

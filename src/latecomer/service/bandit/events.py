@@ -138,7 +138,8 @@ class Payload:
     def peek_texts(self, numbers: Integers, size: int) -> npt.NDArray[np.uint8]:
         """Return the first bytes of labels, creations or offers, a row for each; they must have so many."""
         begins = self._starts[numbers] + 1 - _get_sizes(0)[self.kinds[numbers]]
-        return self._data[np.minimum(begins[:, None] + np.arange(size), len(self._data) - 1)]
+        found: npt.NDArray[np.uint8] = self._data[np.minimum(begins[:, None] + np.arange(size), len(self._data) - 1)]
+        return found
 
     def without(self, numbers: Integers) -> bytes:
         """Return the payload without the events of the given numbers."""

@@ -54,7 +54,7 @@ OTHERS: dict[str, Any] = {"Uniform": {"seed": 1}, "LinTS": {"seed": 1}}
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_explanation_recovers_planted_weights(name: str) -> None:
-    recover(name, rounds=1000)
+    recover(name, rounds=700)
 
 
 @pytest.mark.soak
@@ -83,7 +83,7 @@ def recover(name: str, *, rounds: int) -> None:
 
 @pytest.mark.parametrize(
     ("seeds", "rounds", "low", "high"),
-    [(15, 200, 0.8, 0.99), pytest.param(60, 600, 0.84, 0.97, marks=pytest.mark.soak)],
+    [(10, 200, 0.8, 0.99), pytest.param(60, 600, 0.84, 0.97, marks=pytest.mark.soak)],
 )
 def test_covered_share_of_the_intervals_is_what_was_asked_for(seeds: int, rounds: int, low: float, high: float) -> None:
     """Uniform play, four planted weights: the nominal 90 % within the noise of so many intervals."""

@@ -31,12 +31,13 @@ class Wrapped:
         return Wrapped(self._policy.fresh(seed))
 
 
+@pytest.mark.parametrize(("horizon", "runs"), [(1100, 1), pytest.param(2600, 2, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("world", [WORLD, LISTED])
-def test_a_policy_in_disguise_has_the_same_regret_to_the_last_bit(world: lc.World) -> None:
+def test_a_policy_in_disguise_has_the_same_regret_to_the_last_bit(world: lc.World, horizon: int, runs: int) -> None:
     """Every policy that draws nothing of its own: the rule meets the same sets, rewards and delays, in their order."""
     policies: dict[str, Any] = {"exact": lc.OTFLinUCB(2, 20), "greedy": lc.Greedy(2, 40)}
     rules = {f"{name} disguised": Wrapped(policy) for name, policy in policies.items()}
-    result = lc.simulate(world, {**policies, **rules}, horizon=2600, runs=2, seed=4, progress=False)
+    result = lc.simulate(world, {**policies, **rules}, horizon=horizon, runs=runs, seed=4, progress=False)
     for name in policies:
         np.testing.assert_array_equal(result.regret(name), result.regret(f"{name} disguised"))
 

@@ -10,7 +10,7 @@ import latecomer as lc
 from latecomer.errors import InputError
 from latecomer.simulation.run import Episode
 
-THETA = np.array([0.5, 0.8])
+THETA = np.array([0.5, 0.6, 0.1, 0.3, 0.2])
 DELAYS = lc.delays.Mixture([lc.delays.Geometric(mean=15), lc.delays.Never()], [0.7, 0.3])
 WORLD = lc.World(theta=THETA, actions=lc.actions.Uniform(6), delays=DELAYS)
 
@@ -25,7 +25,7 @@ class First:
 
 
 def play(**more: Any) -> lc.Result:
-    policies: dict[str, Any] = {"first": First, "greedy": lc.Greedy(2, 20), "random": lc.Uniform(2, 20)}
+    policies: dict[str, Any] = {"first": First, "ts": lc.OTFLinTS(5, 20), "random": lc.Uniform(5, 20)}
     arguments: dict[str, Any] = {"horizon": 1301, "runs": 3, "seed": 5, "progress": False, **more}
     return lc.simulate(WORLD, policies, **arguments)
 
@@ -47,7 +47,7 @@ def test_conversions_are_those_that_come_however_late() -> None:
         assert (Episode(WORLD, 1301, seed=5, run=run).delays == lc.delays.NEVER).mean() == pytest.approx(0.3, abs=0.05)
 
 
-@pytest.mark.parametrize("policy", ["first", "greedy", "random"])
+@pytest.mark.parametrize("policy", ["first", "ts", "random"])
 def test_final_conversions_are_the_last_column(policy: str) -> None:
     result = play()
     np.testing.assert_array_equal(result.final_conversions(policy), result.conversions(policy)[:, -1])
@@ -57,7 +57,7 @@ def test_final_conversions_are_the_last_column(policy: str) -> None:
 def test_regret_and_conversions_add_up() -> None:
     """Whatever plays: P(it comes)·(best − regret) conversions are to be expected, here to 4 standard errors."""
     result = play(runs=40, horizon=3000)
-    for policy in ("greedy", "random"):
+    for policy in ("ts", "random"):
         means = []
         for run in range(40):
             episode = Episode(WORLD, 3000, seed=5, run=run)
@@ -79,7 +79,7 @@ def test_summary_has_a_row_for_each_policy() -> None:
     assert summary.columns == ["policy", "regret", "standard_error", "regret_95", "conversions", "value"]
     assert summary["policy"].to_list() == result.policies
     row = summary.row(1, named=True)
-    finals, conversions = result.final("greedy"), result.final_conversions("greedy")
+    finals, conversions = result.final("ts"), result.final_conversions("ts")
     assert row["regret"] == pytest.approx(finals.mean())
     assert row["standard_error"] == pytest.approx(finals.std(ddof=1) / np.sqrt(3))
     assert row["regret_95"] == pytest.approx(np.quantile(finals, 0.95))
@@ -117,7 +117,7 @@ def test_a_picture_shows_the_mean_of_every_policy(quantity: Any, read: str, tmp_
     ("call", "message"),
     [
         (lambda result: result.plot("profit"), r"quantity must be one of 'regret', 'conversions'; got 'profit'"),
-        (lambda result: result.conversions("x"), r"policy must be one of 'first', 'greedy', 'random'; got 'x'"),
+        (lambda result: result.conversions("x"), r"policy must be one of 'first', 'ts', 'random'; got 'x'"),
         (lambda result: result.summary(value=-1), r"value must be"),
         (lambda _: play(per_day=0), r"per_day must be"),
     ],

@@ -166,7 +166,7 @@ def test_stretches_are_the_blocks_of_a_seed(law: Any) -> None:
 def test_a_run_with_long_stretches_is_the_run_step_by_step() -> None:
     world = lc.World(theta=THETA, actions=lc.actions.Binary(30), delays=lc.delays.Geometric(mean=15))
     policies = {name: template for name, template in different(20).items() if name.startswith("OTF")}
-    assert_simulated_as_played(policies, world, horizon=2500, runs=2)
+    assert_simulated_as_played(policies, world, horizon=1300, runs=2)
 
 
 def test_every_policy_meets_the_same_world() -> None:

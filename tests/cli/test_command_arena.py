@@ -63,7 +63,7 @@ def test_the_same_seed_writes_the_same_bytes_in_every_world(worlds: list[str], t
         ended = run("--runs", 2, "--policy", "Greedy", "--policy", "MaturedLinTS", "--out", out, "--jobs", 2)
         assert ended.exit_code == 0, ended.output
         assert ended.stderr == "1 of 2 worlds: first\n2 of 2 worlds: second\n"
-        assert ended.stdout.endswith(f"wrote {out}/arena.csv, {out}/arena.png\n")
+        assert ended.stdout.endswith(f"wrote {out}/arena.csv, {out}/arena.png, {out}/arena.svg\n")
     assert pl.read_csv(tmp_path / "one" / "arena.csv")["world"].unique(maintain_order=True).to_list() == worlds
     assert (tmp_path / "one" / "arena.csv").read_bytes() == (tmp_path / "two" / "arena.csv").read_bytes()
 
@@ -218,7 +218,7 @@ def test_ctrl_c_keeps_the_finished_worlds(tmp_path: Path) -> None:
             process.kill()
     assert process.returncode == 130
     assert errors == "interrupted: 1 of 2 worlds were done, and are written\n"
-    assert "wrote out/arena.csv, out/arena.png" in output
+    assert "wrote out/arena.csv, out/arena.png, out/arena.svg" in output
     table = pl.read_csv(tmp_path / "out" / "arena.csv")
     assert table["world"].unique().to_list() == ["20 fixed random arms"]
     assert set(table["runs"]) == {100}

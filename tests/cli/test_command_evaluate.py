@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 import latecomer as lc
 from latecomer.cli.main import app
 
-FILES = ["evaluation.csv", "evaluation.json", "evaluation.parquet", "evaluation.png", "evaluation.txt"]
+FILES = [f"evaluation.{kind}" for kind in ("csv", "json", "parquet", "png", "svg", "txt")]
 NAMES = ["--decided-at", "ts", "--action", "item", "--propensity", "p", "--converted-at", "bought"]
 
 

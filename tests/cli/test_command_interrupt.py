@@ -77,6 +77,7 @@ def test_an_interrupted_simulation_keeps_the_finished_runs(tmp_path: Path) -> No
     assert sorted(path.name for path in (tmp_path / "long-result").iterdir()) == [
         "regret.parquet",
         "regret.png",
+        "regret.svg",
         "summary.csv",
     ]
     assert f"runs = {found[1]}, seed = 0" in text

@@ -21,7 +21,7 @@ from latecomer.experiments import experiment_file
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "simulate.toml"
-FILES = ["regret.parquet", "regret.png", "summary.csv"]
+FILES = ["regret.parquet", "regret.png", "regret.svg", "summary.csv"]
 
 SMALL = """
 horizon = 60
@@ -116,7 +116,7 @@ def test_the_table_has_the_regret_at_the_horizon(small: Path) -> None:
     low, high = np.quantile(final, [0.05, 0.95])
     expected = [final.mean(), final.std(ddof=1) / np.sqrt(3), low, high]
     assert rows[2][1:] == [f"{value:.2f}" for value in expected]
-    assert ended.stdout.endswith("small-result/regret.png\n")
+    assert ended.stdout.endswith("small-result/regret.svg\n")
 
 
 def test_a_single_run_has_no_standard_error(small: Path) -> None:

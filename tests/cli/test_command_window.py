@@ -16,7 +16,7 @@ import latecomer as lc
 from latecomer.cli.main import app
 
 ROOT = Path(__file__).parents[2]
-FILES = ["advice.json", "curve.csv", "window.png", "windows.csv", "windows.parquet"]
+FILES = ["advice.json", "curve.csv", "window.png", "window.svg", "windows.csv", "windows.parquet"]
 QUICK = ["--dim", "5", "--rounds", "2000", "--runs", "2"]
 
 

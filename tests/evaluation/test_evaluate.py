@@ -190,7 +190,7 @@ def test_text_says_what_it_is_worth() -> None:
 def test_an_evaluation_is_written(tmp_path: Path) -> None:
     found = lc.evaluate(read(make_log(3000)), {"best": "c", "uniform": "uniform"}, window="2d")
     paths = found.write(tmp_path / "out")
-    assert sorted(path.suffix for path in paths) == [".csv", ".json", ".parquet", ".png", ".txt"]
+    assert sorted(path.suffix for path in paths) == [".csv", ".json", ".parquet", ".png", ".svg", ".txt"]
     assert all(path.stat().st_size > 100 for path in paths)
     assert pl.read_csv(tmp_path / "out/evaluation.csv").columns == list(COLUMNS)
     data = json.loads((tmp_path / "out/evaluation.json").read_text())

@@ -8,7 +8,9 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import InputError
+from latecomer.simulation.result import Result
 from latecomer.simulation.run import Episode
+from latecomer.simulation.trace import Traces
 
 THETA = np.array([0.5, 0.6, 0.1, 0.3, 0.2])
 DELAYS = lc.delays.Mixture([lc.delays.Geometric(mean=15), lc.delays.Never()], [0.7, 0.3])
@@ -97,6 +99,32 @@ def test_a_rate_gives_days() -> None:
     axes = result.plot().axes[0]
     assert axes.get_xlabel() == "day, at 100 decisions a day"
     assert axes.get_xlim() == pytest.approx((0.0, 13.01))
+    assert axes.get_ylabel() == "lost sales, against the best choices"
+    assert "lost sales in 13 days" in axes.get_title()
+    assert result.plot(title="mine").axes[0].get_title() == "mine"
+
+
+def make_result(finals: dict[str, list[float]], per_day: float | None) -> Result:
+    """Return a result of two rounds, with these regrets at its end."""
+    traces = Traces(list(finals), len(next(iter(finals.values()))), 2)
+    for name, ends in finals.items():
+        traces.by_policy[name].regret[:] = np.column_stack([np.zeros(len(ends)), ends])
+    return Result(traces, runs_requested=traces.runs, per_day=per_day)
+
+
+@pytest.mark.parametrize(
+    ("finals", "per_day", "title"),
+    [
+        ({"a": [9.0, 9.4], "b": [5.0, 5.4]}, None, "b does best: regret of 5 in 2 rounds; a: 9"),
+        ({"a": [9.0, 9.4], "b": [5.0, 5.6]}, 0.5, "b does best: 5 lost sales in 4 days; a: 9"),
+        ({"a": [9.0, 5.0], "b": [5.0, 7.6]}, None, "b: regret of 6 in 2 rounds; a does not clearly differ, 7"),
+        ({"a": [9.0], "b": [5.0]}, None, "b: regret of 5 in 2 rounds; a does not clearly differ, 9"),
+        ({"a": [9.0, 9.4]}, None, "a: regret of 9 in 2 rounds"),
+    ],
+)
+def test_a_title_says_the_finding(finals: dict[str, list[float]], per_day: float | None, title: str) -> None:
+    axes = make_result(finals, per_day).plot().axes[0]
+    assert axes.get_title().strip("\u200b") == title
 
 
 @pytest.mark.parametrize(("quantity", "read"), [("regret", "regret"), ("conversions", "conversions")])
@@ -108,7 +136,7 @@ def test_a_picture_shows_the_mean_of_every_policy(quantity: Any, read: str, tmp_
     for line, policy in zip(axes.get_lines(), result.policies, strict=True):
         assert line.get_ydata()[-1] == pytest.approx(getattr(result, read)(policy)[:, -1].mean())  # type: ignore[index]
         assert line.get_xdata()[-1] == 1301  # type: ignore[index]
-    assert axes.get_title() == "Mean and 5 to 95 % of 3 runs"
+    assert axes.get_legend().get_title().get_text() == "mean, and 5 to 95 %, of 3 runs"  # type: ignore[union-attr]
     figure.savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 

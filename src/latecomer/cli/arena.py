@@ -41,8 +41,8 @@ def arena(
 
     Regret is compared with the best published policy's (OTFLinUCB and OTFLinTS, as stated and as released), with a
     learner's without delay and with one's that knows the delay law. --out receives arena.csv (mean, standard error,
-    95th percentile and ratios of every policy in every world) and arena.png, which grow world by world, and worlds/,
-    a file for each world that is done: after Ctrl-C the same command goes on from there.
+    95th percentile and ratios of every policy in every world) and a picture, arena.png and .svg, which grow world by
+    world, and worlds/, a file for each world that is done: after Ctrl-C the same command goes on from there.
 
     With --rivals what others have published since the paper, and libraries of the extra `peers` that are installed,
     play beside some policies, ten runs each; rivals.csv and rivals.png have regret and the time of a round.
@@ -132,15 +132,18 @@ def _write(done: "list[pl.DataFrame]", folder: Path, *, runs: int, is_random: bo
     from latecomer.cli.output import replace_output  # noqa: PLC0415
     from latecomer.experiments.arena.plot import plot_arena, plot_random_worlds  # noqa: PLC0415 - brings matplotlib
     from latecomer.experiments.arena.summary import summarise  # noqa: PLC0415
+    from latecomer.pictures import write_picture  # noqa: PLC0415
 
-    table, paths = pl.concat(done), [folder / "arena.csv", folder / "arena.png"]
+    table, paths = pl.concat(done), [folder / "arena.csv", folder / "arena.png", folder / "arena.svg"]
     with replace_output(paths[0]) as path:
         table.write_csv(path)
-    with replace_output(paths[1]) as path:
-        (plot_random_worlds if is_random else plot_arena)(table, runs=runs).savefig(path, format="png")
+    figure = (plot_random_worlds if is_random else plot_arena)(table, runs=runs)
+    for picture in paths[1:]:
+        with replace_output(picture) as path:
+            write_picture(figure, path, suffix=picture.suffix)
     if is_random:
         paths.append(folder / "summary.csv")
-        with replace_output(paths[2]) as path:
+        with replace_output(paths[-1]) as path:
             summarise(table).write_csv(path)
     return paths
 

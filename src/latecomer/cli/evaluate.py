@@ -61,7 +61,8 @@ def evaluate(
     conversion, if any. Rounds whose window is still open count as far as they have matured. A table that `latecomer
     log export` wrote needs no names of columns. Dirty rows are counted and left out; --strict refuses them.
 
-    OUT receives evaluation.csv, evaluation.parquet, evaluation.json, evaluation.txt and evaluation.png.
+    OUT receives evaluation.csv, evaluation.parquet, evaluation.json, evaluation.txt, and the picture as
+    evaluation.png and evaluation.svg.
 
     \b
     Example:

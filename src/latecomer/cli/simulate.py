@@ -30,7 +30,7 @@ def simulate(
 
     Every policy gets the same actions, rewards and delays. The regret at the horizon is printed; --out receives
     regret.parquet (every policy, run and round), summary.csv (mean, standard error and 5 to 95 % band at every round)
-    and regret.png. Ctrl-C keeps the runs that are done.
+    and the picture, regret.png and regret.svg. Ctrl-C keeps the runs that are done.
 
     \b
     The file has the horizon, the world and the policies:
@@ -71,7 +71,7 @@ def simulate(
     except KeyboardInterrupt:
         typer.echo(f"interrupted: 0 of {runs} runs were done; nothing is written", err=True)
         raise typer.Exit(130) from None
-    paths = _write(result, folder, title=f"{file.stem}: mean and 5 to 95 % of runs, {result.runs} in all")
+    paths = _write(result, folder)
     _show(result, title=f"Pseudo-regret at round {result.horizon}, runs = {result.runs}, seed = {seed}")
     typer.echo(f"wrote {', '.join(map(str, paths))}")
     if not result.is_complete:
@@ -79,14 +79,17 @@ def simulate(
         raise typer.Exit(130)
 
 
-def _write(result: "Result", folder: Path, *, title: str) -> list[Path]:
+def _write(result: "Result", folder: Path) -> list[Path]:
     from latecomer.cli.output import replace_output  # noqa: PLC0415
     from latecomer.experiments.plots import plot_regret  # noqa: PLC0415 - brings matplotlib
+    from latecomer.pictures import write_picture  # noqa: PLC0415
 
+    figure = plot_regret(result)
     writers: dict[str, Callable[[Path], object]] = {
         "regret.parquet": result.write,
         "summary.csv": lambda path: result.regret_by_round().write_csv(path),
-        "regret.png": lambda path: plot_regret(result, title=title).savefig(path, format="png"),
+        "regret.png": lambda path: write_picture(figure, path, suffix=".png"),
+        "regret.svg": lambda path: write_picture(figure, path, suffix=".svg"),
     }
     for name, write in writers.items():
         with replace_output(folder / name) as path:

@@ -63,7 +63,8 @@ def window(
     many decisions there are. Rows that cannot be right, such as a conversion before its decision, are counted and left
     out; --strict refuses them. Where delays depend on the action, or drift over the time of the log, it says so.
 
-    OUT receives windows.csv and windows.parquet (the table), curve.csv (the delay curve), advice.json and window.png.
+    OUT receives windows.csv and windows.parquet (the table), curve.csv (the delay curve), advice.json,
+    and the picture as window.png and window.svg.
 
     \b
     Example:
@@ -127,14 +128,16 @@ def _make_duration(name: str, seconds: float) -> timedelta:
 
 def _write(advice: "WindowAdvice", folder: Path) -> list[Path]:
     from latecomer.cli.output import replace_output  # noqa: PLC0415
-    from latecomer.experiments.window.plot import plot_window  # noqa: PLC0415 - brings matplotlib
+    from latecomer.pictures import write_picture  # noqa: PLC0415
 
+    figure = advice.plot()
     writers: dict[str, Callable[[Path], object]] = {
         "windows.csv": advice.table.write_csv,
         "windows.parquet": advice.table.write_parquet,
         "curve.csv": advice.curve.write_csv,
         "advice.json": lambda path: path.write_text(json.dumps(advice.to_dict(), indent=2, ensure_ascii=False) + "\n"),
-        "window.png": lambda path: plot_window(advice).savefig(path, format="png"),
+        "window.png": lambda path: write_picture(figure, path, suffix=".png"),
+        "window.svg": lambda path: write_picture(figure, path, suffix=".svg"),
     }
     for name, write in writers.items():
         with replace_output(folder / name) as path:

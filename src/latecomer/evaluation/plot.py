@@ -43,10 +43,25 @@ def plot_evaluation(found: Evaluation) -> Figure:
     axes.set_yticks(range(len(rows)), [_name(row, several=several) for row in rows], fontsize=11)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlabel(_describe(found), fontsize=10)
+    figure.suptitle(write_finding(found), fontsize=12, x=0.01, ha="left")
     axes.grid(visible=True, axis="x", linewidth=0.4, color="#dddddd")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     return figure
+
+
+def write_finding(found: Evaluation) -> str:
+    """Say which policy has the largest lift and its interval; or that none is clearly better than what was done."""
+    rows = [row for row in found.details.to_dicts() if row["policy"] != LOGGED and row["lift"] is not None]
+    if not rows:
+        return "As it was logged"
+    best = max(rows, key=lambda row: row["lift"])
+    thing = "value" if found.facts["is_value"] else "conversions"
+    name = _name(best, several=False)
+    bounds = f"[{100 * best['lift_low']:+.0f} to {100 * best['lift_high']:+.0f}]"
+    if best["lift_low"] is not None and best["lift_low"] > 0:
+        return f"{name}: {100 * best['lift']:+.0f} % {thing} {bounds} over what was done"
+    return f"Nothing is clearly better than what was done; {name}: {100 * best['lift']:+.0f} % {bounds}"
 
 
 def _name(row: dict[str, Any], *, several: bool) -> str:

@@ -28,6 +28,7 @@ from latecomer.evaluation.judgement import warn_of_log, warn_of_looks, warn_of_t
 from latecomer.evaluation.maturity import Maturity
 from latecomer.evaluation.passes import TargetSums
 from latecomer.evaluation.target import Target
+from latecomer.pictures import write_picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,7 +103,8 @@ class Evaluation:
             "evaluation.parquet": self.details.write_parquet,
             "evaluation.json": lambda path: path.write_text(self.to_json() + "\n", encoding="utf-8"),
             "evaluation.txt": lambda path: path.write_text(self.text() + "\n", encoding="utf-8"),
-            "evaluation.png": lambda path: figure.savefig(path, format="png"),
+            "evaluation.png": lambda path: write_picture(figure, path, suffix=".png"),
+            "evaluation.svg": lambda path: write_picture(figure, path, suffix=".svg"),
         }
         for name, write in writers.items():
             with replace_file(Path(folder, name)) as path:

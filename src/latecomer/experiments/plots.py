@@ -36,7 +36,7 @@ def line_style(position: int, policy: str | None = None) -> dict[str, Any]:
     return style_by_position(REPORT_POLICIES.index(policy) if policy in REPORT_POLICIES else position)
 
 
-def plot_regret(result: Result, *, title: str) -> Figure:
+def plot_regret(result: Result, *, title: str | None = None) -> Figure:
     """One panel of regrets with its legend."""
     return plot_result(result, title=title, style=line_style)
 

@@ -18,7 +18,11 @@ _POINTS = 400
 """Points of a curve."""
 
 Quantity = Literal["regret", "conversions"]
-LABELS = {"regret": "cumulative pseudo-regret", "conversions": "conversions of the decisions so far"}
+LABELS = {
+    "regret": ("cumulative pseudo-regret", "lost sales, against the best choices"),
+    "conversions": ("conversions of the decisions so far", "sales of the decisions so far"),
+}
+"""A quantity over rounds; and where the user gave a rate, so that the axis is in days."""
 Style = Callable[[int, str], dict[str, Any]]
 """Colour and line of the n-th policy, of that name."""
 
@@ -58,7 +62,9 @@ def draw_result(
         axes.fill_between(rounds / unit, low, high, color=line["color"], alpha=0.15, linewidth=0)
         axes.plot(rounds / unit, values.mean(axis=0), label=escape_label(policy), **line)
     xlabel = "round" if result.per_day is None else f"day, at {result.per_day:,.6g} decisions a day"
-    axes.set(title=title, xlabel=xlabel, ylabel=LABELS[quantity], xlim=(0, result.horizon / unit))
+    axes.set(
+        title=title, xlabel=xlabel, ylabel=LABELS[quantity][result.per_day is not None], xlim=(0, result.horizon / unit)
+    )
     axes.set_ylim(bottom=0)
 
 
@@ -68,10 +74,35 @@ def _read_curves(result: Result, policy: str, quantity: Quantity, rounds: Intege
 
 
 def plot_result(
-    result: Result, *, title: str, quantity: Quantity = "regret", style: Style = style_by_position
+    result: Result, *, title: str | None = None, quantity: Quantity = "regret", style: Style = style_by_position
 ) -> Figure:
-    """One panel with its legend."""
+    """One panel with its legend. Without a title of its own it has the finding for one."""
     made, (axes,) = make_figure(width=7.0, height=4.6)
+    title = escape_label(write_finding(result, quantity)) if title is None else title
     draw_result(axes, result, title=title, quantity=quantity, style=style)
-    axes.legend(frameon=False, loc="upper left", fontsize=9)
+    runs = "1 run" if result.runs == 1 else f"mean, and 5 to 95 %, of {result.runs:,} runs"
+    axes.legend(frameon=False, loc="upper left", fontsize=9, title=runs, title_fontsize=9, alignment="left")
     return made
+
+
+def write_finding(result: Result, quantity: Quantity) -> str:
+    """Name the best policy and its figure, and the worst; or say that the two best do not clearly differ."""
+    finals = {name: _read_curves(result, name, quantity, np.array([result.horizon]))[:, 0] for name in result.policies}
+    ranked = sorted(finals, key=lambda name: float(finals[name].mean()), reverse=quantity == "conversions")
+    best, worst = ranked[0], ranked[-1]
+    said = _write_amount(result, float(finals[best].mean()), quantity)
+    if len(ranked) == 1:
+        return f"{best}: {said}"
+    gap = finals[ranked[1]] - finals[best]  # run by run: all met the same random numbers
+    error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.inf
+    if abs(gap.mean()) <= 2.0 * error:
+        return f"{best}: {said}; {ranked[1]} does not clearly differ, {finals[ranked[1]].mean():,.0f}"
+    return f"{best} does best: {said}; {worst}: {finals[worst].mean():,.0f}"
+
+
+def _write_amount(result: Result, amount: float, quantity: Quantity) -> str:
+    if result.per_day is None:
+        what = "regret of" if quantity == "regret" else "conversions:"
+        return f"{what} {amount:,.0f} in {result.horizon:,} rounds"
+    what = "lost sales" if quantity == "regret" else "sales"
+    return f"{amount:,.0f} {what} in {result.horizon / result.per_day:,.3g} days"

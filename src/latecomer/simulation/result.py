@@ -154,14 +154,15 @@ class Result:
     def plot(self, quantity: Literal["regret", "conversions"] = "regret", *, title: str | None = None) -> "Figure":
         """Draw the mean of every policy with the band that holds 90 % of the runs, over rounds or days.
 
-        A notebook shows the figure; `figure.savefig("regret.png")` writes it.
+        Its title says which policy does best and by how much, unless `title` says otherwise. With a rate (`per_day`)
+        it has days and lost sales, else rounds and regret. A notebook shows the figure;
+        `figure.savefig("regret.svg")` writes it, or `savefig("regret.png", dpi=220)`.
         """
         check_choice("quantity", quantity, ("regret", "conversions"))
         with explain_missing_package("Result.plot"):
             from latecomer.simulation.plot import plot_result  # noqa: PLC0415 - brings matplotlib
 
-        runs = "1 run" if self.runs == 1 else f"{self.runs:,} runs"
-        return plot_result(self, quantity=quantity, title=f"Mean and 5 to 95 % of {runs}" if title is None else title)
+        return plot_result(self, quantity=quantity, title=title)
 
 
 def _standard_error(values: Array) -> Array:

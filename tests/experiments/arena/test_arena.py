@@ -148,7 +148,7 @@ def test_a_picture_of_one_world_has_a_bar_for_each_policy() -> None:
     axes = made.axes[0]
     assert len(axes.patches) == len(FINALS)
     assert [label.get_text().split("   ")[0] for label in axes.get_yticklabels()][-1] == UNDELAYED  # least, on top
-    assert axes.get_title() == "small, 4 runs"
+    assert axes.get_title().endswith(": small, 4 runs")
     made.draw_without_rendering()
     inside = made.bbox
     for text in (axes.title, *axes.get_yticklabels()):

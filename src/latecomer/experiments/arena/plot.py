@@ -5,6 +5,7 @@ import polars as pl
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
+from latecomer.core.state import Array
 from latecomer.experiments.plots import COLOURS, make_figure
 
 
@@ -26,7 +27,8 @@ def _plot_bars(table: pl.DataFrame, *, runs: int) -> Figure:
     axes.set_axisbelow(True)
     axes.set_xlim(left=0)
     axes.set_xlabel("regret at the horizon: mean ± standard error", fontsize=8)
-    axes.set_title(f"{table['world'][0]}, {runs} runs", fontsize=10)
+    best = table.row(-1, named=True)
+    axes.set_title(f"{best['policy']} loses least, {best['mean']:.1f}: {best['world']}, {runs} runs", fontsize=10)
     axes.legend(fontsize=8, loc="upper right")
     return made
 
@@ -54,7 +56,8 @@ def _plot_grid(table: pl.DataFrame, *, runs: int) -> Figure:
             axes.text(j, i, f"{ratio:.{2 if ratio < 9.95 else 0}f}", ha="center", va="center", fontsize=7, color=ink)
     axes.set_xticks(range(len(worlds)), worlds, rotation=38, ha="right", rotation_mode="anchor", fontsize=8)
     axes.set_yticks(range(len(policies)), policies, fontsize=8)
-    made.suptitle(f"Mean regret relative to {reference}, {runs} runs", fontsize=10)
+    finding = _write_finding(ratios, policies, reference)
+    made.suptitle(f"{finding}\nMean regret relative to {reference}, {runs} runs", fontsize=10)
     bar = made.colorbar(image, ax=axes, fraction=0.35 / width, pad=0.1 / width)
     bar.set_ticks([-4, -2, 0, 2, 4], labels=["1/16", "1/4", "1", "4", "16"], fontsize=8)
     return made
@@ -87,6 +90,16 @@ def plot_comparison(table: pl.DataFrame) -> Figure:
         axes.set_title(f"{world}, {most} runs", fontsize=10)
         axes.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, handlelength=0, frameon=False)
     return made
+
+
+def _write_finding(ratios: Array, policies: list[str], reference: str) -> str:
+    """Name the policy with the least geometric mean of the ratios of all worlds."""
+    played = np.isfinite(ratios).all(axis=1)
+    if not played.any():
+        return "No policy was played in every world"
+    means = np.where(played, np.exp(np.log(np.maximum(ratios, 1e-12)).mean(axis=1)), np.inf)
+    best = int(means.argmin())
+    return f"{policies[best]} does best: {means[best]:.2f} of the regret of {reference} (geometric mean of worlds)"
 
 
 def plot_random_worlds(table: pl.DataFrame, *, runs: int) -> Figure:

@@ -10,6 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from latecomer.atomic_write import replace_file
+from latecomer.pictures import write_picture
 
 PAGE = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8"))
 
@@ -28,8 +29,6 @@ class Section:
     """Shown in the page, and written as CSV."""
     data: pl.DataFrame
     """All the numbers behind it, written as Parquet."""
-    is_vector: bool = False
-    """Write the picture as SVG too."""
 
 
 class Report:
@@ -49,10 +48,9 @@ class Report:
         """Write the section's files, and the page with it."""
         picture = self.folder / f"{section.name}.png"
         with replace_file(picture) as part:
-            section.figure.savefig(part, format="png")
-        if section.is_vector:
-            with replace_file(self.folder / f"{section.name}.svg") as part:
-                section.figure.savefig(part, format="svg")
+            write_picture(section.figure, part, suffix=".png")
+        with replace_file(picture.with_suffix(".svg")) as part:
+            write_picture(section.figure, part, suffix=".svg")
         with replace_file(self.folder / f"{section.name}.csv") as part:
             section.table.write_csv(part)
         with replace_file(self.folder / f"{section.name}.parquet") as part:

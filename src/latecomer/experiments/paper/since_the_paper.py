@@ -39,7 +39,7 @@ def report_since_the_paper(setting: Setting) -> Section:
     table = pl.concat([panels, _tabulate(hardest, slopes)], how="diagonal")
     data = pl.concat([pl.concat(_curves(results)), points], how="diagonal")
     title = "Since the paper: the best of each kind, and the open question"
-    return Section(NAME, title, _write_text(hardest, slopes), figure, table, data, is_vector=True)
+    return Section(NAME, title, _write_text(hardest, slopes), figure, table, data)
 
 
 def _play_panels(setting: Setting) -> tuple[dict[str, Result], pl.DataFrame]:

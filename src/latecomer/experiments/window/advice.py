@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -19,9 +19,13 @@ from latecomer.experiments.window.grid import HOUR, choose_windows, format_durat
 from latecomer.experiments.window.runs import Simulated, simulate_windows
 from latecomer.experiments.window.source import KnownDelays, read_law_delays, read_log_delays
 from latecomer.experiments.window.text import MORE, SAME, UNCLEAR, write_finding, write_notes, write_reason
+from latecomer.extras import explain_missing_package
 from latecomer.simulation.simulate import Engine, ThreadEngine
 from latecomer.timestamps import Moment
 from latecomer.validation import check_integer, check_positive, check_share
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +62,12 @@ class WindowAdvice:
             f"WindowAdvice(recommended={format_duration(self.recommended.total_seconds())!r}, {clear} after "
             f"{self.facts['runs']} runs, from {self.facts['delays']}, skipped={sum(self.skipped.values())})"
         )
+
+    def plot(self) -> "Figure":
+        """Draw what each window keeps, what it costs and what theory fears; the title is the finding."""
+        with explain_missing_package("WindowAdvice.plot"):
+            from latecomer.experiments.window.plot import plot_window  # noqa: PLC0415 - brings matplotlib
+        return plot_window(self)
 
     def to_dict(self) -> dict[str, Any]:
         """All but the curve, as plain data."""

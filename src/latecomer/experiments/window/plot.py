@@ -1,5 +1,7 @@
 """The advice as a picture: the share that each window keeps, its cost in simulation, and its bound in theory."""
 
+from textwrap import wrap
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,7 +15,8 @@ _TICKS = np.array([1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 
 
 def plot_window(advice: WindowAdvice) -> Figure:
     """Three panels over the same windows; the dotted line is the recommended one."""
-    made, (kept, lost, feared) = make_figure(3, width=4.8, height=4.0)
+    made, (kept, lost, feared) = make_figure(3, width=4.8, height=4.3)
+    made.suptitle("\n".join(wrap(advice.finding, 130)), fontsize=11, x=0.01, ha="left")
     table = advice.table
     seconds = table["seconds"].to_numpy()
     curve = advice.curve.filter(advice.curve["seconds"] >= seconds[0] / 2)
@@ -22,7 +25,7 @@ def plot_window(advice: WindowAdvice) -> Figure:
         kept.fill_between(
             ages, curve["low"], curve["high"], color=COLOURS[0], alpha=0.25, linewidth=0, label="90 % band"
         )
-    kept.plot(ages, curve["share"], label="F_M", **line_style(0))
+    kept.plot(ages, curve["share"], label="share that has come", **line_style(0))
     if advice.recent is not None:
         recent = advice.recent.filter(advice.recent["seconds"] >= seconds[0] / 2)
         within = format_duration(float(recent["seconds"][-1]))
@@ -36,7 +39,7 @@ def plot_window(advice: WindowAdvice) -> Figure:
     lost.set(title="What it costs, simulated", ylabel=f"conversions lost in {period}")
     lost.set_ylim(bottom=0)
 
-    feared.plot(seconds, table["bound"], marker="o", markersize=4, label="up to a factor 1/τ_M", **line_style(2))
+    feared.plot(seconds, table["bound"], marker="o", markersize=4, label="bound, up to a factor 1/τ_M", **line_style(2))
     feared.set(title="What theory fears (Theorem 2)", ylabel=f"bound on conversions lost in {period}", yscale="log")
     for axes in (kept, lost, feared):
         _label_windows(axes, advice, float(min(ages[0], seconds[0])), float(max(ages[-1], seconds[-1])))

@@ -119,7 +119,7 @@ def run_dependent_block(
             heads[t + delay] = t + 1
         arrived = heads[t]
         while arrived > 0:
-            apply_conversion(states, ring, arrived, 1.0, UNSTAMPED)
+            apply_conversion(states, ring, arrived, 1.0, UNSTAMPED, UNSTAMPED)
             arrived = links[arrived - 1]
 
 

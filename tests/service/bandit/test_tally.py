@@ -178,7 +178,7 @@ def test_widths_divide_each_other() -> None:
 def test_ids_beyond_the_most_are_counted_together() -> None:
     tally = Tally()
     tally.note_decisions([(SECOND * i, 1.0, f"a{i}", None) for i in range(300)] + [(SECOND * 300, 1.0, None, None)])
-    tally.count_notes(1, kept=1)
+    tally.count_notes(1)
     assert len(tally.slots) == columns.MOST_IDS
     assert tally.choices.counts[:, columns.OTHER_IDS].sum() == 300 - columns.MOST_IDS
     assert tally.choices.counts[:, columns.NO_ID].sum() == 1

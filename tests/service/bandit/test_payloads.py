@@ -11,8 +11,8 @@ from latecomer.service.bandit import events
 from latecomer.service.bandit.events import Payload
 
 DIM = 2
-SIZES = {1: 33 + 10 * DIM, 2: 57 + 10 * DIM, 4: 34, 5: 26, 6: 9, 7: 9, 9: 5, 10: 25}
-"""As docs/reference/service-store.md has them; texts (3, 8) have sizes of their own."""
+SIZES = {1: 33 + 10 * DIM, 2: 57 + 10 * DIM, 4: 34, 5: 26, 6: 9, 7: 9, 9: 5, 10: 25, 21: 18, 22: 17}
+"""As docs/reference/service-store.md has them; texts (3, 8, 20) have sizes of their own."""
 
 
 def fixed(kind: int) -> st.SearchStrategy[bytes]:
@@ -25,6 +25,7 @@ EVENT = st.one_of(
     *map(fixed, SIZES),
     TEXTS.map(lambda text: struct.pack("<BH", 3, len(text)) + text),
     TEXTS.map(lambda text: struct.pack("<BI", 8, len(text)) + text),
+    TEXTS.map(lambda text: struct.pack("<BI", 20, len(text)) + text),
 )
 
 
@@ -37,7 +38,7 @@ def test_payload_finds_every_event(made: list[bytes]) -> None:
         assert parsed.records(kind).tobytes() == b"".join(event[: SIZES[kind]] for event in mine)
         assert [made[number] for number in parsed.numbers(kind)] == mine
     for number, event in enumerate(made):
-        if event[0] in (3, 8):
+        if event[0] in (3, 8, 20):
             assert parsed.text(number) == event[3 if event[0] == 3 else 5 :]
 
 

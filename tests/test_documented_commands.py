@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -11,7 +12,7 @@ from latecomer.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMAND = typer.main.get_command(app)
+COMMAND: Any = typer.main.get_command(app)
 
 
 def commands(text: str) -> list[list[str]]:

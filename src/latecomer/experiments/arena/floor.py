@@ -28,7 +28,8 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
 class KnownDelayLinTS(MaturedLinTS):
     """`MaturedLinTS` with the true delay law in place of its estimate, at the same 32 bin edges, for simulations.
 
-    Where the law changes within a run, it is the law after the change.
+    Where the law changes within a run, it is the law after the change; where delays depend on the action, it is the
+    world's law without the action's factor, and knows no better than an estimate.
 
     Parameters
     ----------

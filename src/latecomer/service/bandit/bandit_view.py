@@ -22,7 +22,8 @@ class BanditView(Struct, frozen=True, kw_only=True):
     theta_hat: Array
     ids: DecisionIds
     shift: int
-    window_span: int
+    kept_span: int
+    """The window and the grace after it, in rounds or microseconds: no later report is accepted."""
     in_rounds: bool
 
 
@@ -36,6 +37,6 @@ def take_view(bandit: "Bandit", *, shift: int = 0) -> BanditView:
         theta_hat=bandit.policy.theta_hat,
         ids=bandit.ids,
         shift=shift,
-        window_span=bandit.window_span,
+        kept_span=bandit.window_span + bandit.policy.state.grace,
         in_rounds=bandit.in_rounds,
     )

@@ -93,12 +93,12 @@ def read_choices(view: BanditView, rows_from: RowsFrom, first: int, last: int) -
 
 
 def _have_closed(view: BanditView, latest: LoggedChoice, payload: events.Payload) -> bool:
-    """Tell whether a decision of this row has closed the latest one's window: no later report can be accepted."""
+    """Tell whether a decision of this row has ended the latest one's grace: no later report can be accepted."""
     decided = payload.records(events.DECISION)
     if not len(decided):
         return False
     age = decided["round"][-1] - latest.round if view.in_rounds else decided["stamp"].max() - latest.stamp
-    return bool(age > view.window_span)
+    return bool(age > view.kept_span)
 
 
 def _read_each(view: BanditView, rows_from: RowsFrom, rounds: Iterable[int]) -> Iterator[LoggedChoice]:

@@ -222,8 +222,9 @@ def _normalise(conversion: Conversion, position: int) -> Conversion:
     """Return the conversion with plain types: callers may give an answer as its id, and times of pandas and NumPy."""
     if not isinstance(conversion, Conversion):
         raise errors.InputError(f"conversions must be Conversion records; got {short_repr(conversion)}")
-    if type(conversion.decision_id) is not str and conversion.subject is None:
-        conversion = msgspec.structs.replace(conversion, decision_id=decision_id_of(conversion.decision_id))
+    named = conversion.decision_id
+    if named is not None and type(named) is not str:
+        conversion = msgspec.structs.replace(conversion, decision_id=decision_id_of(named))
     if conversion.occurred_at is None or type(conversion.occurred_at) is datetime:
         return conversion
     try:

@@ -122,8 +122,8 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         self.subjects = SubjectTable()
         """The rounds of each subject, for the service and tests; a caller must not change them."""
         self.attribution: Attribution = check_choice("attribution", attribution, ATTRIBUTIONS)  # type: ignore[assignment]
-        options = {**(options or {}), **randomisation.parameters, **guarded}
-        self._parameters: dict[str, Any] = {**numbers, **options}
+        settings: dict[str, Any] = {**(options or {}), **randomisation.parameters, **guarded}
+        self._parameters: dict[str, Any] = {**numbers, **settings}
         if self._grace:
             self._parameters["grace"] = self._grace
         if attribution != "last":
@@ -131,7 +131,7 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         if activation_timeout is not None:
             self._parameters["activation_timeout"] = parse_window(activation_timeout)
         numbers.update(randomisation.numbers, **guard_numbers(guarded), **(state_numbers or {}))
-        job = job_for(type(self), self._dim, options)
+        job = job_for(type(self), self._dim, settings)
         self.state = CompiledState(
             algorithm,
             self._dim,

@@ -246,3 +246,10 @@ def test_links_lead_somewhere(path: Path) -> None:
 def test_lines_wrap(path: Path) -> None:
     text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
     assert [line for line in text.splitlines() if len(line) > 132 and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_no_line_is_taken_for_a_comment(path: Path) -> None:
+    """A line that begins with % is a comment in MyST: its text would not be on the page."""
+    text = re.sub(r"^```.*?^```|^\$\$.*?^\$\$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert re.findall(r"^\s*%.*", text, re.M) == []

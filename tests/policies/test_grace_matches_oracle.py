@@ -115,7 +115,7 @@ def test_a_straggler_corrects_the_logistic_quadratic_exactly() -> None:
 def test_a_straggler_corrects_a_confidence_set_exactly(guard: float | None) -> None:
     """The closed sums are those of a policy that heard of the same values before the closing."""
     common: dict[str, Any] = {"grace": "10s", "guard": guard}
-    width = "exact" if guard else "variance"
+    width: Any = "exact" if guard else "variance"
     early, late = (lc.OTFLinUCB(2, "10s", width=width, **common) for _ in range(2))
     rng = np.random.default_rng(1)
     for at in range(8):

@@ -1,7 +1,6 @@
 """A seeded shop with a control share, two segments, delays that drift and an outage, on a clock of its own."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -45,12 +44,11 @@ def open_shop(
     days: int = 6,
     seed: int = 7,
     now: int | None = None,
-    watch: Callable[[Store, int], None] = lambda store, elapsed: None,
 ) -> Store:
     """Play `rounds` decisions over days up to `now` (seconds since 1970).
 
     Conversions come hours later, at the end later than at the beginning; on the fourth day their feed is out for half
-    a day, and delivers what it has when it is back. `watch` is called after each decision.
+    a day, and delivers what it has when it is back.
     """
     rng = np.random.default_rng(seed)
     clocks = FakeClocks((int(time.time()) if now is None else now) * SECOND - days * DAY)
@@ -73,5 +71,4 @@ def open_shop(
         if rng.random() < RATES[str(context["visitor"])][answer.index]:
             mean = (6 + 12 * now_ / (days * DAY)) * HOUR
             waiting.append((now_ + int(rng.exponential(mean)), answer.decision_id, float(rng.choice([0.25, 0.5, 1.0]))))
-        watch(store, now_)
     return store

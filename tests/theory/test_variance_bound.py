@@ -1,5 +1,7 @@
 """The regret bound of the variance-aware width: its numbers, and its growth as τ falls."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ def test_variance_bound_equals_the_formula_by_hand() -> None:
     Gamma = np.sqrt(gamma * (C_N * K + E)) + lam * np.sqrt(E)
     P = (tau + u_min) * T + c**2 * C_B * Lam
     bad = m * Lam / (2 * np.log(1 + eps))
-    arguments = {"dim": d, "window": m, "tau": tau, "ridge": lam, "delta": delta}
+    arguments: dict[str, Any] = {"dim": d, "window": m, "tau": tau, "ridge": lam, "delta": delta}
     for factor, guard in ((1.0, 0.0), (1 + kappa, kappa)):
         expected = 2 * factor / tau * (Gamma * np.sqrt(P) + 2 * Gamma**2) + bad
         assert variance_upper_bound(T, guard=guard, **arguments) == pytest.approx(expected, rel=1e-12)

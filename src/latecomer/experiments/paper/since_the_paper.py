@@ -1,10 +1,12 @@
 """The section since the paper: its three panels with the best of each kind, and its open question."""
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from latecomer.experiments import plots
 from latecomer.experiments.paper import experiments as paper
@@ -12,7 +14,7 @@ from latecomer.experiments.paper import kept_share as share
 from latecomer.experiments.paper.report import Section
 from latecomer.experiments.paper.setting import Setting, curve_table, final_table
 from latecomer.policies.recommended import recommended
-from latecomer.simulation.plot import draw_result
+from latecomer.simulation.plot import draw_result, escape_label
 from latecomer.simulation.result import Result
 
 NAME = "since-the-paper"
@@ -86,7 +88,7 @@ def _draw(results: dict[str, Result], hardest: pl.DataFrame, slopes: dict[tuple[
     return made
 
 
-def _style(position: int, policy: str | None = None) -> dict[str, object]:
+def _style(position: int, policy: str | None = None) -> dict[str, Any]:
     names = (*KINDS, share.EXACT)
     return plots.line_style(names.index(policy) if policy in names else position)
 
@@ -94,7 +96,7 @@ def _style(position: int, policy: str | None = None) -> dict[str, object]:
 def _draw_curve(axes: Axes, rows: pl.DataFrame, curve: str, slopes: dict[tuple[str, str], float | None]) -> None:
     for policy in (share.EXACT, share.TIGHT, share.VARIANCE):
         own, slope = rows.filter(pl.col("policy") == policy), slopes[curve, policy]
-        axes.plot(own["share"], own["mean"], marker="o", markersize=4, label=policy, **_style(0, policy))
+        axes.plot(own["share"], own["mean"], marker="o", markersize=4, label=escape_label(policy), **_style(0, policy))
         axes.fill_between(
             own["share"], own["low"], own["high"], color=_style(0, policy)["color"], alpha=0.15, linewidth=0
         )
@@ -105,16 +107,17 @@ def _draw_curve(axes: Axes, rows: pl.DataFrame, curve: str, slopes: dict[tuple[s
     axes.plot(
         limit["share"], limit["uniform_play"], color="#888888", linewidth=0.8, linestyle=":", label="uniform play"
     )
-    horizon = rows["horizon"].max()
+    horizon = rows["horizon"].item(0)
     axes.set(title=f"three arms, {curve}, T = {horizon:,}", xlabel="τ, the share that the window keeps")
     axes.set(ylabel="pseudo-regret", xscale="log", yscale="log")
     axes.invert_xaxis()
 
 
-def _write_legend(axes: Axes, lines: list[object]) -> None:
+def _write_legend(axes: Axes, lines: list[Line2D]) -> None:
+    """Name each line once; those that were given no name have one that begins with _."""
     axes.axis("off")
-    handles = {line.get_label(): line for line in lines}  # type: ignore[attr-defined]
-    axes.legend(handles.values(), handles.keys(), loc="center", frameon=False, fontsize=9)  # type: ignore[arg-type]
+    named = {str(line.get_label()): line for line in lines if not str(line.get_label()).startswith("_")}
+    axes.legend(list(named.values()), list(named), loc="center", frameon=False, fontsize=9)
 
 
 def _write_text(hardest: pl.DataFrame, slopes: dict[tuple[str, str], float | None]) -> str:

@@ -104,12 +104,12 @@ def _draw_curve(axes: Axes, rows: pl.DataFrame, curve: str, slopes: dict[tuple[s
             last = own.row(0, named=True)
             axes.annotate(f"  τ^{slope:.2f}", (last["share"], last["mean"]), fontsize=8, va="bottom")
     limit = rows.group_by("share").agg(pl.col("uniform_play").max()).sort("share")
-    axes.plot(
-        limit["share"], limit["uniform_play"], color="#888888", linewidth=0.8, linestyle=":", label="uniform play"
-    )
+    axes.plot(limit["share"], limit["uniform_play"], color="#888888", linewidth=0.8, linestyle=":")
     horizon = rows["horizon"].item(0)
     axes.set(title=f"three arms, {curve}, T = {horizon:,}", xlabel="τ, the share that the window keeps")
     axes.set(ylabel="pseudo-regret", xscale="log", yscale="log")
+    axes.set_xticks(limit["share"].to_list(), [f"{each:g}" for each in limit["share"]])
+    axes.minorticks_off()
     axes.invert_xaxis()
 
 

@@ -1,5 +1,6 @@
 """The lemmas of docs/explanation/theory/variance-width.md: each on numbers that would show it wrong."""
 
+import math
 from datetime import timedelta
 
 import numpy as np
@@ -180,4 +181,4 @@ def test_lemma_6_and_the_sum_of_squares(history: History) -> None:
     observed = (strengths * np.sum(oracle.actions * after, axis=1)).sum()
     assert 0 < squares <= delayed_energy(history.ridge) * observed
     growth = history.logs[-1] - history.logs[0]
-    assert observed <= 4 / 3 * (np.e - 1) * growth + np.log(10) / (3 * FLOOR**2)
+    assert observed <= 4 / 3 * (math.e - 1) * growth + np.log(10) / (3 * FLOOR**2)

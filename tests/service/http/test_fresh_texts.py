@@ -4,16 +4,15 @@ import asyncio
 
 import pytest
 
-from latecomer.service.http import fresh_texts
 from latecomer.service.http.fresh_texts import FreshTexts
 
 
-def test_text_is_shared_kept_by_its_cost_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, made = [100.0], []
-    monkeypatch.setattr(fresh_texts.time, "monotonic", lambda: now[0])
+def test_text_is_shared_kept_by_its_cost_and_made_again() -> None:
+    now: list[float] = [100.0]
+    made: list[float] = []
 
     async def run() -> None:
-        texts = FreshTexts()
+        texts = FreshTexts(clock=lambda: now[0])
 
         async def make() -> tuple[str, float]:
             await asyncio.sleep(0)

@@ -15,16 +15,17 @@ Make = Callable[[], Awaitable[tuple[str, float]]]
 
 
 class FreshTexts:
-    """Texts by name, on one event loop."""
+    """Texts by name, on one event loop; `clock` returns seconds that never go back."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._kept: dict[str, tuple[float, str]] = {}
         self._making: dict[str, asyncio.Task[str]] = {}
 
     async def get(self, name: str, make: Make) -> str:
         """Return the text that is kept, or have it made; calls at the same time share one."""
         kept = self._kept.get(name)
-        if kept is not None and time.monotonic() < kept[0]:
+        if kept is not None and self._clock() < kept[0]:
             return kept[1]
         task = self._making.get(name)
         if task is None:
@@ -34,7 +35,7 @@ class FreshTexts:
 
     async def _make(self, name: str, make: Make) -> str:
         text, cost = await make()
-        now = time.monotonic()
+        now = self._clock()
         self._kept = {other: kept for other, kept in self._kept.items() if kept[0] > now}
         self._kept[name] = now + min(max(FACTOR * cost, LEAST_SECONDS), MOST_SECONDS), text
         return text

@@ -69,7 +69,7 @@ def test_data_frame_by_columns_is_refused_with_advice() -> None:
     ("requested", "differences"),
     [
         (BanditSpec(dim=2, window="7d"), "window is '2d', not '7d';"),
-        (BanditSpec(dim=2, window=2), "window is '2d', not 2;"),
+        (BanditSpec(dim=2, window=2), "window is '2d', not 2, grace is '1d', not None;"),
         (BanditSpec(dim=3, window="48h"), "dim is 2, not 3;"),
         (BanditSpec(dim=2, window="2d", policy="LinTS"), "policy is 'recommended', not 'LinTS';"),
         (BanditSpec(dim=2, window="2d", parameters={"ridge": 2.0}), "parameters.ridge is unset, not 2.0;"),
@@ -122,7 +122,9 @@ def test_convert_accepts_the_answer_itself(tmp_path: Path) -> None:
         named: Any = other
         assert bandit.convert_many([Conversion(named)]) == [lc.Verdict.ACCEPTED]
         wrong: Any
-        for wrong in (5, None, answer.round, object()):
+        with pytest.raises(InputError, match=r"must name its decision_id or its subject; got neither"):
+            bandit.convert(None)
+        for wrong in (5, answer.round, object()):
             for call in (bandit.convert, bandit.revoke):
                 with pytest.raises(InputError, match=r"^decision_id must be a text, as it was given, or the answer"):
                     call(wrong)

@@ -47,7 +47,7 @@ def test_an_import_leaves_the_policy_as_learning_does(path: Path, log: lc.Decisi
         seen: list[int] = []
         report = bandit.import_log(log, advance=seen.append)
     assert seen == [500, 200]
-    learnt = lc.recommended(3, "2h", seed=5, floor=0.02, draws=64)
+    learnt = lc.recommended(3, "2h", seed=5, floor=0.02, draws=64, grace="1d")
     expected = learnt.learn(log)
     assert (report.decisions, report.known, report.conversions) == (700, 0, expected.conversions)
     assert read_state(path)[0] == describe(learnt)

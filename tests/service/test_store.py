@@ -156,6 +156,9 @@ def test_occurred_at_counts_while_the_decision_is_open(path: Path) -> None:
         assert store.convert("shop", [Conversion(first, occurred_at=bought + timedelta(days=1.5))])[0] == [Verdict.LATE]
         assert store.convert("shop", [Conversion(first, occurred_at=bought)])[0] == [Verdict.ACCEPTED]
         decided(store, "shop", 1)
+        assert store.convert("shop", [Conversion(first, occurred_at=bought)])[0] == [Verdict.DUPLICATE]  # in its grace
+        machine.advance(DAY)
+        decided(store, "shop", 1)
         assert store.convert("shop", [Conversion(first, occurred_at=bought)])[0] == [Verdict.LATE]  # forgotten by now
 
 

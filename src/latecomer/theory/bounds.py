@@ -29,7 +29,7 @@ def tight_upper_bound(
     docs/explanation/theory/tight-width.md.
 
     >>> round(tight_upper_bound(100_000, dim=2, window=0, tau=1.0))
-    17075
+    14818
     """
     log = _check_arguments(horizon, dim, window, ridge)
     noise = 0.5 * math.sqrt(-2.0 * math.log(check_probability("delta", delta)) + dim * log)

@@ -86,7 +86,7 @@ def test_bad_values_are_refused(value: Any, message: str) -> None:
     assert policy.convert(decision, single) is lc.Verdict.ACCEPTED
 
 
-@pytest.mark.parametrize("decision", ["1", 1.5, float("inf"), float("nan"), None, True, [1]])
+@pytest.mark.parametrize("decision", ["1", 1.5, float("inf"), float("nan"), True, [1]])
 def test_a_decision_is_a_decision_or_a_round(decision: Any) -> None:
     policy = lc.OTFLinUCB(5, 10)
     policy.decide(GOOD)

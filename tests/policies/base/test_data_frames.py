@@ -99,5 +99,5 @@ def test_a_column_of_rounds_with_a_missing_one_is_taken() -> None:
     assert policy.convert(1e300) is lc.Verdict.UNKNOWN
     missing: Any
     for missing in (rounds[1], float("nan"), pd.NA, None):
-        with pytest.raises(InputError, match=r"a whole number; got .*: leave out rows without a decision$"):
+        with pytest.raises(InputError, match=r"; got .*: leave out rows without a decision$"):
             policy.convert(missing)

@@ -124,9 +124,9 @@ def test_adjust_clock_converts_calendar_times_and_keeps_windows(tmp_path: Path) 
     with Store.open(path, clock=machine) as store:
         assert store.health.clock_offset == 0
         happened = moment(machine)
-        machine.advance(8 * DAY)
+        machine.advance(7 * DAY)
         reports = [Conversion(second.decision_id, 1.0, happened)]
-        assert store.convert("shop", reports)[0][0].value == "accepted"  # reported late, occurred in time
+        assert store.convert("shop", reports)[0][0].value == "accepted"  # reported in the grace, occurred in time
         third = store.decide("shop", OFFERS)[0]
     machine.reboot()
     machine.set_clock(8 * DAY)  # the machine was off

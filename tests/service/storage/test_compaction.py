@@ -4,8 +4,10 @@ import os
 import signal
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import apsw
+import msgspec
 import numpy as np
 import pytest
 from fake_clocks import DAY, FakeClocks, state_of, unit_rows
@@ -132,6 +134,10 @@ def test_compaction_leaves_large_rows(path: Path) -> None:
     assert {row.commits for row in log_of(path)} == {1}
 
 
+def without_alarms(state: dict[str, Any]) -> dict[str, Any]:
+    return {**state, "stats": msgspec.structs.replace(state["stats"], alarms=[])}
+
+
 def test_compaction_leaves_damaged_rows_and_health_reports_them(path: Path) -> None:
     """Damaged rows are not compacted; they cost no snapshot, and health reports them until the store is closed."""
     with Store.open(path, clock=FakeClocks(), snapshot_every=300) as store:
@@ -146,12 +152,12 @@ def test_compaction_leaves_damaged_rows_and_health_reports_them(path: Path) -> N
             compact_now(store)
             store.wait(store.decide("news", np.eye(2))[1])
             assert "row 50 of chain 1 of the log is damaged" in (store.health.snapshot_failure or "")
-        state = state_of(store, "shop")
+        state = without_alarms(state_of(store, "shop"))  # one names the damaged row, until the store is closed
         spans = dict(sqlite_log(store).reader.execute("SELECT key & 0xffffffff, commits FROM log WHERE key >> 40 = 1"))
         assert spans[50] == 1
         assert max(spans.values()) > 50
     with Store.open(path, clock=FakeClocks()) as store:  # nothing that is open is in that row
-        assert state_of(store, "shop") == state
+        assert without_alarms(state_of(store, "shop")) == state
         assert store.stats("news").rounds == 2
     with pytest.raises(DamagedFileError, match="row 50 of chain 1 of the log is damaged"):
         list(verify(path))

@@ -89,7 +89,10 @@ class ConvertingPolicy(DeferringPolicy):
     ) -> Verdict:
         if subject is None or decision is not None:
             given = "neither" if subject is None else "both"
-            raise InputError(f"a conversion must name its decision or its subject; got {given}", field="subject")
+            remedy = "leave out rows without a decision" if subject is None else "leave one of them out"
+            raise InputError(
+                f"a conversion must name its decision or its subject; got {given}: {remedy}", field="subject"
+            )
         if at is None and not self._in_rounds:
             at = self._clock.now()  # one time for all
         verdicts = [self.convert(round_, value, at=at) for round_ in self.attribute(subject, at=at)]

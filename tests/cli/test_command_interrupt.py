@@ -95,7 +95,7 @@ def test_an_interrupted_window_keeps_the_advice_so_far(tmp_path: Path) -> None:
     assert advice["facts"]["runs"] == int(found[1]) < 5000
     assert advice["facts"]["is_interrupted"]
     assert f"Interrupted after {int(found[1]):,} of at most 5,000 runs" in " ".join(advice["notes"])
-    assert len(list(folder.iterdir())) == 5
+    assert len(list(folder.iterdir())) == 6
 
 
 def test_an_interrupt_before_the_first_run_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

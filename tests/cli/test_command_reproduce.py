@@ -142,7 +142,7 @@ def test_ctrl_c_keeps_the_finished_sections(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
         assert process.wait(120) == 130
-    assert re.search(r"interrupted: 2 of 8 sections are in\s+report/report.html", rest)
+    assert re.search(r"interrupted: 2 of 9 sections are in\s+report/report.html", rest)
     page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     assert page.count("<section") == 2
     assert page.rstrip().endswith("</html>")

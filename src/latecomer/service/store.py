@@ -108,7 +108,8 @@ class Store:
         )
         store = cls(log, registry, clock=store_clock)
         if prune and retention is not None:
-            store.set_retention(retention)
+            with store._lock:  # also on a full disk, where the settings refuse changes
+                log.set_retention(retention)
         return store
 
     # ---- events ----

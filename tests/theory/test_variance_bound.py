@@ -1,5 +1,6 @@
 """The regret bound of the variance-aware width: its numbers, and its growth as τ falls."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ def test_variance_bound_equals_the_formula_by_hand() -> None:
     w = 1 / (u_min * (1 - u_min))
     Lam = d * np.log(1 + T * w / (d * lam))
     gamma = 2 * np.log(J / delta) + d * np.log(1 + T * w**2 / (3 * d))
-    K = 4 / 3 * (np.e - 1) * Lam + np.log(1 / delta) / (3 * c**2)
+    K = 4 / 3 * (math.e - 1) * Lam + np.log(1 / delta) / (3 * c**2)
     C_N = 2 * (1 + B) + 2 * ((1 + eps) ** 2 - 1) * C_B * (2 * np.log(1 + eps) + np.log(1 + B))
     E = (1 + eps) ** 2 * C_B * Lam / lam
     Gamma = np.sqrt(gamma * (C_N * K + E)) + lam * np.sqrt(E)

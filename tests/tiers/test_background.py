@@ -19,7 +19,7 @@ from latecomer.tiers.tiered_kernel import TieredKernel
 policy = {POLICY}
 def is_plain():
     return isinstance(policy.state.code.decide_small, TieredKernel)
-def decide_until_compiled(seconds=60.0):
+def decide_until_compiled(seconds=300.0):
     end = time.monotonic() + seconds
     while is_plain() and time.monotonic() < end:
         policy.decide(np.eye(2))
@@ -32,7 +32,7 @@ def decide_until_compiled(seconds=60.0):
 def python(code: str, cache: Path, *, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603
         [sys.executable, "-c", DECIDE + code], env=settings(cache, **environment), check=check, capture_output=True,
-        text=True, timeout=120,
+        text=True, timeout=400,
     )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.Popen([sys.executable, "-c", DECIDE + code], env=settings(cache), stdout=subprocess.PIPE, text=True)  # noqa: S603
         for _ in range(2)
     ]
-    said = [process.communicate(timeout=120)[0].split() for process in both]
+    said = [process.communicate(timeout=400)[0].split() for process in both]
     assert said == [["False", "True"]] * 2, "the first decision waits for no compiler"
     assert files_of(cache)
     return cache
@@ -253,6 +253,6 @@ def test_dimensions_that_two_processes_compiled_do_not_mix(tmp_path: Path) -> No
     for dims in (["2"], ["5"], ["2", "5"]):
         done = subprocess.run(  # noqa: S603
             [sys.executable, "-c", DECIDE + TWO_DIMENSIONS, *dims], env=settings(tmp_path, LATECOMER_COMPILE="never"),
-            check=True, capture_output=True, text=True, timeout=120,
+            check=True, capture_output=True, text=True, timeout=400,
         )  # fmt: skip
         assert done.stdout.strip() == "True"

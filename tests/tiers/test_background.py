@@ -112,7 +112,7 @@ children = []
 for _ in range(4):
     policy.decide(np.eye(2))
     if (child := os.fork()) == 0:
-        os._exit(0 if decide_until_compiled(50.0) else 1)
+        os._exit(0 if decide_until_compiled(200.0) else 1)
     children.append(child)
     time.sleep(0.2)
 decide_until_compiled()

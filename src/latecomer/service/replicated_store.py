@@ -48,7 +48,7 @@ from latecomer.service.storage.postgres.shared_settings import SharedSettings, r
 _POLL_SECONDS = 0.3
 """Seconds between two looks at what other replicas have done."""
 CONNECTIONS = 4
-"""Connections that requests use, at most."""
+"""Connections that requests use, at most; one more reads settings and keys."""
 
 
 class ReplicatedStore:
@@ -296,4 +296,4 @@ class ReplicatedStore:
         self._replica.stopping.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._bandits.close()
-        await self._replica.pool.drop_idle()
+        await self._replica.drop_idle()

@@ -1,5 +1,6 @@
 """The connections of a replica are few, and it is ready only when it has caught up."""
 
+import asyncio
 import threading
 import time
 from pathlib import Path
@@ -9,7 +10,8 @@ from postgres_server import PostgresServer
 from replicas import Replica, run_replicas, wait_for
 
 import latecomer as lc
-from latecomer.service.replicated_store import CONNECTIONS
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.replicated_store import CONNECTIONS, ReplicatedStore
 
 ROWS = [[0.6, 0.0], [0.0, 0.8]]
 
@@ -30,7 +32,7 @@ def test_a_replica_has_a_few_connections_whatever_the_number_of_its_clients(
             over.set()
             for client in clients:
                 client.join()
-        assert 1 < max(counts) <= CONNECTIONS
+        assert 1 < max(counts) <= CONNECTIONS + 1
         assert replica.stop() == 0
 
 
@@ -42,6 +44,30 @@ def decide_until(replica: Replica, bandit: str, over: threading.Event) -> None:
 def count_sessions(cluster: PostgresServer, replica: Replica) -> int:
     query = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latecomer {replica.pid}'"  # noqa: S608
     return int(cluster.execute(query)[0][0])
+
+
+def test_keys_and_settings_are_read_while_every_other_connection_waits_for_a_lock(database: str) -> None:
+    names = [f"b{number}" for number in range(CONNECTIONS)]
+
+    async def main() -> None:
+        store = await ReplicatedStore.open(database)
+        try:
+            for name in names:
+                await store.create(name, BanditSpec(dim=2, window=100))
+            with psycopg.connect(database) as other:
+                other.execute("SELECT * FROM latecomer.head FOR UPDATE")
+                decisions = [asyncio.ensure_future(store.decide(name, ROWS)) for name in names]
+                await asyncio.sleep(0.5)  # each of them has a connection, and waits
+                before = store.settings.read_at
+                await asyncio.sleep(1)
+                assert store.settings.read_at > before + 0.5
+                assert not any(decision.done() for decision in decisions)
+                other.rollback()
+            assert [answer.round for answer in await asyncio.gather(*decisions)] == [1] * CONNECTIONS
+        finally:
+            await store.close()
+
+    asyncio.run(main())
 
 
 def test_a_replica_that_was_away_is_ready_when_it_has_caught_up(

@@ -26,6 +26,8 @@ class Replica:
     def __init__(self, address: str, *, snapshot_every: int, connections: int) -> None:
         self.address, self.snapshot_every = address, snapshot_every
         self.pool = ConnectionPool(address, connections)
+        self.settings_pool = ConnectionPool(address, 1)
+        """For settings and keys: they are read even while every connection of the others waits for a lock."""
         self.retention: int | None = None
         self.failure: str | None = None
         """The reason why the database does not answer; None where it does."""
@@ -47,7 +49,12 @@ class Replica:
             self.failing_since = time.monotonic()
             self.listeners.report_trouble(self.detail)
         self.failure = "the database does not answer: nothing new is decided or credited until it does"
+        await self.drop_idle()
+
+    async def drop_idle(self) -> None:
+        """Close the connections that nobody uses."""
         await self.pool.drop_idle()
+        await self.settings_pool.drop_idle()
 
     def report_success(self) -> None:
         """Note that the database has answered."""

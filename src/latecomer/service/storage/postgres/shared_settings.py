@@ -56,7 +56,7 @@ def expect_keys(connection: PostgresConnection) -> None:
 
 async def read_shared(replica: Replica, settings: SharedSettings) -> dict[int, int]:
     """Read settings and keys; write the retention that is wanted; return the last commit of each chain."""
-    async with replica.pool.take() as connection:
+    async with replica.settings_pool.take() as connection:
         wanted = settings.wanted_retention
         if wanted is not None:
             await connection.execute(_WRITE, ("retention", checked_value("retention", wanted)))

@@ -78,14 +78,16 @@ def test_segments_equal_a_count_one_by_one_and_survive(tmp_path: Path) -> None:
 
 
 def test_codes_do_not_depend_on_groups() -> None:
-    contexts = [None, {}, {"a": "x"}, 1, {"a": "y", "b": 3.0}, 2, None, 3]
+    contexts = [None, None, {"a": "x"}, 1, {"a": "y", "b": 3.0}, 2, None, 3]
 
     def split(step: int) -> tuple[Any, Any]:
         segments = Segments()
         found: list[list[int]] = []
         for first in range(0, len(contexts), step):
-            part = segments.encode(contexts[first : first + step], first + 1)
-            found += [[0] * 8] * len(contexts[first : first + step]) if part is None else part.tolist()
+            group = contexts[first : first + step]
+            known = {place: context for place, context in enumerate(group) if context is not None}
+            part = segments.encode(known, first + 1, len(group))
+            found += [[0] * 8] * len(group) if part is None else part.tolist()
         return found, segments.levels
 
     whole = split(len(contexts))
@@ -95,10 +97,10 @@ def test_codes_do_not_depend_on_groups() -> None:
 
 def test_values_beyond_the_most_are_counted_together() -> None:
     segments = Segments()
-    codes = segments.encode([{"page": f"p{i}"} for i in range(MOST_LEVELS + 5)], 1)
+    codes = segments.encode({i: {"page": f"p{i}"} for i in range(MOST_LEVELS + 5)}, 1, MOST_LEVELS + 5)
     assert codes is not None
     assert codes[MOST_LEVELS:, 0].tolist() == [OTHER_LEVELS] * 5
-    many = segments.encode([{f"f{i}": True for i in range(20)}], 100)
+    many = segments.encode({0: {f"f{i}": True for i in range(20)}}, 100, 1)
     assert many is not None
     assert len(segments.features) == 8
 

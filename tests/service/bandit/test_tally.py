@@ -177,7 +177,8 @@ def test_widths_divide_each_other() -> None:
 
 def test_ids_beyond_the_most_are_counted_together() -> None:
     tally = Tally()
-    tally.note_decisions([(SECOND * i, 1.0, f"a{i}", None) for i in range(300)] + [(SECOND * 300, 1.0, None, None)])
+    for i in range(301):
+        tally.note_decision(SECOND * i, 1.0, f"a{i}" if i < 300 else None)
     tally.count_notes(1)
     assert len(tally.slots) == columns.MOST_IDS
     assert tally.choices.counts[:, columns.OTHER_IDS].sum() == 300 - columns.MOST_IDS

@@ -16,7 +16,7 @@ from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.offers import read_contexts
 from latecomer.service.bandit.reports import compute_arrivals
-from latecomer.service.bandit.tally.tally import Note
+from latecomer.service.bandit.tally.tally import Notes
 
 
 def apply_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
@@ -60,7 +60,8 @@ def apply_foreign_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
     bandit.counters.conversions[UNKNOWN] += int(unknown["conversions"].sum())
     bandit.counters.revocations[UNKNOWN] += int(unknown["revocations"].sum())
     bandit.stamp = max(bandit.stamp, stamp)
-    bandit.count_notes()
+    if bandit.tally.is_full:
+        bandit.count_notes()
     return payload
 
 
@@ -91,7 +92,7 @@ class _Decisions:
         self._bandit.monitor.note_decisions(self._stamps, self._bandit.rounds + 1, self._summaries)
         self._note_subjects(payload)
         self._bandit.rounds += len(self._stamps)
-        self._bandit.tally.note_decisions(list_notes(payload, self._stamps))
+        self._bandit.tally.note_decisions(collect_notes(payload, self._stamps))
 
     def _note_subjects(self, payload: Payload) -> None:
         """Note whom the decisions are for."""
@@ -187,19 +188,18 @@ class _Activations:
         """Do nothing: the decisions are counted."""
 
 
-def list_notes(payload: Payload, stamps: Integers) -> list[Note]:
+def collect_notes(payload: Payload, stamps: Integers) -> Notes:
     """Return the decisions of a payload as the tally takes them, with the annotations that follow each."""
     decisions = payload.numbers(events.DECISION)
-    signed: list[float | None] = [None] * len(decisions)
-    labels: list[str | None] = [None] * len(decisions)
+    signed, codes = np.full(len(decisions), np.nan), np.zeros(len(decisions), np.int64)
     numbers = payload.numbers(events.PROPENSITY)
-    places = np.searchsorted(decisions, numbers) - 1
-    for place, value in zip(places.tolist(), payload.records(events.PROPENSITY)["signed"].tolist(), strict=True):
-        signed[place] = value
+    signed[np.searchsorted(decisions, numbers) - 1] = payload.records(events.PROPENSITY)["signed"]
     numbers = payload.numbers(events.LABEL)
-    for place, number in zip((np.searchsorted(decisions, numbers) - 1).tolist(), numbers.tolist(), strict=True):
-        labels[place] = payload.text(number).decode()
-    return list(zip(stamps.tolist(), signed, labels, read_contexts(payload), strict=True))
+    seen: dict[bytes, int] = {}
+    codes[np.searchsorted(decisions, numbers) - 1] = [
+        seen.setdefault(label, len(seen) + 1) for label in payload.texts(numbers)
+    ]
+    return Notes(stamps, signed, codes, [None, *map(bytes.decode, seen)], read_contexts(payload))
 
 
 def _copy_column(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -235,8 +235,8 @@ class Bandit:
 
     def leave_out_stragglers(self, rounds: Integers, verdicts: Integers) -> Integers:
         """Return verdicts for the monitor, which counts no conversion after its window: those are as duplicates."""
-        is_straggler = (verdicts == ACCEPTED) & (rounds < self.policy.state.number("oldest"))
-        return np.where(is_straggler, DUPLICATE, verdicts)
+        is_closed = rounds < self.policy.state.number("oldest")
+        return np.where(is_closed & (verdicts == ACCEPTED), DUPLICATE, verdicts) if is_closed.any() else verdicts
 
     def apply_revocations(self, rounds: Integers, arrivals: Integers, reported: Integers) -> Integers:
         """Take conversions back in their order; return verdicts by number."""

@@ -107,6 +107,8 @@ class Payload:
         self.kinds, self._starts = _find_events.prepare(len(payload) // 16)(self._data, _get_sizes(dim))
         if self._starts[-1] != len(payload):
             raise ValueError(f"it holds no whole event at byte {self._starts[-1]}")
+        self._present = frozenset(self.kinds.tolist())
+        self._numbers: dict[int, Integers] = {}
 
     def to_bytes(self) -> bytes:
         """Return the payload, with the replacements that were made."""
@@ -114,7 +116,13 @@ class Payload:
 
     def numbers(self, kind: int) -> Integers:
         """Return the numbers of all events of a kind; `DECISION` includes those with a request id."""
-        return np.flatnonzero((self.kinds == kind) | ((self.kinds == DECISION_WITH_REQUEST) & (kind == DECISION)))
+        found = self._numbers.get(kind)
+        if found is None:
+            is_found = self.kinds == kind
+            if kind == DECISION and DECISION_WITH_REQUEST in self._present:
+                is_found |= self.kinds == DECISION_WITH_REQUEST
+            found = self._numbers[kind] = np.flatnonzero(is_found)
+        return found
 
     def records(self, kind: int, numbers: Integers | None = None) -> Records:
         """Return all events of a kind, or those with the given numbers, as an array of records."""
@@ -134,6 +142,13 @@ class Payload:
         """Return the bytes of a label, a creation or an offer."""
         begin = self._starts[number] + 1 - _get_sizes(0)[self.kinds[number]]
         return self._data[begin : self._starts[number + 1]].tobytes()
+
+    def texts(self, numbers: Integers) -> list[bytes]:
+        """Return the bytes of labels, creations or offers: `text` of each."""
+        if not len(numbers):
+            return []
+        data, begins = self._data.tobytes(), self._starts[numbers] + 1 - _get_sizes(0)[self.kinds[numbers]]
+        return [data[i:j] for i, j in zip(begins.tolist(), self._starts[numbers + 1].tolist(), strict=True)]
 
     def peek_texts(self, numbers: Integers, size: int) -> npt.NDArray[np.uint8]:
         """Return the first bytes of labels, creations or offers, a row for each; they must have so many."""

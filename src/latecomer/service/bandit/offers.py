@@ -79,19 +79,20 @@ class _ContextAlone(Struct, array_like=True):
 _context_decoder = msgspec.msgpack.Decoder(_ContextAlone)
 
 
-def read_contexts(payload: events.Payload) -> list[dict[str, Any] | int | None]:
-    """Return the logged context of each decision, the distance to the round with the same offer, or None."""
+def read_contexts(payload: events.Payload) -> dict[int, dict[str, Any] | int]:
+    """Return the logged contexts by the place of their decision; for a repeated offer, the distance to its round."""
     decisions = payload.numbers(events.DECISION)
-    found: list[dict[str, Any] | int | None] = [None] * len(decisions)
+    found: dict[int, dict[str, Any] | int] = {}
     numbers = payload.numbers(events.OFFER)
     numbers = numbers[(payload.peek_texts(numbers, 2) != np.frombuffer(_ROWS_ALONE, np.uint8)).any(axis=1)]
     for place, number in zip((np.searchsorted(decisions, numbers) - 1).tolist(), numbers.tolist(), strict=True):
-        found[place] = read_context(payload.text(number))
+        context = read_context(payload.text(number))
+        if context:
+            found[place] = context
     numbers = payload.numbers(events.REPEATED_OFFER)
     distances = payload.records(events.REPEATED_OFFER)["distance"].tolist()
-    for place, distance in zip((np.searchsorted(decisions, numbers) - 1).tolist(), distances, strict=True):
-        found[place] = distance
-    return found
+    found.update(zip((np.searchsorted(decisions, numbers) - 1).tolist(), distances, strict=True))
+    return dict(sorted(found.items()))
 
 
 def read_context(data: bytes) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from latecomer.core.state import Integers
 from latecomer.errors import InputError
 from latecomer.policies.base.decision import VERDICTS
 from latecomer.service.bandit import events
-from latecomer.service.bandit.apply import list_notes
+from latecomer.service.bandit.apply import collect_notes
 from latecomer.service.bandit.bandit_view import BanditView
 from latecomer.service.bandit.logged_choices import LoggedRow, RowsFrom
 from latecomer.service.bandit.report import Range
@@ -58,7 +58,7 @@ class _RangeCounter:
             return
         if self._tally is None:
             self._tally = Tally(int(records["round"][places[0]]))
-        self._tally.note_decisions(list_notes(payload, stamps)[places[0] : places[-1] + 1])
+        self._tally.note_decisions(collect_notes(payload, stamps).cut(int(places[0]), int(places[-1]) + 1))
         self._end = int(records["round"][places[-1]]) + 1
 
     def _add_reports(self, tally: Tally, payload: events.Payload) -> None:

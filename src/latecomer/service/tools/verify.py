@@ -127,6 +127,8 @@ def _is_answered_later(connection: SQLConnection, number: int, digest: bytes, ro
 
 def _is_same(one: Bandit, other: Bandit) -> bool:
     mine, theirs = one.policy, other.policy
+    one.count_notes()
+    other.count_notes()
     return (
         mine.V.tobytes() == theirs.V.tobytes()
         and mine.B.tobytes() == theirs.B.tobytes()

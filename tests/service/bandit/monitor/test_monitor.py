@@ -149,9 +149,10 @@ def test_exploration_that_has_collapsed_is_told_from_a_policy_that_explores_by_o
         shop = FedShop(tmp_path / f"{policy}.db", policy=policy)
         bandit = shop.store.read_bandit(NAME)
         stamp = shop.store.clock.now()
-        bandit.tally.note_decisions([(stamp, 0.9999, "coupon", None)] * 999)
+        for _ in range(999):
+            bandit.tally.note_decision(stamp, 0.9999, "coupon")
         bandit.tally.count_notes(1)
         assert "exploration_collapsed" not in shop.alarms()
-        bandit.tally.note_decisions([(stamp, 0.9999, "coupon", None)])
+        bandit.tally.note_decision(stamp, 0.9999, "coupon")
         assert ("exploration_collapsed" in shop.alarms()) == rings
         shop.store.close()

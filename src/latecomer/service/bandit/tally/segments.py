@@ -5,7 +5,7 @@ first `MOST_LEVELS` values of each, and the first `MOST_SLOTS` action ids; all o
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,8 @@ ABSENT, OTHER_LEVELS = 0, 1
 LONGEST_TEXT = 60
 Codes = npt.NDArray[np.uint8]
 Context = Mapping[str, Any]
+Contexts = Mapping[int, Context | int]
+"""Contexts by place, in the order of places; in place of one, the distance to the round that had the same offer."""
 
 
 class Segments:
@@ -36,19 +38,16 @@ class Segments:
         """Decisions, and credited conversions, by feature, code and slot."""
         self._recent = np.zeros((LONGEST_REPEAT, FEATURES), np.uint8)
 
-    def encode(self, contexts: Sequence[Context | int | None], first: int) -> Codes | None:
-        """Return the codes of consecutive rounds from `first` on; None where there are none, now or ever.
-
-        An entry is a context, or the distance to the round that had the same offer.
-        """
-        if not self.features and not any(context and not isinstance(context, int) for context in contexts):
+    def encode(self, contexts: Contexts, first: int, count: int) -> Codes | None:
+        """Return the codes of `count` rounds from `first` on; None where there are none, now or ever."""
+        if not self.features and all(isinstance(context, int) for context in contexts.values()):
             return None
-        codes = np.zeros((len(contexts), FEATURES), np.uint8)
-        for place, context in enumerate(contexts):
+        codes = np.zeros((count, FEATURES), np.uint8)
+        for place, context in contexts.items():
             if isinstance(context, int):
                 earlier = place - context
                 codes[place] = codes[earlier] if earlier >= 0 else self._recent[(first + earlier) % LONGEST_REPEAT]
-            elif context:
+            else:
                 for name, value in context.items():
                     feature = self.features.get(name)
                     if feature is None:

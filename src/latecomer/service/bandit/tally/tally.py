@@ -8,7 +8,7 @@ bounded: at most `time_buckets.MOST` buckets, `MOST_IDS` action ids, 10 bytes fo
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import Array, Integers
 from latecomer.service.bandit.tally.open_rounds import CONTROL, CONVERTED, UNIT, UNKNOWN, Facts, OpenRounds
-from latecomer.service.bandit.tally.segments import Context, Segments
+from latecomer.service.bandit.tally.segments import Context, Contexts, Segments
 from latecomer.service.bandit.tally.time_buckets import TimeBuckets
 
 MOST_IDS = 250
@@ -35,9 +35,38 @@ UNSURE = 0.5
 PROPENSITY_BINS = 10
 """Equal parts of [0, 1], in which the propensities of the policy's choices are counted."""
 
-Note = tuple[int, float | None, str | None, Context | int | None]
+Note = tuple[int, float | None, str | None, Context | None]
 """A decision: its stamp; its propensity, negative where the control chose; the id of the chosen action; and the logged
-context, or the distance to the round with the same offer."""
+context."""
+
+
+class Notes(NamedTuple):
+    """Consecutive decisions: what is a `Note` for each, in columns."""
+
+    stamps: Integers
+    signed: Array
+    """Propensities, NaN where there is none"""
+    codes: Integers
+    """The ids of the chosen actions, as places in `labels`"""
+    labels: Sequence[str | None]
+    """None, and the ids in the order of their first choice"""
+    contexts: Contexts
+
+    def cut(self, begin: int, end: int) -> "Notes":
+        """Return the decisions in these places."""
+        seen: dict[int, int] = {0: 0}
+        codes = np.array([seen.setdefault(code, len(seen)) for code in self.codes[begin:end].tolist()], np.int64)
+        contexts = {place - begin: found for place, found in self.contexts.items() if begin <= place < end}
+        labels = [self.labels[code] for code in seen]
+        return Notes(self.stamps[begin:end], self.signed[begin:end], codes, labels, contexts)
+
+
+def _join_notes(notes: Sequence[Note]) -> Notes:
+    stamps, signed, labels, contexts = zip(*notes, strict=True)
+    seen: dict[str | None, int] = {None: 0}
+    codes = np.array([seen.setdefault(label, len(seen)) for label in labels], np.int64)
+    found = {place: context for place, context in enumerate(contexts) if context}
+    return Notes(np.array(stamps, np.int64), np.array(signed, np.float64), codes, list(seen), found)
 
 
 class Tally:
@@ -65,6 +94,8 @@ class Tally:
         self.segments = Segments()
         self._rounds = OpenRounds(first_round)
         self._decisions: list[Note] = []
+        self._columns: list[Notes] = []
+        """Decisions that were noted in columns; those of `_decisions` come after them."""
         self._reports: list[tuple[bool, Integers, Array, Integers, Integers]] = []
 
     # ---- notes ----
@@ -76,9 +107,18 @@ class Tally:
         self._decisions.append((stamp, signed_propensity, label, context))
         return len(self._decisions) >= MOST_NOTES
 
-    def note_decisions(self, notes: Sequence[Note]) -> None:
+    def note_decisions(self, notes: Notes) -> None:
         """Note the next rounds."""
-        self._decisions += notes
+        if self._decisions:
+            self._columns.append(_join_notes(self._decisions))
+            self._decisions = []
+        self._columns.append(notes)
+
+    @property
+    def is_full(self) -> bool:
+        """True when it is time to count the notes."""
+        held = len(self._decisions) + sum(len(notes.stamps) for notes in self._columns)
+        return max(held, len(self._reports)) >= MOST_NOTES
 
     def note_conversions(self, rounds: Integers, values: Array, verdicts: Integers, stamps: int | Integers) -> bool:
         """Note reports of conversions; return whether it is time to count the notes."""
@@ -104,9 +144,12 @@ class Tally:
 
     def count_events(self) -> None:
         """Count what was noted; no round is closed."""
-        if self._decisions:
-            decisions, self._decisions = self._decisions, []
-            self._count_decisions(decisions)
+        columns, decisions = self._columns, self._decisions
+        self._columns, self._decisions = [], []
+        for notes in columns:
+            self._count_decisions(notes)
+        if decisions:
+            self._count_decisions(_join_notes(decisions))
         reports, self._reports = self._reports, []
         for is_conversion, group in groupby(reports, key=lambda report: report[0]):
             rounds, values, verdicts, stamps = map(np.concatenate, zip(*(report[1:] for report in group), strict=True))
@@ -127,14 +170,15 @@ class Tally:
             self.closed[arm] += (len(of_arm), np.count_nonzero(of_arm["flags"] & CONVERTED), of_arm["value"].sum())
         self._rounds.forget(oldest if kept is None else kept)
 
-    def _count_decisions(self, notes: list[Note]) -> None:
-        stamps_, signed_, labels, contexts = zip(*notes, strict=True)
-        stamps, signed = np.array(stamps_, np.int64), np.array(signed_, np.float64)
-        slots = np.array([self._find_slot(label) for label in labels], np.uint8)
+    def _count_decisions(self, notes: Notes) -> None:
+        stamps, signed = notes.stamps, notes.signed
+        if not len(stamps):
+            return
+        slots = np.array([self._find_slot(label) for label in notes.labels], np.uint8)[notes.codes]
         self.choices.widen(len(self.slots) + 2)
         is_control, known = signed < 0.0, signed >= 0.0
         flags = is_control.astype(np.uint8) * CONTROL + (~is_control & ~known).astype(np.uint8) * UNKNOWN
-        segments = self.segments.encode(contexts, self._rounds.next)
+        segments = self.segments.encode(notes.contexts, self._rounds.next, len(stamps))
         self._rounds.append(slots, flags, segments)
         if segments is not None:
             self.segments.add(0, segments, slots.astype(np.int64))

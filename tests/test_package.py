@@ -72,3 +72,11 @@ def test_folders_of_tests_are_those_of_the_source() -> None:
     tests = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     assert len(tests) > 20, "the folders have moved"
     assert {str(path) for path in tests - source} == {"properties"}
+
+
+def test_docstrings_begin_with_a_verb_or_the_thing() -> None:
+    """As CONTRIBUTING asks: such a line is understood without the one above it."""
+    begins = re.compile(r'^ *r?"""(What|How|Whether|The same)\b.*', re.MULTILINE)
+    files = sorted((ROOT / "src").rglob("*.py"))
+    assert len(files) > 100
+    assert [f"{path.name}: {found[0]}" for path in files for found in begins.finditer(path.read_text())] == []

@@ -77,14 +77,14 @@ class LevelReport(Struct, frozen=True, kw_only=True):
 
 
 class SegmentReport(Struct, frozen=True, kw_only=True):
-    """What is chosen by the value of one context feature, the commonest value first."""
+    """The actions chosen for each value of one context feature, the commonest value first."""
 
     feature: str
     levels: list[LevelReport]
 
 
 class ExplorationReport(Struct, frozen=True, kw_only=True):
-    """How the policy's own choices explore; the control's are left out.
+    """The exploration of the policy's own choices; the control's are left out.
 
     `propensity_counts` counts choices by propensity, in ten equal parts of [0, 1]. `unsure_share` is the share of
     choices with a propensity below 0.5. `non_greedy_share` is that of choices whose action had not the highest estimate

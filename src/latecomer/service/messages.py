@@ -46,9 +46,9 @@ class BanditInfo(Struct, frozen=True, kw_only=True):
     log_offers: bool = True
     unit: ValueUnit | None = None
     grace: str | None = None
-    """How long after its window a decision takes conversions that occurred inside it; null where that is rounds."""
+    """The time after its window in which conversions that occurred inside it are taken; null where that is rounds."""
     activation_timeout: int | str | None = None
-    """How long a deferred decision may wait for its activation; null is as long as the window."""
+    """The longest wait of a deferred decision for its activation; null is the window."""
     attribution: str = "last"
     """The decisions that a conversion of a subject is credited to: "last", "first" or "all"."""
 

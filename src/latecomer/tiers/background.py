@@ -22,7 +22,7 @@ from latecomer.tiers import tiered_kernel as tiers
 from latecomer.tiers.code_cache import VARIABLE, find_cache_folder, is_writable
 
 CHILD_SECONDS = 300.0
-"""How long another process may take; after it, this one compiles in its thread."""
+"""The longest time that another process may take; after it, this one compiles in its thread."""
 
 _CHILD = """
 import json, os, sys, threading

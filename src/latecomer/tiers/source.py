@@ -18,7 +18,7 @@ STATES = "states"
 
 @dataclass(frozen=True)
 class StateKind:
-    """What is the same for every state of a kind: the shapes of its arrays, some of its numbers, and its hooks."""
+    """Everything that all states of a kind share: the shapes of its arrays, some of its numbers, and its hooks."""
 
     shapes: Mapping[str, Shape]
     """By field: () for a number."""

@@ -39,7 +39,7 @@ LONG_SECONDS = 4.0
 """In the mode "bulk", a kernel that has taken so long as plain Python is compiled there and then, in 2 to 8 seconds."""
 
 GIVE_WAY_SECONDS = 1e-4
-"""How long each call as plain Python sleeps while a thread makes or loads machine code. A thread that calls NumPy in a
+"""The sleep of each call as plain Python while a thread makes or loads machine code. A thread that calls NumPy in a
 loop drops Python's lock and takes it back before another one wakes up: without the sleep, the thread may never run."""
 
 WORTHWHILE_ROUNDS = 2000
@@ -80,7 +80,7 @@ def _has_numba() -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """How another process makes the machine code of kernels: it calls a function of a module with these arguments."""
+    """An order to another process, which makes machine code: call a function of a module with these arguments."""
 
     module: str
     function: str

@@ -4,7 +4,7 @@
 d_j = 0; Π_k = Π_{j>k} P_j; r_k = min_{j>k} (n_j − d_j); E_k = U^{1/r_k} with U uniform, or 0 where r_k = 0. The
 conservative band of F(k) has the 1 − α/2 quantile of Π_k as its upper end and the α/2 quantile of Π_k·E_k as its lower
 one: Clopper and Pearson's interval where nothing is truncated. The mid-P band has both quantiles from the mixture of
-the two, half and half. Its coverage is measured (docs/how-to/window.md), not proved.
+the two, half and half. Its coverage is measured (docs/explanation/delay-estimation.md), not proved.
 
 **anytime**: valid at every look. Of n conversions of closed rounds S have D <= k. The band is all f with
 

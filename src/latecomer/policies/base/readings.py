@@ -49,7 +49,7 @@ class PolicyReadings:
 
     @property
     def grace(self) -> timedelta:
-        """How long after its window a decision still takes conversions that occurred inside the window."""
+        """The time after its window in which a decision still takes conversions that occurred inside the window."""
         return self._grace
 
     @property

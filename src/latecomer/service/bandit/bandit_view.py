@@ -1,4 +1,4 @@
-"""What reading a bandit's log needs to know of the bandit: taken under the store's lock, used without it."""
+"""The part of a bandit that readers of its log need: taken under the store's lock, used without it."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What is chosen: by action id over time, and by segment of each context feature."""
+"""The chosen actions: by action id over time, and by segment of each context feature."""
 
 from collections.abc import Sequence
 

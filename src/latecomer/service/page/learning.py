@@ -1,4 +1,4 @@
-"""What the policy has learnt: delays, exploration, and the weights of features."""
+"""The panels of what the policy has learnt: delays, exploration, and the weights of features."""
 
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.page.charts import draw_band, draw_bars, draw_curve, draw_figure, draw_interval, draw_line

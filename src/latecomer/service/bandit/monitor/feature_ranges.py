@@ -39,7 +39,7 @@ class FeatureRanges:
         self.since = 0
         """The time of the first batch that showed something."""
         self.finding = ""
-        """What the latest batch showed; empty where it was in order."""
+        """The finding of the latest batch; empty where it was in order."""
         self._batch: list[bytes] = []
         self._forget(dim, 0)
 

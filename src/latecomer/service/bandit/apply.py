@@ -16,7 +16,7 @@ from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.offers import read_contexts
 from latecomer.service.bandit.reports import compute_arrivals
-from latecomer.service.bandit.tally.tally import Notes
+from latecomer.service.bandit.tally.notes import Notes
 
 
 def apply_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
@@ -42,16 +42,10 @@ def apply_foreign_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
         raise ValueError("it begins another bandit")
     _check_secrets(payload, bandit.rounds)
     bandit.ids.add(read_secrets(payload))
-    appliers: dict[int, _Decisions | _Conversions | _Revocations | _Deferred | _Activations] = {
-        events.DECISION: _Decisions(bandit, payload),
-        events.CONVERSION: _Conversions(bandit, payload),
-        events.REVOCATION: _Revocations(bandit, payload),
-        events.DEFERRED: _Deferred(bandit, payload),
-        events.ACTIVATION: _Activations(bandit, payload),
-    }
-    kinds = payload.kinds[~np.isin(payload.kinds, events.ANNOTATIONS)]
-    kinds[kinds == events.DECISION_WITH_REQUEST] = events.DECISION
-    for kind, part in events.split_runs(kinds):
+    kinds = _KINDS[payload.kinds]
+    present = {int(_KINDS[kind]) for kind in payload.present}
+    appliers = {kind: applier(bandit, payload) for kind, applier in _APPLIERS.items() if kind in present}
+    for kind, part in events.split_runs(kinds[kinds != _NOTHING]):
         if kind in appliers:
             appliers[kind].apply(part)
     for applier in appliers.values():
@@ -186,6 +180,21 @@ class _Activations:
 
     def finish(self, payload: Payload) -> None:
         """Do nothing: the decisions are counted."""
+
+
+_APPLIERS: dict[int, type[_Decisions | _Conversions | _Revocations | _Deferred | _Activations]] = {
+    events.DECISION: _Decisions,
+    events.CONVERSION: _Conversions,
+    events.REVOCATION: _Revocations,
+    events.DEFERRED: _Deferred,
+    events.ACTIVATION: _Activations,
+}
+
+_NOTHING = 0
+_KINDS = np.arange(256, dtype=np.uint8)
+"""By kind, the kind whose applier takes the event; `_NOTHING` for annotations."""
+_KINDS[[*events.ANNOTATIONS]] = _NOTHING
+_KINDS[events.DECISION_WITH_REQUEST] = events.DECISION
 
 
 def collect_notes(payload: Payload, stamps: Integers) -> Notes:

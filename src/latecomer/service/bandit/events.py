@@ -84,6 +84,9 @@ def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
     }
 
 
+_NONE = np.empty(0, np.int64)
+
+
 def pack_text(kind: int, text: bytes) -> bytes:
     """Return an event that consists of a length and bytes: a label, a creation or an offer."""
     return (pack_label if kind == LABEL else pack_created)(kind, len(text)) + text
@@ -107,7 +110,8 @@ class Payload:
         self.kinds, self._starts = _find_events.prepare(len(payload) // 16)(self._data, _get_sizes(dim))
         if self._starts[-1] != len(payload):
             raise ValueError(f"it holds no whole event at byte {self._starts[-1]}")
-        self._present = frozenset(self.kinds.tolist())
+        self.present = frozenset(self.kinds.tolist())
+        """The kinds of events that it has"""
         self._numbers: dict[int, Integers] = {}
 
     def to_bytes(self) -> bytes:
@@ -118,15 +122,17 @@ class Payload:
         """Return the numbers of all events of a kind; `DECISION` includes those with a request id."""
         found = self._numbers.get(kind)
         if found is None:
-            is_found = self.kinds == kind
-            if kind == DECISION and DECISION_WITH_REQUEST in self._present:
-                is_found |= self.kinds == DECISION_WITH_REQUEST
-            found = self._numbers[kind] = np.flatnonzero(is_found)
+            wanted = {DECISION, DECISION_WITH_REQUEST} if kind == DECISION else {kind}
+            is_found = [self.kinds == present for present in wanted & self.present]
+            found = self._numbers[kind] = np.flatnonzero(sum(is_found)) if is_found else _NONE
         return found
 
     def records(self, kind: int, numbers: Integers | None = None) -> Records:
         """Return all events of a kind, or those with the given numbers, as an array of records."""
-        starts = self._starts[self.numbers(kind) if numbers is None else numbers]
+        chosen = self.numbers(kind) if numbers is None else numbers
+        if not len(chosen):
+            return np.empty(0, self._layout[kind])
+        starts = self._starts[chosen]
         found = np.empty((len(starts), self._layout[kind].itemsize), np.uint8)
         _gather_records.prepare(found.size // 16)(self._data, starts, found)
         return found.view(self._layout[kind])[:, 0]

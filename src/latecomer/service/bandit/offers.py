@@ -81,6 +81,8 @@ _context_decoder = msgspec.msgpack.Decoder(_ContextAlone)
 
 def read_contexts(payload: events.Payload) -> dict[int, dict[str, Any] | int]:
     """Return the logged contexts by the place of their decision; for a repeated offer, the distance to its round."""
+    if not payload.present & {events.OFFER, events.REPEATED_OFFER}:
+        return {}
     decisions = payload.numbers(events.DECISION)
     found: dict[int, dict[str, Any] | int] = {}
     numbers = payload.numbers(events.OFFER)

@@ -6,17 +6,17 @@ bounded: at most `time_buckets.MOST` buckets, `MOST_IDS` action ids, 10 bytes fo
 8 more where contexts are logged (`segments`).
 """
 
-from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import Array, Integers
+from latecomer.service.bandit.tally.notes import Note, Notes, concatenate_notes, join_notes
 from latecomer.service.bandit.tally.open_rounds import CONTROL, CONVERTED, UNIT, UNKNOWN, Facts, OpenRounds
-from latecomer.service.bandit.tally.segments import Context, Contexts, Segments
+from latecomer.service.bandit.tally.segments import Context, Segments
 from latecomer.service.bandit.tally.time_buckets import TimeBuckets
 
 MOST_IDS = 250
@@ -34,39 +34,6 @@ UNSURE = 0.5
 
 PROPENSITY_BINS = 10
 """Equal parts of [0, 1], in which the propensities of the policy's choices are counted."""
-
-Note = tuple[int, float | None, str | None, Context | None]
-"""A decision: its stamp; its propensity, negative where the control chose; the id of the chosen action; and the logged
-context."""
-
-
-class Notes(NamedTuple):
-    """Consecutive decisions: what is a `Note` for each, in columns."""
-
-    stamps: Integers
-    signed: Array
-    """Propensities, NaN where there is none"""
-    codes: Integers
-    """The ids of the chosen actions, as places in `labels`"""
-    labels: Sequence[str | None]
-    """None, and the ids in the order of their first choice"""
-    contexts: Contexts
-
-    def cut(self, begin: int, end: int) -> "Notes":
-        """Return the decisions in these places."""
-        seen: dict[int, int] = {0: 0}
-        codes = np.array([seen.setdefault(code, len(seen)) for code in self.codes[begin:end].tolist()], np.int64)
-        contexts = {place - begin: found for place, found in self.contexts.items() if begin <= place < end}
-        labels = [self.labels[code] for code in seen]
-        return Notes(self.stamps[begin:end], self.signed[begin:end], codes, labels, contexts)
-
-
-def _join_notes(notes: Sequence[Note]) -> Notes:
-    stamps, signed, labels, contexts = zip(*notes, strict=True)
-    seen: dict[str | None, int] = {None: 0}
-    codes = np.array([seen.setdefault(label, len(seen)) for label in labels], np.int64)
-    found = {place: context for place, context in enumerate(contexts) if context}
-    return Notes(np.array(stamps, np.int64), np.array(signed, np.float64), codes, list(seen), found)
 
 
 class Tally:
@@ -110,7 +77,7 @@ class Tally:
     def note_decisions(self, notes: Notes) -> None:
         """Note the next rounds."""
         if self._decisions:
-            self._columns.append(_join_notes(self._decisions))
+            self._columns.append(join_notes(self._decisions))
             self._decisions = []
         self._columns.append(notes)
 
@@ -146,10 +113,10 @@ class Tally:
         """Count what was noted; no round is closed."""
         columns, decisions = self._columns, self._decisions
         self._columns, self._decisions = [], []
-        for notes in columns:
-            self._count_decisions(notes)
         if decisions:
-            self._count_decisions(_join_notes(decisions))
+            columns.append(join_notes(decisions))
+        if columns:
+            self._count_decisions(concatenate_notes(columns))
         reports, self._reports = self._reports, []
         for is_conversion, group in groupby(reports, key=lambda report: report[0]):
             rounds, values, verdicts, stamps = map(np.concatenate, zip(*(report[1:] for report in group), strict=True))
@@ -172,8 +139,6 @@ class Tally:
 
     def _count_decisions(self, notes: Notes) -> None:
         stamps, signed = notes.stamps, notes.signed
-        if not len(stamps):
-            return
         slots = np.array([self._find_slot(label) for label in notes.labels], np.uint8)[notes.codes]
         self.choices.widen(len(self.slots) + 2)
         is_control, known = signed < 0.0, signed >= 0.0

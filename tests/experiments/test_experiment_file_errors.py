@@ -113,7 +113,7 @@ REFUSED = [
     (
         text(policies=f"{OURS}\nexploration = 0.1"),
         "policies.ours.exploration is not a key of recommended, which has 'policy', 'window', 'floor', "
-        "'draws', 'control', 'guard', 'grace', 'activation_timeout', 'attribution'",
+        "'draws', 'control', 'guard', 'grace', 'activation_timeout', 'attribution', 'reward', 'returns'",
     ),
     (text(policies=POLICY.replace("OTF", "otf")), "policies.ucb.policy must be .*; did you mean 'OTFLinUCB'?"),
     (

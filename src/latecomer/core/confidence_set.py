@@ -113,21 +113,17 @@ def absorb_round(state: State, ring: Ring, slot: int) -> None:
 
 
 @kernel_noinline
-def correct_round(state: State, ring: Ring, round: int, change: float) -> None:
-    """Correct b and W where the value of a closed round in its grace changes: from 0, or back to it.
-
-    They become those of a round that closed with that value.
-    """
-    slot = slot_of(state, ring, round)
+def correct_round(state: State, ring: Ring, slot: int, before: float, after: float) -> None:
+    """Correct b and W where the value of a closed round changes: they become those of a round that closed with it."""
     block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
     action, u, dim = state.set_action, state.set_u, state.set_u.shape[0]
     for i in range(dim):
         action[i] = block.action[i, lane]
     weight = 1.0 / block.variance[lane]
     for i in range(dim):
-        state.closed_b[i] += change * weight * action[i]
+        state.closed_b[i] += (after - before) * weight * action[i]
     bound = block.bound[lane]
-    more = omega(max(change, 0.0), bound) - omega(max(-change, 0.0), bound)
+    more = omega(after, bound) - omega(before, bound)
     strength = more * weight * weight
     add_scaled_outer(state.observed_W, action, strength)
     for j in range(MIXTURES):

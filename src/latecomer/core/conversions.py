@@ -81,15 +81,19 @@ def credit_round(state: State, ring: Ring, round: int, value: float, now: int) -
 
 
 @kernel
-def uncredit_round(state: State, ring: Ring, round: int) -> float:
-    """Revoke the credit of a held round, which has one, for good; return its value."""
-    slot = slot_of(state, ring, round)
-    value = float(ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK])
-    if not (round >= state.oldest and state.learn_on_close):
-        add_to_B(state, ring, slot, -value)
-    ring[slot // ROUNDS_PER_BLOCK].credit[slot % ROUNDS_PER_BLOCK] = REVOKED
-    state.credited -= value
-    return value
+def change_credit(state: State, ring: Ring, slot: int, is_open: bool, credit: float) -> float:
+    """Replace the credit of a round that has one, or had: B += (new − old)·A_s. Return the old value.
+
+    `REVOKED` is a value of 0. The round's conversion keeps its delay.
+    """
+    block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
+    before = max(float(block.credit[lane]), 0.0)
+    change = max(credit, 0.0) - before
+    if not (is_open and state.learn_on_close):
+        add_to_B(state, ring, slot, change)
+    block.credit[lane] = credit
+    state.credited += change
+    return before
 
 
 @kernel

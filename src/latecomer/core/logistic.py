@@ -91,9 +91,9 @@ def keep_closing_rounds(state: State, ring: Ring, now: int) -> None:
 
 
 @kernel
-def correct_value(state: State, ring: Ring, round: int, change: float) -> None:
+def correct_value(state: State, ring: Ring, slot: int, change: float) -> None:
     """Change the value Y of a closed round by so much, η += change·A: the quadratic is linear in Y."""
-    _add(state, ring, slot_of(state, ring, round), change, state.linear)
+    _add(state, ring, slot, change, state.linear)
 
 
 @kernel

@@ -29,7 +29,7 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
     keep_closing_delays(state, ring, now)
 
 
-def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+def correct_closed_round(state: State, ring: Ring, slot: int, change: float, delay: int) -> None:
     """Count the delay of a conversion that came in the grace; the next sweep has its value in B."""
     keep_closed_delay(state, delay)
 

@@ -24,9 +24,9 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
     keep_closing_rounds(state, ring, now)
 
 
-def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+def correct_closed_round(state: State, ring: Ring, slot: int, change: float, delay: int) -> None:
     """Correct the quadratic, whose step was taken at the β of the closing, and count the conversion's delay."""
-    correct_value(state, ring, round, change)
+    correct_value(state, ring, slot, change)
     count_closed_delay(state, delay)
 
 

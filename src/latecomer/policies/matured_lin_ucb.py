@@ -29,7 +29,7 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
     update_maturity(state, ring, now)
 
 
-def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+def correct_closed_round(state: State, ring: Ring, slot: int, change: float, delay: int) -> None:
     """Count the delay of a conversion that came in the grace; G had the round in full before."""
     count_closed_delay(state, delay)
 

@@ -29,7 +29,7 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
     state.closed_value += value
 
 
-def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+def correct_closed_round(state: State, ring: Ring, slot: int, change: float, delay: int) -> None:
     """Correct the sum of the closed rounds' values."""
     state.closed_value += change
 

@@ -38,11 +38,11 @@ def _keep_no_set(state: State, ring: Ring, action: Array) -> None:
     pass
 
 
-def _nothing_to_correct(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+def _nothing_to_correct(state: State, ring: Ring, slot: int, change: float, delay: int) -> None:
     pass
 
 
-def _no_set_to_correct(state: State, ring: Ring, round: int, change: float) -> None:
+def _no_set_to_correct(state: State, ring: Ring, slot: int, before: float, after: float) -> None:
     pass
 
 
@@ -107,13 +107,13 @@ class Algorithm:
     record_in_set: Callable[..., None] = _keep_no_set
     """record_in_set(state, ring, action): let it know of the round that has just been added to the ring."""
     correct_set: Callable[..., None] = _no_set_to_correct
-    """correct_set(state, ring, round, change): correct what it has learnt from a closed round whose value changes."""
+    """correct_set(state, ring, slot, before, after): correct what it has learnt from a closed round; its values."""
     round_fields: tuple[str, ...] = ()
     """The numbers that the algorithm keeps of each open round: fields of the ring's blocks."""
     correct_closed_round: Callable[..., None] = _nothing_to_correct
-    """correct_closed_round(state, ring, round, change, delay): the value of a closed round in its grace has changed by
-    `change`, and B with it; `delay` is its conversion's where that is new and known, else −1. Correct what else the
-    algorithm has learnt from the round."""
+    """correct_closed_round(state, ring, slot, change, delay): the value of a closed round has changed by `change`, and
+    B with it; `delay` is its conversion's where that is new and known, else −1. Correct what else the algorithm has
+    learnt from the round. Long after it closed, `ring` is not the state's, and has the round alone."""
     estimate: Callable[..., None] = _ridge_estimate
     """estimate(state): fill state.theta_hat."""
     posterior: Callable[..., None] | None = None
@@ -248,9 +248,9 @@ def advance_set(state: State, ring: Ring, now: int) -> None:
 
 
 @hook("correct_set")
-def correct_set(state: State, ring: Ring, round: int, change: float) -> None:
+def correct_set(state: State, ring: Ring, slot: int, before: float, after: float) -> None:
     """Correct the confidence set of the state's algorithm, if it has one."""
-    _ALGORITHMS[state.algorithm].correct_set(state, ring, round, change)
+    _ALGORITHMS[state.algorithm].correct_set(state, ring, slot, before, after)
 
 
 @hook("record_in_set")
@@ -266,9 +266,9 @@ def begin_round(state: State, ring: Ring, draws: Array | None) -> None:
 
 
 @hook("correct_closed_round")
-def correct_closed_round(state: State, ring: Ring, round: int, change: float, delay: int) -> None:
+def correct_closed_round(state: State, ring: Ring, slot: int, change: float, delay: int) -> None:
     """Correct what the state's algorithm has learnt from a closed round, B apart."""
-    _ALGORITHMS[state.algorithm].correct_closed_round(state, ring, round, change, delay)
+    _ALGORITHMS[state.algorithm].correct_closed_round(state, ring, slot, change, delay)
 
 
 @hook("observe_actions", default=_ignore_actions)

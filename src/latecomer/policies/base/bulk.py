@@ -4,13 +4,17 @@ Stamps are int64 microseconds since 1970, or `UNSTAMPED` where the window is in 
 order: a log's stamps never run backwards.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from latecomer.core.action_summary import Shorts
 from latecomer.core.ring import spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Integers
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, explain_inadmissible
+from latecomer.policies.base.baskets import ANONYMOUS
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.policy_code import summarise as summarise_kernel
 
@@ -79,17 +83,40 @@ def convert(
     """Apply conversions in their order: verdicts by their numbers, and the delays of the accepted ones.
 
     A stamp is when a conversion occurred; one before the latest decision counts as that one's, and the delay of one
-    before its own decision is −1, unknown. `reported` says when each was reported, where that was later.
+    before its own decision is −1, unknown. `reported` says when each was reported, where that was later. Values are in
+    [0, 1]: with a reward, shares of its scale.
     """
+    if policy.keeps_baskets:
+        scale, anonymous = policy.reward.scale, [ANONYMOUS] * len(rounds)
+        verdicts, delays, _ = convert_amounts(
+            policy, rounds, values * scale, anonymous, stamps, stamps if reported is None else reported
+        )
+        return verdicts, delays
     stamps = _stamps(policy, stamps)
     return policy.state.convert_many(rounds, values, stamps, stamps if reported is None else _stamps(policy, reported))
 
 
-def revoke(policy: LinearPolicy, round: int, stamp: int, reported: int) -> int:
-    """Revoke a conversion; return the verdict by its number."""
+def convert_amounts(
+    policy: LinearPolicy,
+    rounds: Integers,
+    amounts: Array,
+    digests: Sequence[bytes],
+    stamps: Integers,
+    reported: Integers,
+) -> tuple[Integers, Integers, npt.NDArray[np.bool_]]:
+    """Apply conversions that have amounts or ids, in their order: verdicts, delays, and which are first of theirs."""
+    stamps, reported = _stamps(policy, stamps), _stamps(policy, reported)
+    reports = zip(rounds.tolist(), amounts.tolist(), digests, stamps.tolist(), reported.tolist(), strict=True)
+    found = [policy.credit_conversion(*report) for report in reports]
+    verdicts, delays, is_first = zip(*found, strict=True) if found else ((), (), ())
+    return np.array(verdicts, np.int64), np.array(delays, np.int64), np.array(is_first, np.bool_)
+
+
+def revoke(policy: LinearPolicy, round: int, stamp: int, reported: int, digest: bytes | None = None) -> int:
+    """Revoke one conversion of a round, or all of them; return the verdict by its number."""
     if isinstance(policy.window, int):
         stamp = reported = UNSTAMPED
-    return policy.state.revoke(round, stamp, reported)
+    return policy.revoke_conversion(round, digest, stamp, reported)
 
 
 def _stamps(policy: LinearPolicy, stamps: Integers) -> Integers:

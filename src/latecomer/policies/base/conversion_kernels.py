@@ -1,7 +1,7 @@
 """Generic kernels: conversions and revocations, for whichever algorithm the state's type names.
 
-Where a conversion comes in the grace of its round, or is revoked there, the algorithm has learnt from the round at its
-closing: B is corrected, and `correct_closed_round` corrects the rest.
+Where a conversion comes in the grace of its round, or its value changes later, the algorithm has learnt from the round
+at its closing: B is corrected, and `correct_closed_round` corrects the rest.
 """
 
 from latecomer.core.conversions import (
@@ -9,14 +9,15 @@ from latecomer.core.conversions import (
     DUPLICATE,
     REVOKED,
     UNKNOWN,
+    change_credit,
     credit_of,
     credit_round,
     delay_of,
     judge_conversion,
     judge_revocation,
-    uncredit_round,
 )
 from latecomer.core.jit import kernel, kernel_holding_gil
+from latecomer.core.ring import slot_of
 from latecomer.core.state import Array, Integers, Ring, StateArray
 from latecomer.policies.base.algorithm import correct_closed_round, correct_set
 
@@ -29,8 +30,9 @@ def apply_conversion(states: StateArray, ring: Ring, round: int, value: float, n
     if verdict == ACCEPTED:
         credit_round(state, ring, round, value, now)
         if round < state.oldest:
-            correct_closed_round(state, ring, round, value, delay_of(state, ring, round))
-            correct_set(state, ring, round, value)
+            slot = slot_of(state, ring, round)
+            correct_closed_round(state, ring, slot, value, delay_of(state, ring, round))
+            correct_set(state, ring, slot, 0.0, value)
     return verdict
 
 
@@ -50,12 +52,22 @@ def apply_revocation(states: StateArray, ring: Ring, round: int, now: int, repor
     if verdict == ACCEPTED:
         return UNKNOWN  # there is no conversion to revoke
     if verdict == DUPLICATE and credit_of(state, ring, round) != REVOKED:
-        value = uncredit_round(state, ring, round)
-        if round < state.oldest:
-            correct_closed_round(state, ring, round, -value, -1)
-            correct_set(state, ring, round, -value)
+        apply_correction(states, ring, slot_of(state, ring, round), round >= state.oldest, REVOKED)
         return ACCEPTED
     return verdict
+
+
+@kernel
+def apply_correction(states: StateArray, ring: Ring, slot: int, is_open: bool, credit: float) -> None:
+    """Replace the credit of a converted round by another, whenever it closed; no judgement is made.
+
+    The ring is the state's, or one that has a round alone which the state's no longer holds.
+    """
+    state = states[0]
+    before, after = change_credit(state, ring, slot, is_open, credit), max(credit, 0.0)
+    if not is_open:
+        correct_closed_round(state, ring, slot, after - before, -1)
+        correct_set(state, ring, slot, before, after)
 
 
 @kernel

@@ -1,25 +1,26 @@
 """Conversions of a policy: by their decision, or by the subject of some decisions."""
 
 from latecomer.core.conversions import ACCEPTED
-from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED
+from latecomer.core.state import UNSTAMPED
 from latecomer.errors import InputError
+from latecomer.policies.base.baskets import ANONYMOUS, digest_conversion
+from latecomer.policies.base.crediting_policy import CreditingPolicy
 from latecomer.policies.base.decision import NO_ROUND, VERDICTS, Decision, Verdict
-from latecomer.policies.base.deferring_policy import DeferringPolicy
 from latecomer.policies.base.subjects import choose_rounds, digest_subject
 from latecomer.timestamps import Moment
-from latecomer.validation import check_conversion_value
 
 
-class ConvertingPolicy(DeferringPolicy):
-    """A policy that takes conversions and revocations, while their windows are open or their grace lasts."""
+class ConvertingPolicy(CreditingPolicy):
+    """A policy that takes conversions, revocations and corrections."""
 
     def convert(
         self,
         decision: Decision | float | None = None,
-        value: float = 1.0,
+        value: float | None = None,
         *,
         at: Moment | None = None,
         subject: str | None = None,
+        conversion_id: str | None = None,
     ) -> Verdict:
         """Credit a conversion to its decision, while its window is open.
 
@@ -31,7 +32,8 @@ class ConvertingPolicy(DeferringPolicy):
         decision
             The decision, or its round: a whole number, which may be a float, as in a column with missing values.
         value
-            The value of the conversion, in [0, 1].
+            The value of the conversion, in [0, 1], and 1 where it is not given; with a `reward`, its amount, which must
+            be given.
         at
             The time of arrival, where the window is a time, as in `decide`; NaT and NaN are refused. A time before the
             latest decision's counts as that one's. Of a time before the conversion's own decision the delay is
@@ -40,24 +42,60 @@ class ConvertingPolicy(DeferringPolicy):
         subject
             In place of the decision: the user, whose decisions are credited as `attribution` says. The verdict is
             `ACCEPTED` where any of them was credited.
+        conversion_id
+            The conversion's own id, of 1 to 200 characters: the same id counts once, and with a `reward` that is the
+            sum or the largest of the amounts, others of the decision count too. A digest of it is kept.
         """
         if type(value) is not float or not 0.0 <= value <= 1.0:
-            value = check_conversion_value("value", value)
+            value = self.reward.check_amount(value)
         if subject is not None or decision is None:
-            return self._convert_subject(decision, subject, value, at)
+            return self._convert_subject(decision, subject, value, at, conversion_id)
+        if conversion_id is not None or self.keeps_baskets:
+            round_ = self._find_round(decision)
+            stamp, digest = self._read_stamp(round_, at), digest_conversion(conversion_id)
+            return VERDICTS[self.credit_conversion(round_, value, digest, stamp, stamp)[0]]
         round_ = decision if type(decision) is int and 0 < decision < NO_ROUND else self._find_round(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         state = self.state
         return VERDICTS[state.code.convert(state.record, state.ring, round_, value, stamp, stamp)]
 
-    def revoke(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
-        """Revoke a credited conversion for good, inside its window and grace: a purchase that was returned.
+    def revoke(
+        self,
+        decision: Decision | float | None = None,
+        *,
+        at: Moment | None = None,
+        conversion_id: str | None = None,
+    ) -> Verdict:
+        """Revoke a credited conversion for good: a purchase that was returned. What was learnt is corrected.
 
-        Verdicts are as in `convert`, but `DUPLICATE`: it was revoked before; `UNKNOWN`: also, it has not converted.
+        A conversion can be revoked inside its decision's window and the grace, or the time for `returns` after the
+        window. With a `conversion_id`, that one is revoked, of the decision or, where none is given, of each that has
+        it; else all of the decision's are. Verdicts are as in `convert`, but `DUPLICATE`: it was revoked before;
+        `UNKNOWN`: also, there is no such conversion.
         """
-        round_ = self._find_round(decision)
-        stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
-        return VERDICTS[self.state.revoke(round_, stamp, stamp)]
+        digest = None if conversion_id is None else digest_conversion(conversion_id)
+        if decision is not None:
+            rounds = [self._find_round(decision)]
+        elif digest is None:
+            raise InputError("a revocation must name its decision or its conversion_id; got neither", field="decision")
+        else:
+            rounds = self.baskets.find_rounds(digest)
+        found = []
+        for round_ in rounds:
+            stamp = self._read_stamp(round_, at)
+            found.append(VERDICTS[self.revoke_conversion(round_, digest, stamp, stamp)])
+        return join_verdicts(found)
+
+    def correct(self, decision: Decision | float, value: float, *, at: Moment | None = None) -> Verdict:
+        """Replace what a decision is credited with by another value: a basket that grew, or part of it returned.
+
+        It can be corrected for as long as it could be revoked. `DUPLICATE`: it is credited with that already, or its
+        conversion was revoked; `UNKNOWN`: also, it has not converted. Conversions that come later add to the value, as
+        the reward says.
+        """
+        amount, round_ = self.reward.check_amount(value), self._find_round(decision)
+        stamp = self._read_stamp(round_, at)
+        return VERDICTS[self.correct_credit(round_, amount, stamp, stamp)]
 
     def attribute(self, subject: str, *, at: Moment | None = None) -> list[int]:
         """Return the rounds that a conversion of a subject would be credited to, if it occurred at that time."""
@@ -80,12 +118,16 @@ class ConvertingPolicy(DeferringPolicy):
         return choose_rounds(inside, self.attribution) or [round_ for round_, _ in before[-1:]]
 
     def _stamp_of(self, round_: int) -> int:
-        head, oldest, ring = self.state.number("head"), self.state.number("oldest"), self.state.ring
-        block, lane = divmod((head + round_ - oldest) % (len(ring) * ROUNDS_PER_BLOCK), ROUNDS_PER_BLOCK)
-        return int(ring["stamp"][block, lane])
+        block, lane = self._place_of(round_)
+        return int(self.state.ring["stamp"][block, lane])
 
     def _convert_subject(
-        self, decision: Decision | float | None, subject: str | None, value: float, at: Moment | None
+        self,
+        decision: Decision | float | None,
+        subject: str | None,
+        value: float,
+        at: Moment | None,
+        conversion_id: str | None,
     ) -> Verdict:
         if subject is None or decision is not None:
             given = "neither" if subject is None else "both"
@@ -95,8 +137,12 @@ class ConvertingPolicy(DeferringPolicy):
             )
         if at is None and not self._in_rounds:
             at = self._clock.now()  # one time for all
-        verdicts = [self.convert(round_, value, at=at) for round_ in self.attribute(subject, at=at)]
-        return join_verdicts(verdicts)
+        digest = ANONYMOUS if conversion_id is None else digest_conversion(conversion_id)
+        rounds = self.baskets.find_rounds(digest) or self.attribute(subject, at=at)  # once known, it is where it was
+        return join_verdicts([self.convert(round_, value, at=at, conversion_id=conversion_id) for round_ in rounds])
+
+    def _read_stamp(self, round_: int, at: Moment | None) -> int:
+        return UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
 
     def _arrival_stamp(self, round_: int, at: Moment | None) -> int:
         stamp, now = self._clock.read(at), self._now

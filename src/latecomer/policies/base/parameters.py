@@ -8,6 +8,7 @@ from latecomer.durations import Duration, Span
 from latecomer.errors import InputError
 from latecomer.policies.base.clock import Clock
 from latecomer.policies.base.randomisation import Control
+from latecomer.policies.base.reward import Reward
 from latecomer.policies.base.rng import Seed
 from latecomer.policies.base.subjects import Attribution
 from latecomer.validation import check_integer, check_positive
@@ -21,8 +22,8 @@ class CommonParameters(TypedDict, total=False):
 
     `seed` is an int, or a NumPy generator; None takes fresh entropy. `clock` tells the time where the window is a time
     and `at` is not given. `floor`, `draws` and `control` make propensities known, `guard` gives a guarantee, `grace`
-    waits for late reports, `activation_timeout` for activations, and `attribution` is for conversions of subjects: see
-    `LinearPolicy`.
+    waits for late reports, `activation_timeout` for activations, `attribution` is for conversions of subjects, `reward`
+    for amounts, and `returns` for those that are taken back late: see `LinearPolicy`.
     """
 
     floor: float
@@ -32,6 +33,8 @@ class CommonParameters(TypedDict, total=False):
     grace: Duration | None
     activation_timeout: Span | None
     attribution: Attribution
+    reward: Reward | None
+    returns: Span | None
     seed: Seed
     clock: Clock | None
 
@@ -44,6 +47,8 @@ _DEFAULTS = {
     "grace": None,
     "activation_timeout": None,
     "attribution": "last",
+    "reward": None,
+    "returns": None,
     "seed": None,
     "clock": None,
 }

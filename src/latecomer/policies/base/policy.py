@@ -16,6 +16,7 @@ from latecomer.durations import Duration, parse_grace, parse_window
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, check_action_sets, check_actions, explain_inadmissible
 from latecomer.policies.base.algorithm import Algorithm
+from latecomer.policies.base.baskets import BasketTable, parse_returns
 from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.clock import Clock, Span, WindowClock
 from latecomer.policies.base.compiled_state import CompiledState
@@ -27,6 +28,7 @@ from latecomer.policies.base.kernels import UNFIT
 from latecomer.policies.base.parameters import check_dim, check_ridge, expand_common
 from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.randomisation import Control, Randomisation, randomise
+from latecomer.policies.base.reward import Reward, parse_reward
 from latecomer.policies.base.rng import Draw, PolicyRng, Seed
 from latecomer.policies.base.saving import SavedPolicy
 from latecomer.policies.base.subjects import ATTRIBUTIONS, Attribution, SubjectTable, digest_subject
@@ -69,6 +71,12 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
     attribution
         The decisions that a conversion of a subject is credited to: the "last" of those in the window, the "first", or
         "all" of them.
+    reward
+        {"scale": 200, "aggregate": "sum"}: conversions have amounts, of which the "first", the "sum" or the "max"
+        counts, as a share of the scale, and no more than that. None is a value in [0, 1], of the first conversion.
+    returns
+        In the unit of the window: how long after its window a credited value can still be revoked or corrected. The
+        actions of credited decisions are kept until then. None is as long as the grace.
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock
@@ -100,6 +108,8 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         grace: Duration | None = None,
         activation_timeout: Span | None = None,
         attribution: Attribution = "last",
+        reward: Reward | None = None,
+        returns: Span | None = None,
         seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
@@ -122,6 +132,10 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         self.subjects = SubjectTable()
         """The rounds of each subject, for the service and tests; a caller must not change them."""
         self.attribution: Attribution = check_choice("attribution", attribution, ATTRIBUTIONS)  # type: ignore[assignment]
+        self.baskets, self.reward, found = BasketTable(), parse_reward(reward), parse_returns(returns, self._window)
+        """The conversions of credited decisions, for the service and tests; a caller must not change them."""
+        self.keeps_baskets = found > 0 or not self.reward.is_binary
+        self.correctable = max(found, self._grace // _MICROSECOND)
         settings: dict[str, Any] = {**(options or {}), **randomisation.parameters, **guarded}
         self._parameters: dict[str, Any] = {**numbers, **settings}
         if self._grace:
@@ -130,6 +144,9 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
             self._parameters["attribution"] = attribution
         if activation_timeout is not None:
             self._parameters["activation_timeout"] = parse_window(activation_timeout)
+        self._parameters.update(self.reward.parameters)
+        if returns is not None:
+            self._parameters["returns"] = parse_window(returns)
         numbers.update(randomisation.numbers, **guard_numbers(guarded), **(state_numbers or {}))
         job = job_for(type(self), self._dim, settings)
         self.state = CompiledState(
@@ -258,11 +275,13 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
 
         batches = log.logged_decisions(self._dim, encoder=encoder, scale=check_positive("scale", scale))
         before = self.state.record.copy(), self.state.ring.copy(), self.rng.state()
+        baskets = self.baskets.arrays(self.oldest_correctable)
         try:
             return learn(self, batches, decisions=log.decisions)
         except BaseException:  # a mistake in the middle of a log leaves nothing half learnt
             self.state.put_back(*before[:2])
             self.rng.restore(before[2])
+            self.baskets.restore(baskets, self._dim, len(self.algorithm.round_fields))
             raise
 
     # ---- copies ----
@@ -277,6 +296,7 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
         twin.state = self.state.make_empty()
         twin.rng, twin._assessor = self._make_rng(seed), None
         twin.deferred, twin.subjects = DeferredTable(self._dim, self.deferred.timeout), SubjectTable()
+        twin.baskets = BasketTable()
         return twin
 
     def _make_rng(self, seed: Seed) -> PolicyRng:

@@ -17,6 +17,7 @@ from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.conversion_kernels import (
     apply_conversion_holding_gil,
     apply_conversions,
+    apply_correction,
     apply_revocation,
 )
 from latecomer.policies.base.kernels import (
@@ -93,6 +94,7 @@ class PolicyCode:
         conversions = (states, ring, rounds, np.empty(1), rounds, rounds, rounds, rounds)
         self.convert_many: Any = self._add("convert_many", apply_conversions, conversions)
         self.revoke: Any = self._add("revoke", apply_revocation, (states, ring, 1, UNSTAMPED, UNSTAMPED))
+        self.correct: Any = self._add("correct", apply_correction, (states, ring, 0, True, 1.0))
         self.judge: Any = self._add("judge", judge_conversion_of, (states, ring, 1, UNSTAMPED))
         for name, function in (
             ("next_width", next_width), ("next_pending_width", next_pending_width), ("next_estimate", next_estimate),

@@ -7,6 +7,8 @@ from typing import Any
 import numpy.typing as npt
 
 from latecomer.encoding.encoder import Encoder, check_encoder
+from latecomer.policies.base.algorithm import Algorithm
+from latecomer.policies.base.baskets import BasketTable
 from latecomer.policies.base.compiled_state import CompiledState
 from latecomer.policies.base.deferral import DeferredTable
 from latecomer.policies.base.rng import PolicyRng
@@ -22,11 +24,18 @@ class SavedPolicy:
     state: CompiledState
     deferred: DeferredTable
     subjects: SubjectTable
+    baskets: BasketTable
+    algorithm: Algorithm
     encoder: Encoder | None = None
     """The encoder that the policy was saved with."""
     _dim: int
     _window: int | timedelta
     _parameters: dict[str, Any]
+
+    @property
+    def oldest_correctable(self) -> int:
+        """The oldest stamp that a correction of now may have."""
+        raise NotImplementedError  # a policy that credits has it
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -49,9 +58,17 @@ class SavedPolicy:
             policy=type(self).__name__,
             parameters=self.parameters,
             generator=self.rng.state(),
-            arrays={**self.state.arrays(), **self.deferred.arrays(), **self.subjects.arrays(self.state.number("kept"))},
+            arrays={**self.state.arrays(), **self.table_arrays()},
             encoder=self.encoder,
         )
+
+    def table_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return deferred decisions, subjects and baskets by name."""
+        return {
+            **self.deferred.arrays(),
+            **self.subjects.arrays(self.state.number("kept")),
+            **self.baskets.arrays(self.oldest_correctable),
+        }
 
     def restore(self, generator: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Become the policy that was saved; `latecomer.load` calls it."""
@@ -59,3 +76,4 @@ class SavedPolicy:
         self.state.restore(arrays)
         self.deferred.restore(arrays)
         self.subjects.restore(arrays)
+        self.baskets.restore(arrays, self._dim, len(self.algorithm.round_fields))

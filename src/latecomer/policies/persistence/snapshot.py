@@ -57,8 +57,7 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
             arrays={
                 **{f"state/{name}": record[name] for name in policy.state.saved_fields()},
                 **{f"open/{name}": read_held(policy, name) for name in _open_fields(policy)},
-                **policy.deferred.arrays(),
-                **policy.subjects.arrays(policy.state.number("kept")),
+                **policy.table_arrays(),
             },
         )
 

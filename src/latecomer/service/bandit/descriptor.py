@@ -26,7 +26,7 @@ from latecomer.validation import short_repr, suggest
 UNFINISHED_PREFIX = "."
 """Begins the name of a bandit that is still being replayed."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NOT_PARAMETERS = ("dim", "window", "grace", "activation_timeout", "attribution", "clock")
+NOT_PARAMETERS = ("dim", "window", "grace", "activation_timeout", "attribution", "reward", "returns", "clock")
 
 
 class BanditDescriptor(Struct, frozen=True, kw_only=True):

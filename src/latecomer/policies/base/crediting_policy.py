@@ -1,0 +1,141 @@
+"""Credits of a policy's decisions: made of one conversion or several, and corrected when these are taken back.
+
+The kernels know one credit a round. Where a basket has more than that, the credit is replaced, in the ring while the
+ring holds the round, and after that from the basket itself: B and all that was learnt from the round change by the
+difference, as if the round had been credited with the other value.
+"""
+
+import numpy as np
+
+from latecomer.core.conversions import ACCEPTED, DUPLICATE, LATE, REVOKED, UNKNOWN
+from latecomer.core.state import ROUNDS_PER_BLOCK, new_ring
+from latecomer.policies.base.baskets import CORRECTION, Basket, BasketTable
+from latecomer.policies.base.deferring_policy import DeferringPolicy
+from latecomer.policies.base.reward import RewardRule
+
+
+class CreditingPolicy(DeferringPolicy):
+    """A policy that credits its decisions by a reward, and corrects what it has learnt.
+
+    Verdicts are numbers here, as kernels return them. `stamp` is when a report occurred, `reported` when it came.
+    """
+
+    baskets: BasketTable
+    reward: RewardRule
+    keeps_baskets: bool
+    """Whether every conversion has a basket: where it is off, only one with an id has."""
+    correctable: int
+    """How long after its window a credit can be corrected: the grace, or the time for returns."""
+
+    def credit_conversion(
+        self, round_: int, amount: float, digest: bytes, stamp: int, reported: int
+    ) -> tuple[int, int, bool]:
+        """Judge a conversion and credit it: the verdict, the delay, and whether it is the first of its decision.
+
+        The delay is −1 where it is unknown, and counts for the first alone.
+        """
+        basket, state = self.baskets.find(round_), self.state
+        if basket is None:
+            credit = self.reward.credit([amount])
+            arrays = np.array([round_]), np.array([credit]), np.array([stamp]), np.array([reported])
+            (verdict,), (delay,) = (found.tolist() for found in state.convert_many(*arrays))
+            if verdict == ACCEPTED:
+                self.baskets.add(self._make_basket(round_, credit, {digest: amount}), self.oldest_correctable)
+            return verdict, delay, True
+        verdict = state.code.convert(state.record, state.ring, round_, 0.0, stamp, reported)
+        if verdict != DUPLICATE:  # it is late: a round with a basket has its credit already
+            return verdict, 0, False
+        if digest in basket.amounts or self.reward.aggregate == "first":
+            return DUPLICATE, 0, False
+        self.baskets.add_amount(basket, digest, amount)
+        self._renew_credit(basket)
+        return ACCEPTED, 0, False
+
+    def revoke_conversion(self, round_: int, digest: bytes | None, stamp: int, reported: int) -> int:
+        """Take one conversion of a decision back for good, or all of them where no digest is given."""
+        basket = self.baskets.find(round_)
+        if basket is None:
+            if digest is None:
+                return self.state.revoke(round_, stamp, reported)
+            return LATE if self.state.judge_conversion(round_, max(reported, self._now)) == LATE else UNKNOWN
+        if self._is_too_old(basket, stamp, reported):
+            return LATE
+        if digest is not None and digest not in basket.amounts:
+            return UNKNOWN
+        before = basket.kept_amounts
+        if digest is None:
+            basket.take_all_back()
+        else:
+            basket.take_back(digest)
+        if len(basket.kept_amounts) == len(before):
+            return DUPLICATE
+        self._renew_credit(basket)
+        return ACCEPTED
+
+    def correct_credit(self, round_: int, amount: float, stamp: int, reported: int) -> int:
+        """Replace all that a decision is credited with by one amount."""
+        basket = self.baskets.find(round_)
+        if basket is None:
+            return self._correct_held(round_, self.reward.credit([amount]), max(stamp, reported))
+        if self._is_too_old(basket, stamp, reported):
+            return LATE
+        if basket.credit == REVOKED or basket.kept_amounts == [amount]:
+            return DUPLICATE
+        basket.take_all_back()
+        self.baskets.add_amount(basket, CORRECTION, amount)
+        self._renew_credit(basket)
+        return ACCEPTED
+
+    def _correct_held(self, round_: int, credit: float, moment: int) -> int:
+        """Replace the credit of a round without a basket, while the ring holds it."""
+        verdict = self.state.judge_conversion(round_, max(moment, self._now))
+        if verdict != DUPLICATE:
+            return UNKNOWN if verdict == ACCEPTED else verdict  # there is no credit to correct
+        block, lane = self._place_of(round_)
+        if self.state.ring["credit"][block, lane] in (REVOKED, credit):
+            return DUPLICATE
+        self._replace_in_ring(round_, credit)
+        return ACCEPTED
+
+    # ---- the basket and the state ----
+
+    @property
+    def oldest_correctable(self) -> int:
+        """The oldest stamp that a correction of now may have."""
+        return self._now - self.span - self.correctable
+
+    def _is_too_old(self, basket: Basket, stamp: int, reported: int) -> bool:
+        moment = max(reported if self.correctable else stamp, self._now)
+        return moment - basket.stamp > self.span + self.correctable
+
+    def _make_basket(self, round_: int, credit: float, amounts: dict[bytes, float]) -> Basket:
+        (block, lane), ring = self._place_of(round_), self.state.ring
+        numbers = np.array([ring[name][block, lane] for name in self.algorithm.round_fields])
+        action = ring["action"][block, :, lane].copy()
+        return Basket(round_, int(ring["stamp"][block, lane]), action, numbers, credit, amounts)
+
+    def _place_of(self, round_: int) -> tuple[int, int]:
+        """Return the block and the lane of a round that the ring holds."""
+        head, oldest, slots = self.state.number("head"), self.state.number("oldest"), len(self.state.ring)
+        block, lane = divmod((head + round_ - oldest) % (slots * ROUNDS_PER_BLOCK), ROUNDS_PER_BLOCK)
+        return int(block), int(lane)
+
+    def _renew_credit(self, basket: Basket) -> None:
+        """Replace a round's credit by that which its basket makes now."""
+        credit, before = self.reward.credit(basket.kept_amounts), basket.credit
+        if credit == before:
+            return
+        basket.credit = credit
+        if basket.round >= self.state.number("kept"):
+            self._replace_in_ring(basket.round, credit)
+            return
+        page = new_ring(self.state.ring.dtype, 1)
+        page["action"][0, :, 0], page["stamp"][0, 0], page["credit"][0, 0] = basket.action, basket.stamp, before
+        for name, number in zip(self.algorithm.round_fields, basket.numbers.tolist(), strict=True):
+            page[name][0, 0] = number
+        self.state.code.correct(self.state.record, page, 0, False, credit)
+
+    def _replace_in_ring(self, round_: int, credit: float) -> None:
+        block, lane = self._place_of(round_)
+        is_open = bool(round_ >= self.state.number("oldest"))
+        self.state.code.correct(self.state.record, self.state.ring, block * ROUNDS_PER_BLOCK + lane, is_open, credit)

@@ -21,6 +21,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from played_clock import follow_clock
+
 LOADED = (
     "latecomer.cli.main",
     "latecomer.service.http.logging_setup",
@@ -68,12 +70,19 @@ class ForkedProcess:
 
 
 def start(
-    arguments: list[str], *, stderr: int, environment: dict[str, str], folder: Path, clock_ahead: float = 0.0
+    arguments: list[str],
+    *,
+    stderr: int,
+    environment: dict[str, str],
+    folder: Path,
+    clock_ahead: float = 0.0,
+    clock: Path | None = None,
 ) -> ForkedProcess:
     """Fork a process that runs `latecomer` with these arguments; `stderr` is a descriptor.
 
     `clock_ahead` shifts the machine's clocks as that process sees them: the wall clock, and the time since the start of
-    the machine. Its timeouts are measured by another clock, and are as long as ever.
+    the machine. Its timeouts are measured by another clock, and are as long as ever. `clock` is the file of a clock
+    that is played (played_clock.py).
     """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     order: dict[str, Any] = {
@@ -82,7 +91,7 @@ def start(
         "folder": str(folder),
         "open files": limit,
     }
-    order["clock_ahead"] = clock_ahead
+    order["clock_ahead"], order["clock"] = clock_ahead, None if clock is None else str(clock)
     return ForkedProcess(_forks().ask(order, stderr)["pid"])
 
 
@@ -168,6 +177,8 @@ def _serve(order: dict[str, Any], stderr: int) -> None:
     os.chdir(order["folder"])
     if order["clock_ahead"]:
         _set_clocks_ahead(order["clock_ahead"])
+    if order["clock"] is not None:
+        follow_clock(order["clock"])
     sys.argv = ["latecomer", *order["arguments"]]
     try:
         run_latecomer()

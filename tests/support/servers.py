@@ -31,14 +31,22 @@ def wait_until(condition: Callable[[], bool]) -> bool:
 class Server:
     """A running server and the lines of its log."""
 
-    def __init__(self, store: Path, *arguments: str, port: int = 0, at: str = "127.0.0.1", **environment: str) -> None:
+    def __init__(
+        self,
+        store: Path,
+        *arguments: str,
+        port: int = 0,
+        at: str = "127.0.0.1",
+        clock: Path | None = None,
+        **environment: str,
+    ) -> None:
         self.store, self._at = store, at
         command = ["serve", "--store", str(store), "--port", str(port), *arguments]
         kept = {"LATECOMER_CACHE_DIR", "LATECOMER_COMPILE"}  # those of the tests: no child process that compiles
         clean = {name: value for name, value in os.environ.items() if name in kept or not name.startswith("LATECOMER_")}
         log, theirs = os.pipe()
         self.process = fork_server.start(
-            command, stderr=theirs, environment={**clean, **environment}, folder=store.parent
+            command, stderr=theirs, environment={**clean, **environment}, folder=store.parent, clock=clock
         )
         os.close(theirs)
         self._log = os.fdopen(log)
@@ -121,9 +129,11 @@ class Server:
 
 
 @contextmanager
-def run_server(store: Path, *arguments: str, port: int = 0, **environment: str) -> Iterator[Server]:
-    """Run a server for the length of a block."""
-    server = Server(store, *arguments, port=port, at="127.0.0.1", **environment)
+def run_server(
+    store: Path, *arguments: str, port: int = 0, clock: Path | None = None, **environment: str
+) -> Iterator[Server]:
+    """Run a server for the length of a block; `clock` is the file of one that is played (played_clock.py)."""
+    server = Server(store, *arguments, port=port, at="127.0.0.1", clock=clock, **environment)
     try:
         yield server
     finally:

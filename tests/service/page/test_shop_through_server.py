@@ -1,5 +1,7 @@
-"""A seeded shop through a real server: the report and the page have the numbers of the log, all and of a range."""
+"""A seeded shop through a real server: the page has the log's numbers, and an outage of the feed raises its alarm."""
 
+import math
+import re
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -7,36 +9,21 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from seeded_shop import OFFERS, RATES, draw_visitor, make_spec
-from servers import Server, run_server
+import pytest
+from fake_clocks import DAY
+from played_clock import PlayedClock
+from served_shop import PATH, Course, ServedShop
+from servers import Server, run_server, wait_until
+from typer.testing import CliRunner
 
+from latecomer.cli.main import app
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.page.texts import format_share, format_value
 from latecomer.service.tools.export import export
 
-ROUNDS, WINDOW = 160, 60
-OUTAGE = range(70, 95)
-PATH = "/v1/bandits/offers"
-
-
-def play(server: Server) -> list[str]:
-    """Serve visitors; conversions come ever later, and not at all during the outage; return the visitors' kinds."""
-    rng = np.random.default_rng(3)
-    kinds: list[str] = []
-    waiting: list[tuple[float, str]] = []
-    actions = [{"id": offer, "features": {"offer": offer}} for offer in OFFERS]
-    for round_ in range(ROUNDS):
-        context = draw_visitor(rng)
-        answer = server.http.post(f"{PATH}/decisions", json={"context": context, "actions": actions}).json()
-        kinds.append(str(context["visitor"]))
-        if rng.random() < 2 * RATES[kinds[-1]][answer["index"]]:
-            waiting.append((round_ + rng.exponential(5 + round_ / 10), answer["decision_id"]))
-        due = [] if round_ in OUTAGE else [item for item in waiting if item[0] <= round_]
-        if due:
-            waiting = [item for item in waiting if item not in due]
-            reports = [{"decision_id": decision, "value": 0.5} for _, decision in due]
-            server.http.post(f"{PATH}/conversions", json=reports).raise_for_status()
-    return kinds
+BEGIN = 1_790_000_000_000_000
+STATED = math.log(100 * 7 * 1008 / 2) / 0.45
+"""Conversions that are missing when the alarm rings, as docs/reference/alarms.md has it: 29 for a window of 2 days."""
 
 
 def check(report: BanditReport, rows: list[dict[str, Any]], kinds: list[str]) -> None:
@@ -71,31 +58,71 @@ def check(report: BanditReport, rows: list[dict[str, Any]], kinds: list[str]) ->
     assert report.exploration.propensity_counts == np.histogram(own, np.arange(11) / 10)[0].tolist()
 
 
-def test_report_and_page_have_the_numbers_of_the_log(tmp_path: Path) -> None:
-    with run_server(tmp_path / "a.db") as server:
-        spec = msgspec.to_builtins(make_spec(window=WINDOW))
-        assert server.http.put(PATH, json=spec).status_code == 201
-        kinds = play(server)
-        data = server.http.get(f"{PATH}/report").content
+def see_alarm(server: Server, alarm: dict[str, Any]) -> None:
+    """Check that the alarm which rings is on the page, in the metrics and in the exit code of `latecomer check`."""
+    said = alarm["sentence"][1:]  # on the page it begins with a capital
+    assert wait_until(lambda: said in server.http.get("/page/bandits/offers").text)
+    assert 'latecomer_alarm{alarm="conversions_stopped",bandit="offers"} 1.0' in server.http.get("/metrics").text
+    checked = CliRunner().invoke(app, ["check", server.url])
+    assert (checked.exit_code, said in checked.output) == (3, True)
+
+
+def play_outage(server: Server, clock: PlayedClock, course: Course) -> ServedShop:
+    """Play a course; the alarm rings in the stated time once the feed is down, not before, and ends when it is back."""
+    shop, rang_after, missing = ServedShop(server, clock, course), None, 0
+    while not shop.is_over:
+        shop.play(4)
+        alarm = shop.find_alarm()
+        if alarm is None:
+            assert rang_after is None or not shop.is_out
+        elif rang_after is None:
+            rang_after, missing = clock.elapsed - int(course.out * DAY), shop.held_back()
+            assert shop.is_out
+            assert float(re.findall(r"let ([0-9,]+) expect", alarm["sentence"])[0]) < STATED + 8
+            see_alarm(server, alarm)
+        else:
+            assert shop.is_out, "it rings, and the feed has been back for four decisions"
+    assert rang_after is not None
+    assert abs(missing - STATED) < 3.0 * math.sqrt(STATED)
+    before = sum(course.out - 1 <= moment / DAY < course.out for moment in shop.reported)
+    assert rang_after < 1.5 * STATED / before * DAY
+    return shop
+
+
+def read_rows(store: Path) -> list[dict[str, Any]]:
+    """Return the decisions of the log."""
+    frames = [frame for kind, frame in export(store, "offers") if kind == "decisions"]
+    return [row for frame in frames for row in frame.to_dicts()]
+
+
+@pytest.mark.parametrize(
+    "course",
+    [
+        Course(260, days=3.6, out=2.0, back=3.3, factor=4.5, policy="OTFLinTS", parameters={"floor": 0.1, "draws": 8}),
+        pytest.param(Course(9000, days=6.0, out=3.0, back=3.5, factor=1.0), marks=pytest.mark.soak),
+    ],
+    ids=["short", "long"],
+)
+def test_page_has_the_numbers_of_the_log_and_an_outage_rings_and_ends(tmp_path: Path, course: Course) -> None:
+    clock = PlayedClock(tmp_path / "clock", BEGIN)
+    with run_server(tmp_path / "a.db", clock=clock.path) as server:
+        kinds = play_outage(server, clock, course).kinds
+        report = msgspec.json.decode(server.http.get(f"{PATH}/report").content, type=BanditReport)
+        rows = read_rows(tmp_path / "a.db")
+        shown = f"{len(rows):,}"
+        assert wait_until(lambda: f"<b>{shown}</b>" in server.http.get("/page/bandits/offers").text)
         page = server.http.get("/page/bandits/offers").text
-        rows = [
-            row
-            for kind, frame in export(tmp_path / "a.db", "offers")
-            if kind == "decisions"
-            for row in frame.to_dicts()
-        ]
         first, last = len(rows) // 4, len(rows) // 2
         between: list[datetime] = [rows[first]["decided_at"], rows[last]["decided_at"]]
         with server.client() as client:
             part = client.report("offers", since=between[0], until=between[1])
             assert client.report("offers", until=rows[0]["decided_at"]).decisions == 0
-    report = msgspec.json.decode(data, type=BanditReport)
     check(report, rows, kinds)
     check(part, rows[first:last], kinds[first:last])
     assert (part.since, part.until) == tuple(between)
     assert report.lift is not None
+    assert "conversions_stopped" not in {alarm.id for alarm in report.alarms}
     for text in (
-        f"{len(rows):,}",
         format_share(report.rates.matured),
         format_value(report.value, report.unit),
         f"{report.lift.control_decisions:,}",

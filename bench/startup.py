@@ -25,7 +25,7 @@ def rows() -> Iterator[Row]:
     yield _help_row()
     yield from _first_decision_rows()
     yield _background_row()
-    yield _simulation_row()
+    yield from (_simulation_row(runs) for runs in (2, 20))
     yield _http_row()
 
 
@@ -155,26 +155,26 @@ def _background_row() -> Row:
 _SIMULATION = """
 import numpy as np, latecomer as lc
 world = lc.World(theta=[.6, .4, .2, .2, .2], actions=lc.actions.Binary(10), delays=lc.delays.Geometric(mean=100))
-lc.simulate(world, {"policy": lc.OTFLinUCB(5, 500)}, horizon=3000, runs=2)
+lc.simulate(world, {"policy": lc.OTFLinUCB(5, 500)}, horizon=3000, runs=RUNS)
 """
 
 
-def _simulation_row() -> Row:
+def _simulation_row(runs: int) -> Row:
     with TemporaryDirectory() as cache:
         started = time.perf_counter()
         environment = {**os.environ, "LATECOMER_COMPILE": "auto", "LATECOMER_CACHE_DIR": cache}
-        command = [sys.executable, "-c", _SIMULATION]
+        command = [sys.executable, "-c", _SIMULATION.replace("RUNS", str(runs))]
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
         seconds = time.perf_counter() - started
     numba = _time_process("import numba; numba.njit('i8(i8)')(lambda x: x)")
-    said = "compiling OTFLinUCB for d = 5, once on this machine" in done.stderr
+    said = done.stderr.startswith("compiling OTFLinUCB for d = 5")
     return Row(
-        work="first simulate, cold: the whole process",
+        work=f"first simulate, cold, {runs} runs of 3,000 rounds: the whole process",
         measured=f"{seconds:.1f} s",
         must_reach="<= 6 s, with a line that says why",
         verdict=verdict(seconds <= 6.0 and said),
-        detail=f"OTFLinUCB, d=5, 2 runs of 3,000 rounds; it {'says' if said else 'does not say'} that it compiles; "
-        f"a process that imports Numba and compiles one line takes {numba:.1f} s",
+        detail=f"OTFLinUCB, d=5; it says {done.stderr.splitlines()!r}; a process that imports Numba and compiles one "
+        f"line takes {numba:.1f} s",
     )
 
 

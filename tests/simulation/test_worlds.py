@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import latecomer as lc
+from latecomer.core.jit import Declaration, find_declaration
 from latecomer.errors import InputError
 from latecomer.simulation.kernel import group_arrivals
 
@@ -203,6 +206,15 @@ def test_group_arrivals_orders_rounds_by_arrival() -> None:
     starts, order = group_arrivals(delays)
     by_round = [order[starts[t] : starts[t + 1]].tolist() for t in range(len(delays))]
     assert by_round == [[], [1], [0, 2], [], [], [4, 5], []]
+
+
+@given(st.lists(st.one_of(st.integers(0, 12), st.just(2**62)), min_size=1, max_size=40))
+def test_the_two_forms_of_group_arrivals_agree(delays: list[int]) -> None:
+    declared = find_declaration(group_arrivals.function)
+    assert isinstance(declared, Declaration)
+    for one, other in zip(group_arrivals.function(np.array(delays)), declared.source(np.array(delays)), strict=True):
+        assert one.dtype == other.dtype
+        assert one.tolist() == other.tolist()
 
 
 @pytest.mark.parametrize("law", [lc.actions.Binary, lc.actions.Uniform, lc.actions.Sphere])

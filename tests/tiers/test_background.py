@@ -182,6 +182,24 @@ print(lc.simulate(world, {"uniform": policy}, horizon=100, runs=2).regret("unifo
     assert done.stderr.count("Numba is not installed") == 1
 
 
+def test_a_short_simulation_does_not_wait_for_the_compiler(tmp_path: Path) -> None:
+    """It says that machine code is made meanwhile, which takes over between two blocks, and changes no bit."""
+    code = """
+from latecomer.simulation.player import find_block_kernel
+world = lc.World(theta=[0.5, 0.5], actions=lc.actions.Binary(3), delays=lc.delays.Geometric(mean=5))
+def play():
+    return lc.simulate(world, {"uniform": policy}, horizon=2500, runs=1).regret("uniform")
+first, is_loaded = play(), "numba" in sys.modules
+kernel, end = find_block_kernel(policy, world), time.monotonic() + 300
+while not kernel.is_compiled and time.monotonic() < end:
+    time.sleep(0.1)
+print(is_loaded, kernel.is_compiled, (play() == first).all())
+"""
+    done = python(code, tmp_path)
+    assert done.stdout.split() == ["False", "True", "True"]
+    assert done.stderr.count("compiling Uniform for d = 2 meanwhile, once on this machine") == 1
+
+
 def test_what_could_not_be_made_is_tried_again(warm: Path) -> None:
     code = """
 from latecomer.tiers import background, tiered_kernel

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.jit import kernel
+from latecomer.core.jit import kernel, vectorised
 from latecomer.core.state import UNSTAMPED, Array, Ring, StateArray
 from latecomer.policies.base.conversion_kernels import apply_conversion
 from latecomer.policies.base.kernels import decide_and_record
@@ -14,7 +14,16 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-@kernel
+def _vectorised_group_arrivals(delays: Integers) -> tuple[Integers, Integers]:
+    horizon = delays.shape[0]
+    rounds = np.flatnonzero(delays < horizon - np.arange(horizon))
+    arrivals = rounds + delays[rounds]
+    starts = np.zeros(horizon + 2, np.int64)
+    np.cumsum(np.bincount(arrivals, minlength=horizon + 1), out=starts[1:])
+    return starts, rounds[np.argsort(arrivals, kind="stable")]
+
+
+@vectorised(_vectorised_group_arrivals)
 def _group_arrivals(delays: Integers) -> tuple[Integers, Integers]:
     """Rounds by the round in which their conversion would arrive: those of round t are order[starts[t]:starts[t+1]]."""
     horizon = delays.shape[0]
@@ -33,7 +42,9 @@ def _group_arrivals(delays: Integers) -> tuple[Integers, Integers]:
     return starts, order
 
 
-group_arrivals = TieredKernel(_group_arrivals, lambda: (np.ones(1, np.int64),), label="the order of arrivals")
+group_arrivals = TieredKernel(
+    _group_arrivals, lambda: (np.ones(1, np.int64),), label="the order of arrivals", worthwhile=1_000_000
+)
 
 
 @kernel

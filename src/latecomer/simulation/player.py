@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cache
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,14 @@ from latecomer.policies.base.policy_code import PolicyCode
 from latecomer.simulation.kernel import group_arrivals, run_block, run_dependent_block, run_ragged_block
 from latecomer.simulation.own_rule import OwnRule, RulePlayer, find_maker, make_sample
 from latecomer.simulation.world import Block, World, mean_rewards
-from latecomer.tiers.tiered_kernel import Announce, TieredKernel
+from latecomer.tiers.tiered_kernel import (
+    WORTHWHILE_ROUNDS,
+    Announce,
+    Job,
+    TieredKernel,
+    compile_mode,
+    request,
+)
 
 Template = LinearPolicy | OwnRule
 """A policy that has seen nothing, or what makes a rule."""
@@ -33,11 +42,28 @@ def check_template(name: str, given: object, world: World) -> Template:
     return given.fresh(0)
 
 
+PLAIN_ROUNDS = 10_000
+"""Fewer rounds of all policies together take less time as plain Python than it takes to compile one policy."""
+
+
 def prepare(world: World, templates: Mapping[str, Template], rounds: int, announce: Announce | None = None) -> None:
-    """Have machine code for so many rounds of each policy, where that is worth waiting for it."""
-    policies = [template for template in templates.values() if isinstance(template, LinearPolicy)]
-    for kernel in (mean_rewards, group_arrivals, *(find_block_kernel(policy, world) for policy in policies)):
+    """Have machine code for so many rounds of each policy, where that is worth waiting for it.
+
+    Where it is not, it is made in the background, and taken between two blocks of rounds.
+    """
+    for kernel in (mean_rewards, group_arrivals):
         kernel.prepare(rounds, announce)
+    policies = [template for template in templates.values() if isinstance(template, LinearPolicy)]
+    for policy in policies:
+        kernel = find_block_kernel(policy, world)
+        if kernel.is_compiled or kernel.is_requested or rounds < WORTHWHILE_ROUNDS:
+            continue
+        if compile_mode() == "auto" and rounds * len(policies) < PLAIN_ROUNDS and not kernel.is_on_disk:
+            if announce is not None:
+                announce(f"compiling {kernel.label} meanwhile, once on this machine; until then it runs as Python")
+            request([kernel])
+        else:
+            kernel.prepare(rounds, announce)
 
 
 def start(
@@ -93,10 +119,13 @@ class PolicyPlayer:
 
 def find_block_kernel(policy: LinearPolicy, world: World) -> TieredKernel:
     """Return the simulator's loop for a policy's kind; another one for a world whose sets differ in size."""
-    draw_count = policy.rng.draws(0, policy.dim).shape[1]
     if world.delay_slope is not None:
-        return _make_block_kernel(policy.state.code, run_dependent_block, policy.dim, int(draw_count))
-    function = run_ragged_block if world.is_ragged else run_block
+        return _find_loop(policy, run_dependent_block)
+    return _find_loop(policy, run_ragged_block if world.is_ragged else run_block)
+
+
+def _find_loop(policy: LinearPolicy, function: Callable[..., None]) -> TieredKernel:
+    draw_count = policy.rng.draws(0, policy.dim).shape[1]
     return _make_block_kernel(policy.state.code, function, policy.dim, int(draw_count))
 
 
@@ -105,4 +134,14 @@ def _make_block_kernel(code: PolicyCode, function: Callable[..., None], dim: int
     counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
     actions, offers, draws = np.ones((1, dim)), np.ones((1, 1), np.int32), np.empty((0, draw_count))
     arrivals = (counts, numbers, counts, counts) if function is run_dependent_block else (counts, counts)
-    return code.kernel(function, actions, numbers, offers, draws, 0, numbers, *arrivals, flags, numbers)
+    job = code.job and Job(__name__, compile_block.__name__, {**code.job.arguments, "loop": function.__name__})
+    return code.kernel(function, actions, numbers, offers, draws, 0, numbers, *arrivals, flags, numbers, job=job)
+
+
+_LOOPS = {function.__name__: function for function in (run_block, run_ragged_block, run_dependent_block)}
+
+
+def compile_block(module: str, policy: str, parameters: dict[str, Any], loop: str, kernels: list[str]) -> None:
+    """Compile a loop for a policy by name, in a process that does it for another (`latecomer.tiers.background`)."""
+    made = getattr(import_module(module), policy)(**parameters)
+    _find_loop(made, _LOOPS[loop]).compile()

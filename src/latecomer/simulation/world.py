@@ -55,6 +55,7 @@ mean_rewards = TieredKernel(
     _mean_rewards,
     lambda: (np.ones((1, 1)), np.ones(1), 1.0, False, np.ones(1)),
     label="the world",
+    worthwhile=1_000_000,
 )
 
 

@@ -6,10 +6,11 @@ same thing. A folder that cannot be written is read all the same. Importing this
 """
 
 import ctypes
+import gc
 import linecache
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, cast
@@ -93,9 +94,22 @@ def machine_code(
         dispatcher = _make_dispatcher(source, key, holds_gil=holds_gil)
         if folder is not None:
             dispatcher._cache = _CodeCache(dispatcher.py_func, key.folder(folder), key)
-        code = dispatcher.compile(tuple(map(numba.typeof, examples)))
+        with _without_garbage_collection():
+            code = dispatcher.compile(tuple(map(numba.typeof, examples)))
         was_loaded = getattr(dispatcher._cache, "was_loaded", False)
         return code, 0.0 if was_loaded else time.perf_counter() - began
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Keep the compiler's many objects from being looked through again and again: a tenth of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _make_dispatcher(source: Source, key: CodeKey, *, holds_gil: bool) -> Any:

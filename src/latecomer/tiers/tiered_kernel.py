@@ -43,7 +43,7 @@ GIVE_WAY_SECONDS = 1e-4
 loop drops Python's lock and takes it back before another one wakes up: without the sleep, the thread may never run."""
 
 WORTHWHILE_ROUNDS = 2000
-"""So many rounds take longer as plain Python than it takes to compile."""
+"""So many rounds as plain Python take longer than loading machine code, or nearly as long as making it."""
 
 Announce = Callable[[str], None]
 
@@ -103,6 +103,8 @@ class TieredKernel:
         What to call it while it is compiled: "OTFLinUCB for d = 5".
     job
         How another process compiles it; without one it is compiled in a thread of this.
+    worthwhile
+        So many rounds are worth waiting until it is compiled; more where plain Python is NumPy, and nearly as fast.
     install
         Called with the machine code, for callers that keep it in a place of their own.
     wrap
@@ -114,6 +116,7 @@ class TieredKernel:
     kind: StateKind | None = None
     label: str = ""
     job: Job | None = None
+    worthwhile: int = WORTHWHILE_ROUNDS
     companions: "list[TieredKernel]" = field(default_factory=list)
     """Kernels to be compiled with it."""
     wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda code: code
@@ -148,7 +151,7 @@ class TieredKernel:
         """Tell whether a kernel has taken so long that machine code is loaded, or even made, before the next call."""
         if self._spent > LOOK_SECONDS and not self._was_looked_for:
             self._was_looked_for = True
-            return self.key.is_in(find_cache_folder())
+            return self.is_on_disk
         return self._spent > LONG_SECONDS
 
     def retry_later(self) -> None:
@@ -157,9 +160,14 @@ class TieredKernel:
 
     def prepare(self, rounds: int, announce: Announce | None = None) -> Callable[..., Any]:
         """Return the kernel for so many rounds: machine code where that is worth waiting for it."""
-        if not self.is_compiled and rounds >= WORTHWHILE_ROUNDS and compile_mode() != "never":
-            return self.compile(announce)
-        return self.call
+        if self.is_compiled or rounds < WORTHWHILE_ROUNDS or compile_mode() == "never":
+            return self.call
+        return self.compile(announce) if rounds >= self.worthwhile or self.is_on_disk else self.call
+
+    @property
+    def is_on_disk(self) -> bool:
+        """True where its machine code only has to be loaded."""
+        return self.key.is_in(find_cache_folder())
 
     def compile(self, announce: Announce | None = None, folder: Path | None = None) -> Callable[..., Any]:
         """Load machine code, or make it, and return it; say so where it takes a while."""

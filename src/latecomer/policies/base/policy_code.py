@@ -68,7 +68,7 @@ class PolicyCode:
 
     def __init__(self, algorithm: Algorithm, record: Record, job: Job | None) -> None:
         dim = record["B"].shape[1]
-        self._dim, self._job, self._label = dim, job, f"{algorithm.name} for d = {dim}"
+        self._dim, self.job, self._label = dim, job, f"{algorithm.name} for d = {dim}"
         self._kind, self._empty = state_kind(algorithm, record), record.copy()
         self._draws = draw_count(algorithm.draw, dim) + algorithm.is_randomised
         self._others: dict[Callable[..., Any], TieredKernel] = {}
@@ -117,16 +117,18 @@ class PolicyCode:
             lambda: examples,
             kind=self._kind,
             label=self._label,
-            job=self._job,
+            job=self.job,
             wrap=wrap or _as_it_is,
             install=lambda code: setattr(self, name, code),
         )
 
-    def kernel(self, function: Callable[..., Any], *examples: Any) -> TieredKernel:
+    def kernel(self, function: Callable[..., Any], *examples: Any, job: Job | None = None) -> TieredKernel:
         """Return another kernel over this kind of state; `examples` are its arguments after the state and the ring."""
         if function not in self._others:
             arguments = (self._empty, new_ring(self._block), *examples)
-            self._others[function] = TieredKernel(function, lambda: arguments, kind=self._kind, label=self._label)
+            self._others[function] = TieredKernel(
+                function, lambda: arguments, kind=self._kind, label=self._label, job=job
+            )
         return self._others[function]
 
     def tiered(self) -> Iterable[TieredKernel]:

@@ -15,6 +15,9 @@ extensions = [
     "sphinx-mathjax-offline",  # MathJax from the package: formulas need no network
 ]
 html_theme = "furo"
+html_static_path = ["assets"]
+html_css_files = ["site.css"]
+pygments_dark_style = "github-dark"
 html_copy_source = False
 html_show_sphinx = False
 myst_heading_anchors = 3

@@ -121,6 +121,11 @@ def test_a_request_id_gets_the_same_deferred_decision_again(shop: Shop) -> None:
         shop.store.decide("shop", OFFERS / 2, IDS, request_id="x", deferred=True)
     with pytest.raises(ConflictError, match="request_id 'x' was used with another body"):
         shop.store.decide("shop", OFFERS, IDS, request_id="x")
+    shop.decide(request_id="y")
+    for _ in range(2):  # from memory, and from the file
+        with pytest.raises(ConflictError, match="request_id 'y' was used with another body"):
+            shop.decide(deferred=True, request_id="y")
+        shop.restart()
 
 
 def test_a_timeout_of_another_unit_is_refused(tmp_path: Path) -> None:

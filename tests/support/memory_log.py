@@ -51,6 +51,9 @@ class MemoryLog:
             self._requests[bandit.number, request] = (payload, bandit.rounds)
         return self._add(bandit.number, payload, count=count, rounds=bandit.rounds, stamp=stamp)
 
+    def add_request(self, bandit: Bandit, request: bytes, round: int, payload: bytes, ticket: object) -> None:
+        self._requests[bandit.number, request] = (payload, round)
+
     def append_replayed(self, bandit: Bandit, payload: Payload, *, count: int, stamp: int) -> DoneTicket:
         decisions = payload.records(events.DECISION_WITH_REQUEST)
         for request, round_ in zip(decisions["request"].tolist(), decisions["round"].tolist(), strict=True):

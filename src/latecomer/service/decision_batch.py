@@ -7,10 +7,15 @@ written, the whole batch fails.
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from latecomer.errors import InputError, LatecomerError, StoreError
+from latecomer.policies.base.action_validation import explain_inadmissible
+from latecomer.service.bandit.decision_call import DecisionCall, check_decision_call
 from latecomer.service.log_interface import Ticket
 from latecomer.service.messages import DecisionAnswer
 from latecomer.validation import short_repr, suggest
@@ -25,6 +30,9 @@ MAX_DECISIONS = 1000
 Arguments = Mapping[str, Any]
 """The arguments of one decision, as `Store.decide` takes them; or an error, which stays in its place."""
 Outcome = DecisionAnswer | Exception
+_NOT_YET = AssertionError("a request of a batch has got no outcome")
+_FIRST_RUN, _LONGEST_RUN = 4, 250
+"""Requests that are decided together, at first and at most; in between as many as their pace leaves time for."""
 
 _OPTIONS = ("request_id", "deferred", "subject")
 ROWS, FEATURES = ("actions", "ids", *_OPTIONS), ("actions", "context", *_OPTIONS)
@@ -60,27 +68,94 @@ def decide_batch(
 
     After so many `seconds` no further request is begun: the outcomes are then of the first ones alone.
     """
-    end = perf_counter() + seconds
-    store.info(name)  # an unknown bandit fails the batch
-    tickets: dict[Ticket, None] = {}
-    outcomes: list[Outcome] = []
     with store.group():
-        for request in requests:
-            if perf_counter() > end:
+        batch, began, done = _Batch(store, name), perf_counter(), 0  # an unknown bandit fails the batch
+        while done < len(requests):
+            taken = perf_counter() - began
+            if taken > seconds:
                 break
-            if isinstance(request, Exception):
-                outcomes.append(request)
-                continue
+            size = _FIRST_RUN if not done else int(min((seconds - taken) * done / max(taken, 1e-6), _LONGEST_RUN)) or 1
+            batch.add(requests[done : done + size])
+            done += size
+    return batch.outcomes, list(batch.tickets)
+
+
+class _Batch:
+    """A batch that is under way, with the store's lock held: the outcomes so far, and their tickets."""
+
+    def __init__(self, store: "Store", name: str) -> None:
+        self._store, self._bandit = store, store.registry.get(name)
+        self.outcomes: list[Outcome] = []
+        self.tickets: dict[Ticket, None] = {}
+
+    def add(self, requests: Sequence[Arguments | Exception]) -> None:
+        """Decide the next requests: runs of plain ones together, others by themselves, all in their order."""
+        run: list[DecisionCall] = []
+        places: list[int] = []
+        digests: set[bytes] = set()
+        first = len(self.outcomes)
+        self.outcomes += [_NOT_YET] * len(requests)
+        for place, request in enumerate(requests, start=first):
             try:
-                answer, ticket = store.decide(name, **request)
+                if isinstance(request, Exception):
+                    self.outcomes[place] = request
+                    continue
+                call = check_decision_call(self._bandit.dim, **request)
+                if call.deferred or call.request in digests:
+                    self._decide_run(run, places)
+                    run, places, digests = [], [], set()
+                    self._take(place, *self._store.run(self._bandit, call))
+                elif not self._repeat(place, call):
+                    run.append(call)
+                    places.append(place)
+                    if call.request:
+                        digests.add(call.request)
             except StoreError:
                 raise
             except LatecomerError as error:
-                outcomes.append(error)
-            else:
-                outcomes.append(answer)
-                tickets[ticket] = None
-    return outcomes, list(tickets)
+                self.outcomes[place] = error
+        self._decide_run(run, places)
+
+    def _take(self, place: int, outcome: Outcome, ticket: Ticket) -> None:
+        self.outcomes[place] = outcome
+        self.tickets[ticket] = None
+
+    def _repeat(self, place: int, call: DecisionCall) -> bool:
+        """Answer a request that the log has answered before; False where it is new."""
+        if not call.request:
+            return False
+        known = self._store.log.find_decision(self._bandit, call.request)
+        if known is None:
+            self._bandit.deferrals.check_free(call.request_id, call.request)
+            return False
+        self._take(place, call.repeat(self._bandit, known[0], shift=self._store.clock.shift), known[1])
+        return True
+
+    def _decide_run(self, calls: list[DecisionCall], places: list[int]) -> None:
+        """Decide plain requests together; a set that is not admissible becomes its error."""
+        state = self._bandit.policy.state
+        if calls and not state.is_admissible(np.concatenate([call.actions for call in calls])):
+            fit = [state.is_admissible(call.actions) for call in calls]
+            for call, place, is_fit in zip(calls, places, fit, strict=True):
+                if not is_fit:
+                    self.outcomes[place] = explain_inadmissible(call.actions)
+            calls, places = list(compress(calls, fit)), list(compress(places, fit))
+        if not calls:
+            return
+        store, bandit = self._store, self._bandit
+        store.check_open()
+        now = store.clock.now()
+        try:
+            made = bandit.decide_run(calls, now=now, shift=store.clock.shift)
+            ticket = store.log.append(bandit, b"".join([data for _, data in made]), count=len(made), stamp=now)
+        except BaseException as error:
+            store.check_unlogged_change(bandit, error)
+            raise
+        self.tickets[ticket] = None
+        for call, place, (answer, data) in zip(calls, places, made, strict=True):
+            self.outcomes[place] = answer
+            if call.request:
+                store.log.add_request(bandit, call.request, answer.round, data, ticket)
 
 
 async def decide_shared_batch(

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from threading import RLock
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.events import Payload
@@ -122,6 +122,9 @@ class Log(Protocol):
         request
             The digest of the request that the events' decision answers, if any.
         """
+
+    def add_request(self, bandit: Bandit, request: bytes, round: int, payload: bytes, ticket: Any) -> None:
+        """Have a request found that a decision of a batch has answered, whose events were appended with this ticket."""
 
     def append_replayed(self, bandit: Bandit, payload: Payload, *, count: int, stamp: int) -> Ticket:
         """Append events of another log that a bandit has applied, with the requests that they answer."""

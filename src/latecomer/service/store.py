@@ -127,18 +127,18 @@ class Store:
         """
         with self._lock:
             bandit = self.registry.get(name)
-            return self._run(bandit, check_decision_call(bandit.dim, actions, ids, **options))
+            return self.run(bandit, check_decision_call(bandit.dim, actions, ids, **options))
 
     def import_batch(self, name: str, batch: ImportBatch) -> tuple[ImportAnswer, Ticket]:
         """Apply a batch of decisions that others made; return the answer, and the ticket to wait for."""
         with self._lock:
             bandit = self.registry.get(name)
-            return self._run(bandit, check_import_call(bandit.dim, batch))
+            return self.run(bandit, check_import_call(bandit.dim, batch))
 
-    def _run(self, bandit: Bandit, call: Any) -> tuple[Any, Ticket]:
-        """Run a call that the log may have answered before: a `DecisionCall` or an `ImportCall`."""
-        if call.request:
-            known = self.log.find_decision(bandit, call.request)
+    def run(self, bandit: Bandit, call: Any) -> tuple[Any, Ticket]:
+        """Run a call that the log may have answered before, a `DecisionCall` or an `ImportCall`; the lock is held."""
+        if call.lookup:
+            known = self.log.find_decision(bandit, call.lookup)
             if known is not None:
                 return call.repeat(bandit, known[0], shift=self.clock.shift), known[1]
         self.check_open()
@@ -147,7 +147,7 @@ class Store:
             answer, data, count = call.run(bandit, now=now, shift=self.clock.shift)
             return answer, self.log.append(bandit, data, count=count, stamp=now, request=call.request)
         except BaseException as error:
-            self._check_unlogged_change(bandit, error)
+            self.check_unlogged_change(bandit, error)
             raise
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[VerdictList, Ticket]:
@@ -173,10 +173,10 @@ class Store:
                 verdicts, data = apply(bandit, reports, now=now, shift=self.clock.shift)
                 return verdicts, self.log.append(bandit, data, count=len(verdicts), stamp=now)
             except BaseException as error:
-                self._check_unlogged_change(bandit, error)
+                self.check_unlogged_change(bandit, error)
                 raise
 
-    def _check_unlogged_change(self, bandit: Bandit, error: BaseException) -> None:
+    def check_unlogged_change(self, bandit: Bandit, error: BaseException) -> None:
         """Refuse everything from now on where a policy was changed by events that the log does not get."""
         if bandit.has_unlogged_change and not isinstance(error, LatecomerError):  # those come before any change
             self._lost = f"a change was made and could not be logged ({error!r}): open the store again"

@@ -104,3 +104,27 @@ def test_fast_json_leaves_bytes_that_are_not_utf_8() -> None:
     assert READER.read(b'{"actions": [[1, 2]], "request_id": "\xff"}', 2) is None
     assert READER.read(b"[" * 100_000, 2) is None
     assert READER.read(b'\xef\xbb\xbf{"actions": [[1, 2]]}', 2) is None  # nor does the careful one pass over a mark
+
+
+def test_fast_json_reads_batches_as_it_reads_requests() -> None:
+    requests = [
+        b'{"actions": [[1, 2], [3, 4]]}',
+        b'{"actions": [[0.5, 2e-3]], "ids": ["a"], "request_id": "r"}',
+        b'{"request_id": "s", "actions": [[1, 2], [3, 4], [5, 6]]}',
+    ]
+    found = READER.read_batch(b" [" + b", ".join(requests) + b"]\n", 2)
+    assert found is not None
+    for parts, request in zip(found, requests, strict=True):
+        alone = READER.read(request, 2)
+        assert alone is not None
+        assert (parts[0].tobytes(), *parts[1:]) == (alone[0].tobytes(), *alone[1:])
+    for request in (
+        b'{"actions": [[1, [2]]]}',
+        b'{"actions": [[1]]}',
+        b'{"actions": [[1, 2]], "x": 1}',
+        b"7",
+        b"[[1]]",
+    ):
+        assert READER.read_batch(b"[" + requests[0] + b"," + request + b"]", 2) is None
+    assert READER.read_batch(b"[" + requests[0] + b",]", 2) is None
+    assert READER.read_batch(b"[]", 2) == []

@@ -5,6 +5,7 @@ order: a log's stamps never run backwards.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,11 @@ from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Integers
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, explain_inadmissible
 from latecomer.policies.base.baskets import ANONYMOUS
+from latecomer.policies.base.decision import Decision
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.policy_code import summarise as summarise_kernel
+from latecomer.policies.base.subjects import digest_subject
+from latecomer.timestamps import Moment
 
 _DECISIONS_PER_CALL = 16_384
 
@@ -34,6 +38,41 @@ def latest_summary(policy: LinearPolicy, actions: Array) -> Shorts:
         return summarise(actions)
     summary: Shorts = policy.state.record["action_summary"][0].copy()
     return summary
+
+
+def decide(
+    policy: LinearPolicy,
+    sets: Sequence[Array],
+    *,
+    at: Moment | None,
+    controls: Sequence[int | None],
+    subjects: Sequence[str | None],
+) -> tuple[list[Decision], Shorts]:
+    """Decide as calls of `policy.decide` would, one after the other, at one time; return the summaries of the sets too.
+
+    The sets must be admissible; `controls` and `subjects` have the arguments of each call. The decisions' actions are
+    rows of the sets.
+    """
+    state, count, first = policy.state, len(sets), policy.rounds + 1
+    stamps = policy._clock.decision_stamps(at, count, now=policy.latest_stamp, rounds=policy.rounds).tolist()
+    draws: Any = policy.rng.draws(count, policy.dim)
+    if not policy._takes_draws:
+        draws = [None] * count
+    summaries = np.empty((count, policy.dim + 2), np.int16)
+    own = None if policy.algorithm.observe_actions is None else state.record["action_summary"][0]
+    decisions = []
+    for round_, (actions, stamp, drawn, control, subject, summary) in enumerate(
+        zip(sets, stamps, draws, controls, subjects, summaries, strict=True), start=first
+    ):
+        index, score, signed = state.decide_signed(actions, stamp, drawn, control)
+        if own is None:
+            summarise_kernel.call(actions, summary)
+        else:
+            summary[:] = own
+        if subject is not None:
+            policy.subjects.add(digest_subject(subject), round_, int(state.number("kept")))
+        decisions.append(Decision(round_, index, actions[index], score, *policy._read_propensity(score, signed)))
+    return decisions, summaries
 
 
 def _in_rows(actions: Array) -> Array:

@@ -14,7 +14,7 @@ from latecomer.core.action_summary import Shorts
 from latecomer.core.conversions import ACCEPTED, DUPLICATE
 from latecomer.core.state import Array, Integers
 from latecomer.policies.base import bulk
-from latecomer.policies.base.decision import VERDICTS
+from latecomer.policies.base.decision import VERDICTS, Decision
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit import events
@@ -88,18 +88,52 @@ class Bandit:
 
     def decide(self, call: DecisionCall, *, now: int, shift: int = 0) -> tuple[DecisionAnswer, bytes]:
         """Choose an action and record the round; return the answer and the events for the log."""
-        actions, ids, digests = call.actions, call.ids, call.digests
-        control = None
-        if self._control_id is not None and ids is not None and self._control_id in ids:
-            control = ids.index(self._control_id)
+        control = self._find_control(call)
         if call.deferred:
             return self.deferrals.decide(call, control, now=now, shift=shift)
         self.has_unlogged_change = True
         at = None if self.in_rounds else now / 1e6
-        decision = self.policy.decide(actions, at=at, control=control, subject=call.subject)
+        decision = self.policy.decide(call.actions, at=at, control=control, subject=call.subject)
+        summary = bulk.latest_summary(self.policy, call.actions)
+        made = self._log_decision(call, decision, summary, now=now, expires_at=self._find_expiry(now, shift))
+        if self.tally.is_full:
+            self.count_notes()
+        return made
+
+    def decide_run(
+        self, calls: Sequence[DecisionCall], *, now: int, shift: int = 0
+    ) -> list[tuple[DecisionAnswer, bytes]]:
+        """Decide as calls of `decide` would, one after the other, at one time; none is deferred, all are admissible."""
+        self.has_unlogged_change = True
+        decisions, summaries = bulk.decide(
+            self.policy,
+            [call.actions for call in calls],
+            at=None if self.in_rounds else now / 1e6,
+            controls=[self._find_control(call) for call in calls],
+            subjects=[call.subject for call in calls],
+        )
+        expires_at = self._find_expiry(now, shift)
+        made = [
+            self._log_decision(*each, now=now, expires_at=expires_at)
+            for each in zip(calls, decisions, summaries, strict=True)
+        ]
+        if self.tally.is_full:  # not before: the policy may have closed rounds of the same run
+            self.count_notes()
+        return made
+
+    def _find_control(self, call: DecisionCall) -> int | None:
+        """Return the index of the action that the control plays, where it plays one by its id."""
+        if self._control_id is None or call.ids is None or self._control_id not in call.ids:
+            return None
+        return call.ids.index(self._control_id)
+
+    def _log_decision(
+        self, call: DecisionCall, decision: Decision, summary: Shorts, *, now: int, expires_at: datetime | None
+    ) -> tuple[DecisionAnswer, bytes]:
+        """Note a decision that the policy has just made; return the answer and the events for the log."""
+        ids, digests = call.ids, call.digests
         index, round_, score = decision.index, decision.round, decision.score
         kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
-        summary = bulk.latest_summary(self.policy, actions)
         chosen = decision.action.tobytes() + summary.tobytes()
         secret = b"" if self.ids.is_current else self.ids.renew(round_)
         data = secret + events.pack_decision(kind, index, round_, now, score) + chosen + digests
@@ -114,53 +148,31 @@ class Bandit:
             data += bytes([events.SUBJECT]) + digest_subject(call.subject)
         context = None
         if self.offers is not None:
-            data += self.offers.pack(round_, pack_offer(actions, ids, call.described))
+            data += self.offers.pack(round_, pack_offer(call.actions, ids, call.described))
             context = call.described[0] if call.described else None
         self.rounds, self.stamp = round_, now
         self.monitor.note_decision(now, round_, summary)
-        if self.tally.note_decision(now, signed, label, context):
-            self.count_notes()
-        answer = self.make_answer(
-            round_,
-            index=index,
-            score=score,
-            stamp=now,
-            shift=shift,
-            label=label,
-            propensity=propensity,
-            is_control=decision.is_control,
-        )
-        return answer, data
+        self.tally.note_decision(now, signed, label, context)
+        id_ = self.ids.id_of(round_)
+        return DecisionAnswer(id_, index, label, round_, score, expires_at, propensity, decision.is_control), data
 
-    def make_answer(
-        self,
-        round: int,
-        *,
-        index: int,
-        score: float,
-        stamp: int,
-        shift: int,
-        label: str | None,
-        propensity: float | None,
-        is_control: bool,
-    ) -> DecisionAnswer:
-        """Build a decision's answer from the fields of its events."""
-        expires_at = None
-        if not self.in_rounds:
-            expires_at = _UNIX_EPOCH + timedelta(microseconds=stamp + self.window_span - shift)
-        return DecisionAnswer(self.ids.id_of(round), index, label, round, score, expires_at, propensity, is_control)
+    def _find_expiry(self, stamp: int, shift: int) -> datetime | None:
+        """Return when the window of a decision closes, by the calendar; None where it is in rounds."""
+        if self.in_rounds:
+            return None
+        return _UNIX_EPOCH + timedelta(microseconds=stamp + self.window_span - shift)
 
     def repeat_answer(self, known: LoggedDecision, *, shift: int) -> DecisionAnswer:
         """Return the answer that a logged decision got."""
-        return self.make_answer(
+        return DecisionAnswer(
+            self.ids.id_of(known.round),
+            known.index,
+            known.label,
             known.round,
-            index=known.index,
-            score=known.score,
-            stamp=known.stamp,
-            shift=shift,
-            label=known.label,
-            propensity=known.propensity,
-            is_control=known.is_control,
+            known.score,
+            self._find_expiry(known.stamp, shift),
+            known.propensity,
+            known.is_control,
         )
 
     def convert(self, conversions: Sequence[Conversion], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:

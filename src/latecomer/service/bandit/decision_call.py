@@ -50,8 +50,13 @@ class DecisionCall(Struct, frozen=True):
         """The digests as the decision's event has them; empty where there is no request id."""
         return self.request + self.body
 
+    @property
+    def lookup(self) -> bytes:
+        """The digest of the request id, of a deferred decision too; empty where there is none."""
+        return self.request or self.deferred_request
+
     def repeat(self, bandit: "Bandit", known: LoggedDecision, *, shift: int) -> DecisionAnswer:
-        """Return the answer that the log has; `ConflictError` where that was to another body."""
+        """Return the answer that the log has; `ConflictError` where that was to another body, or was not deferred."""
         self.check_same_body(known.body)
         return bandit.repeat_answer(known, shift=shift)
 
@@ -63,8 +68,8 @@ class DecisionCall(Struct, frozen=True):
         return answer, data, 1
 
     def check_same_body(self, body: bytes) -> None:
-        """Raise `ConflictError` where the request id was used with another body."""
-        idempotency.check_same_body(str(self.request_id), self.body, body)
+        """Raise `ConflictError` where the request id was used by a decision with another body, or not deferred."""
+        idempotency.check_same_body(str(self.request_id), b"" if self.deferred else self.body, body)
 
 
 def check_decision_call(

@@ -19,6 +19,7 @@ from latecomer.policies.base.decision import VERDICTS, Decision, Verdict
 from latecomer.policies.base.deferral import DeferredDecision
 from latecomer.service.bandit import events
 from latecomer.service.bandit.decision_call import DecisionCall
+from latecomer.service.bandit.idempotency import check_same_body
 from latecomer.service.bandit.offers import pack_offer, read_context
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.messages import Activation, DecisionAnswer
@@ -72,7 +73,7 @@ class Deferrals:
         """Choose, and let the choice wait for its activation; return the answer and the events for the log."""
         known = self._find_request(call.deferred_request)
         if known is not None:
-            call.check_same_body(known.body)
+            check_same_body(str(call.request_id), call.body, known.body)
             return self._make_answer(known, shift), _NOTHING_NEW
         bandit = self._bandit
         bandit.has_unlogged_change = True
@@ -166,7 +167,8 @@ class Deferrals:
             context = read_context(choice.offer)
         bandit.rounds = round
         bandit.monitor.note_decision(now, round, np.frombuffer(choice.summary, np.int16))
-        if bandit.tally.note_decision(now, choice.signed, choice.label, context):
+        bandit.tally.note_decision(now, choice.signed, choice.label, context)
+        if bandit.tally.is_full:
             bandit.count_notes()
         return data
 

@@ -42,6 +42,11 @@ class ImportCall(Struct, frozen=True):
     request: bytes
     body: bytes
 
+    @property
+    def lookup(self) -> bytes:
+        """The digest of the import's id and the batch's place."""
+        return self.request
+
     def repeat(self, bandit: "Bandit", known: LoggedDecision, *, shift: int) -> ImportAnswer:  # noqa: ARG002
         """Return the answer for a batch that the log has; `ConflictError` where that was another batch."""
         self.check_same_body(known.body)

@@ -54,6 +54,12 @@ class Chain:
         self.damage = ""
         """The damage of rows that compaction has found; set by the writer's thread."""
 
+    def add_request(self, request: bytes, round: int, payload: bytes, commit: Commit) -> None:
+        """Add the request of a decision whose events have just been appended; they are found in memory until then."""
+        self.requests.add(request, round)
+        self.pending_requests[request] = (payload, commit)
+        commit.pending_requests.append((self.pending_requests, request))
+
     def add_requests(self, payload: Payload) -> None:
         """Add the requests of logged decisions to the index."""
         decisions = payload.records(events.DECISION_WITH_REQUEST)

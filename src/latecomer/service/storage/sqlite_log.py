@@ -105,13 +105,15 @@ class SQLiteLog:
             commit = Commit(done=True)
         bandit.has_unlogged_change = False
         if request:
-            chain.requests.add(request, bandit.rounds)
-            chain.pending_requests[request] = (payload, commit)
-            commit.pending_requests.append((chain.pending_requests, request))
+            chain.add_request(request, bandit.rounds, payload, commit)
         chain.small_rows += 1
         chain.unsaved_events += count
         self.maintenance.run_due(bandit, chain, stamp, len(self.chains))
         return commit
+
+    def add_request(self, bandit: Bandit, request: bytes, round: int, payload: bytes, ticket: Commit) -> None:
+        """Have a request found that a decision which was just appended has answered."""
+        self.chains[bandit.number].add_request(request, round, payload, ticket)
 
     def append_replayed(self, bandit: Bandit, payload: Payload, *, count: int, stamp: int) -> Commit:
         """Append events of another log that a bandit has applied, with the requests that they answer."""

@@ -1,8 +1,10 @@
 """Deferred decisions on PostgreSQL: one process defers, another activates, a third hears of the conversion."""
 
 import numpy as np
+import pytest
 
 import latecomer as lc
+from latecomer.errors import ConflictError
 from latecomer.service.tools.replay import open_for_replay, replay
 
 
@@ -11,6 +13,9 @@ def test_processes_share_deferred_decisions(database: str) -> None:
         answer, other = (first.decide(np.eye(2), deferred=True, request_id=id_) for id_ in "ab")
         with lc.open(database, name="shop") as second:
             assert second.decide(np.eye(2), deferred=True, request_id="a") == answer
+            second.decide(np.eye(2), request_id="plain")
+            with pytest.raises(ConflictError, match="request_id 'plain' was used with another body"):
+                first.decide(np.eye(2), deferred=True, request_id="plain")
             assert second.activate(answer) is lc.Verdict.ACCEPTED
         assert first.activate(answer) is lc.Verdict.DUPLICATE
         with lc.open(database, name="shop") as third:

@@ -69,9 +69,13 @@ class Tally:
 
     def note_decision(
         self, stamp: int, signed_propensity: float | None, label: str | None, context: Context | None = None
-    ) -> bool:
-        """Note the next round; return whether it is time to count the notes. `context` is what the log gets of it."""
+    ) -> None:
+        """Note the next round; `context` is what the log gets of it."""
         self._decisions.append((stamp, signed_propensity, label, context))
+
+    @property
+    def is_full(self) -> bool:
+        """True where it is time to count the decisions that were noted."""
         return len(self._decisions) >= MOST_NOTES
 
     def note_decisions(self, notes: Notes) -> None:

@@ -65,7 +65,7 @@ def run_calls(
             break
         digest = call.work.request
         try:
-            if digest and _repeat(bandit, call, known, first, shift=shift):
+            if call.work.lookup and _repeat(bandit, call, known, first, shift=shift):
                 continue
             call.answer, data, count = call.work.run(bandit, now, shift)
         except LatecomerError as error:  # it comes before any change
@@ -99,10 +99,10 @@ def _repeat(
     work = call.work
     if not isinstance(work, Repeatable):
         return False
-    if work.request in known:
-        call.answer = work.repeat(bandit, known[work.request], shift)
-    elif work.request in first:
-        earlier = first[work.request]
+    if work.lookup in known:
+        call.answer = work.repeat(bandit, known[work.lookup], shift)
+    elif work.lookup in first:
+        earlier = first[work.lookup]
         if isinstance(earlier.work, Repeatable):
             work.call.check_same_body(earlier.work.call.body)
         call.answer = earlier.answer

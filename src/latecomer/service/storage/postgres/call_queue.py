@@ -33,7 +33,7 @@ class CallQueue:
 
     def list_requests(self) -> set[bytes]:
         """Return the digests of the request ids of the calls that wait."""
-        return {call.work.request for call in self._waiting if call.work.request}
+        return {call.work.lookup for call in self._waiting if call.work.lookup}
 
     def take(self) -> list[PendingCall]:
         """Take the calls of a commit: those that somebody still waits for."""

@@ -15,7 +15,9 @@ class Work(Protocol):
     """The part of a call that changes a bandit."""
 
     request: bytes
-    """The digest of its request id; empty where it has none."""
+    """The digest of its request id, which the log gets; empty where it has none."""
+    lookup: bytes
+    """The digest that is looked for in the log before: of a deferred decision too."""
 
     def run(self, bandit: Bandit, now: int, shift: int) -> tuple[Any, bytes, int]:
         """Change the bandit; return the answer, the events for the log, and how many they are.
@@ -27,10 +29,10 @@ class Work(Protocol):
 class Repeatable:
     """A call that the log may have answered before: a decision, or a batch of an import."""
 
-    __slots__ = ("call", "request")
+    __slots__ = ("call", "lookup", "request")
 
     def __init__(self, call: DecisionCall | ImportCall) -> None:
-        self.call, self.request = call, call.request
+        self.call, self.request, self.lookup = call, call.request, call.lookup
 
     def run(self, bandit: Bandit, now: int, shift: int) -> tuple[Any, bytes, int]:
         """Run it on the bandit."""
@@ -44,10 +46,10 @@ class Repeatable:
 class Report:
     """A report of conversions or revocations."""
 
-    __slots__ = ("_apply", "_reports", "request")
+    __slots__ = ("_apply", "_reports", "lookup", "request")
 
     def __init__(self, apply: Callable[..., tuple[VerdictList, bytes]], reports: Sequence[Any]) -> None:
-        self._apply, self._reports, self.request = apply, reports, b""
+        self._apply, self._reports, self.request, self.lookup = apply, reports, b"", b""
 
     def run(self, bandit: Bandit, now: int, shift: int) -> tuple[Any, bytes, int]:
         """Apply the reports in their order."""

@@ -233,7 +233,7 @@ class ChainWorker:
                 await self._settle(connection, self._unlogged, locked, locked.head)
             elif self._catch_up(locked, locked.head):
                 calls = self.calls.take()  # those too that have come while this replica waited for the lock
-                more = {call.work.request for call in calls} - requests - {b""}
+                more = {call.work.lookup for call in calls} - requests - {b""}
                 known = await read_known(connection, self.number, self.descriptor.spec.dim, locked.known, more=more)
                 await self._run_and_append(connection, calls, known, locked, locked.head)
             else:

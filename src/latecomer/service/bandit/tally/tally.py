@@ -73,11 +73,6 @@ class Tally:
         """Note the next round; `context` is what the log gets of it."""
         self._decisions.append((stamp, signed_propensity, label, context))
 
-    @property
-    def is_full(self) -> bool:
-        """True where it is time to count the decisions that were noted."""
-        return len(self._decisions) >= MOST_NOTES
-
     def note_decisions(self, notes: Notes) -> None:
         """Note the next rounds."""
         if self._decisions:

@@ -15,8 +15,8 @@ _TICKS = np.array([1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 
 
 def plot_window(advice: WindowAdvice) -> Figure:
     """Three panels over the same windows; the dotted line is the recommended one."""
-    made, (kept, lost, feared) = make_figure(3, width=4.8, height=4.3)
-    made.suptitle("\n".join(wrap(advice.finding, 130)), fontsize=11, x=0.01, ha="left")
+    made, (kept, lost, feared) = make_figure(3, width=3.8, height=4.0)
+    made.suptitle("\n".join(wrap(advice.finding, 100)), fontsize=11, x=0.01, ha="left")
     table = advice.table
     seconds = table["seconds"].to_numpy()
     curve = advice.curve.filter(advice.curve["seconds"] >= seconds[0] / 2)
@@ -39,7 +39,7 @@ def plot_window(advice: WindowAdvice) -> Figure:
     lost.set(title="What it costs, simulated", ylabel=f"conversions lost in {period}")
     lost.set_ylim(bottom=0)
 
-    feared.plot(seconds, table["bound"], marker="o", markersize=4, label="bound, up to a factor 1/τ_M", **line_style(2))
+    feared.plot(seconds, table["bound"], marker="o", markersize=4, label="bound, up to $1/\\tau_M$", **line_style(2))
     feared.set(title="What theory fears (Theorem 2)", ylabel=f"bound on conversions lost in {period}", yscale="log")
     for axes in (kept, lost, feared):
         _label_windows(axes, advice, float(min(ages[0], seconds[0])), float(max(ages[-1], seconds[-1])))
@@ -71,8 +71,8 @@ def _label_windows(axes: Axes, advice: WindowAdvice, first: float, last: float) 
     ticks = _TICKS[(first <= _TICKS) & (last * 1.01 >= _TICKS)]
     axes.set(xscale="log", xlabel="window", xlim=(first, last * 1.15))
     axes.set_xticks(ticks if len(ticks) > 1 else [first, last])
-    axes.set_xticklabels([format_duration(tick) for tick in axes.get_xticks()], fontsize=8, rotation=30)
+    axes.set_xticklabels([format_duration(tick) for tick in axes.get_xticks()], fontsize=9, rotation=30)
     axes.minorticks_off()
     chosen = advice.recommended.total_seconds()
-    axes.axvline(chosen, color="#444444", linewidth=1.1, linestyle=":", label=f"recommended, {format_duration(chosen)}")
-    axes.legend(frameon=False, fontsize=8)
+    axes.axvline(chosen, color="#444444", linewidth=1.1, linestyle=":", label=f"take {format_duration(chosen)}")
+    axes.legend(frameon=False, fontsize=9)

@@ -40,14 +40,13 @@ def decide(
     *,
     ids: Sequence[str] | None,
     request_id: str | None,
-    deferred: bool = False,
-    subject: str | None = None,
+    options: dict[str, Any],
 ) -> Call[DecisionAnswer]:
     """Make the call for a decision, always with a request id; an array without ids is sent in binary."""
     request_id = _choose_request_id(request_id)
     path = f"{bandit_path(name)}/decisions"
     rows = _to_array(actions) if hasattr(actions, "__array__") else actions
-    if isinstance(rows, np.ndarray) and ids is None and not deferred and subject is None:
+    if isinstance(rows, np.ndarray) and ids is None and not options:
         file = io.BytesIO()
         np.save(file, rows)
         path = f"{path}?{urlencode({'request_id': request_id})}"
@@ -56,8 +55,7 @@ def decide(
         )
     plain = rows.tolist() if isinstance(rows, np.ndarray) else rows
     body = {"actions": plain, "request_id": request_id} | ({} if ids is None else {"ids": list(ids)})
-    body |= _options(deferred, subject)
-    return Call(method="POST", path=path, gives=DecisionAnswer, content=encode_json(body))
+    return Call(method="POST", path=path, gives=DecisionAnswer, content=encode_json(body | options))
 
 
 def decide_features(
@@ -66,11 +64,10 @@ def decide_features(
     *,
     context: FeatureRow | None,
     request_id: str | None,
-    deferred: bool = False,
-    subject: str | None = None,
+    options: dict[str, Any],
 ) -> Call[DecisionAnswer]:
     """Make the call for a decision between actions that are described by features."""
-    body = _features_body(actions, context=context, request_id=request_id, deferred=deferred, subject=subject)
+    body = _features_body(actions, context=context, request_id=request_id, **options)
     return Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=DecisionAnswer, content=encode_json(body))
 
 
@@ -81,15 +78,21 @@ def _features_body(
     request_id: str | None = None,
     deferred: bool = False,
     subject: str | None = None,
+    exclude: Sequence[int | str] | None = None,
+    pin: int | str | None = None,
 ) -> dict[str, Any]:
     described = [{"id": id_, "features": features} for id_, features in to_plain_actions(actions)]
     context_features = {} if context is None else to_plain_features(context, "context")
     body = {"context": context_features, "actions": described, "request_id": _choose_request_id(request_id)}
-    return body | _options(deferred, subject)
+    return body | make_options(deferred, subject, exclude, pin)
 
 
-def _options(deferred: bool, subject: str | None) -> dict[str, Any]:
-    return ({"deferred": True} if deferred else {}) | ({} if subject is None else {"subject": subject})
+def make_options(
+    deferred: bool, subject: str | None, exclude: Sequence[int | str] | None, pin: int | str | None
+) -> dict[str, Any]:
+    """Return the options of a decision that differ from their defaults."""
+    given = {"deferred": deferred or None, "subject": subject, "exclude": exclude, "pin": pin}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def decide_many(name: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[Call[list[Outcome]]]:

@@ -9,6 +9,7 @@ import httpx
 from latecomer.client import decision_calls, protocol
 from latecomer.client.batch import ConversionBatch
 from latecomer.client.certificates import trusted_certificates
+from latecomer.client.decision_calls import make_options
 from latecomer.durations import Span
 from latecomer.encoding.values import FeatureRow
 from latecomer.errors import ServiceError
@@ -103,15 +104,17 @@ class Client:
         request_id: str | None = None,
         deferred: bool = False,
         subject: str | None = None,
+        exclude: Sequence[int | str] | None = None,
+        pin: int | str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision.
 
         A decision that is `deferred` counts only once it is activated (`activate`). `subject` is the user that it is
-        for, whom a conversion may name in its place.
+        for, whom a conversion may name in its place. Actions in `exclude` are not chosen, and `pin` is; both take
+        indices, or ids.
         """
-        return self._send(
-            decision_calls.decide(name, actions, ids=ids, request_id=request_id, deferred=deferred, subject=subject)
-        )
+        options = make_options(deferred, subject, exclude, pin)
+        return self._send(decision_calls.decide(name, actions, ids=ids, request_id=request_id, options=options))
 
     def decide_features(
         self,
@@ -122,12 +125,13 @@ class Client:
         request_id: str | None = None,
         deferred: bool = False,
         subject: str | None = None,
+        exclude: Sequence[int | str] | None = None,
+        pin: int | str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, which are described by features: {id: {name: value}}."""
+        options = make_options(deferred, subject, exclude, pin)
         return self._send(
-            decision_calls.decide_features(
-                name, actions, context=context, request_id=request_id, deferred=deferred, subject=subject
-            )
+            decision_calls.decide_features(name, actions, context=context, request_id=request_id, options=options)
         )
 
     def decide_many(self, name: str, requests: Iterable[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:

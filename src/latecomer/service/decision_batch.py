@@ -34,7 +34,7 @@ _NOT_YET = AssertionError("a request of a batch has got no outcome")
 _FIRST_RUN, _LONGEST_RUN = 4, 250
 """Requests that are decided together, at first and at most; in between as many as their pace leaves time for."""
 
-_OPTIONS = ("request_id", "deferred", "subject")
+_OPTIONS = ("request_id", "deferred", "subject", "exclude", "pin")
 ROWS, FEATURES = ("actions", "ids", *_OPTIONS), ("actions", "context", *_OPTIONS)
 """The arguments of a request in a batch: actions as rows of numbers, or by their features."""
 

@@ -72,6 +72,12 @@ class DecisionAnswer(Struct, frozen=True):
     is_control: bool = False
 
 
+class RankedAnswer(DecisionAnswer, frozen=True):
+    """An answer with the probabilities of all actions of the request: 0 for those that it has left out."""
+
+    probabilities: list[float] = []
+
+
 def decision_id_of(decision: DecisionAnswer | str) -> str:
     """Return the id of a decision, given as a text or as its answer."""
     found = decision.decision_id if isinstance(decision, DecisionAnswer) else decision

@@ -52,6 +52,8 @@ class OpenBandit:
         request_id: str | None = None,
         deferred: bool = False,
         subject: str | None = None,
+        exclude: Sequence[int | str] | None = None,
+        pin: int | str | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, a (K, d) array-like of norms at most 1.
 
@@ -67,9 +69,11 @@ class OpenBandit:
             Whether the decision counts only once it is activated (`activate`).
         subject
             The user that the decision is for, whom a conversion may name in its place; a digest of it is kept.
+        exclude, pin
+            Actions that must not be chosen, and the one that must be, by index or id; see docs/how-to/guardrails.md.
         """
         options: CallOptions = {"request_id": request_id, "deferred": deferred, "subject": subject}
-        answer, ticket = self._store.decide(self.name, actions, ids, **options)
+        answer, ticket = self._store.decide(self.name, actions, ids, **options, exclude=exclude, pin=pin)
         self._store.wait(ticket)
         return answer
 
@@ -81,6 +85,8 @@ class OpenBandit:
         request_id: str | None = None,
         deferred: bool = False,
         subject: str | None = None,
+        exclude: Sequence[int | str] | None = None,
+        pin: int | str | None = None,
     ) -> DecisionAnswer:
         """Choose between actions that are known by their features, {id: {name: value}}; see docs/how-to/features.md.
 
@@ -92,12 +98,11 @@ class OpenBandit:
             Features of the moment, which all actions share.
         request_id
             The same id and features get the same answer again, also after a restart.
-        deferred, subject
+        deferred, subject, exclude, pin
             As in `decide`.
         """
-        prepared = self._prepare_features(
-            actions, context=context, request_id=request_id, deferred=deferred, subject=subject
-        )
+        options: CallOptions = {"deferred": deferred, "subject": subject, "exclude": exclude, "pin": pin}
+        prepared = self._prepare_features(actions, context=context, request_id=request_id, **options)
         answer, ticket = self._store.decide(self.name, **prepared)
         self._store.wait(ticket)
         return answer
@@ -108,8 +113,7 @@ class OpenBandit:
         *,
         context: FeatureRow | None = None,
         request_id: str | None = None,
-        deferred: bool = False,
-        subject: str | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
         """Return the arguments of `Store.decide` for actions that are known by their features."""
         info, described = self._store.info(self.name), to_plain_actions(actions)
@@ -121,8 +125,7 @@ class OpenBandit:
             "request_id": request_id,
             "body": None if request_id is None else digest_features(around, described),
             "described": (around, features),
-            "deferred": deferred,
-            "subject": subject,
+            **options,
         }
 
     def decide_many(self, requests: Sequence[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:

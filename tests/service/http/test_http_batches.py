@@ -46,6 +46,8 @@ BAD = {
     "ids": ({"actions": ROWS, "ids": ["x"]}, "invalid", "ids"),
     "no number": ({"actions": [["1", 0.0]]}, "invalid", "actions[...]"),
     "request_id": ({"actions": ROWS, "request_id": ""}, "invalid", "request_id"),
+    "exclude": ({"actions": ROWS, "exclude": [0, 1]}, "invalid", "exclude"),
+    "pin": ({"actions": ROWS, "pin": "x"}, "invalid", "pin"),
     "conflict": ({"actions": ROWS[:1], "request_id": "taken"}, "conflict", None),
 }
 
@@ -144,5 +146,8 @@ def test_the_client_returns_errors_in_their_place(server: Server) -> None:
         assert answers[3] == first == client.decide("b", ROWS, ids=["x", "y"], request_id="c1")
         assert [type(found) for found in answers[:3]] == [type(first), InputError, ConflictError]
         assert len(answers) == 1200
+        assert client.decide("b", ROWS, pin=1).index == client.decide("b", ROWS, exclude=[0]).index == 1
+        with pytest.raises(InputError, match="exclude must have the index of one of 2 actions"):
+            client.decide("b", ROWS, exclude=[2])
         with pytest.raises(InputError, match=r"request 1 must have no arguments but actions, ids, request_id"):
             client.decide_many("b", [{"actions": ROWS}, {"actions": ROWS, "idz": ["x", "y"]}])

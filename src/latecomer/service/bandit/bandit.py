@@ -14,20 +14,20 @@ from latecomer.core.action_summary import Shorts
 from latecomer.core.conversions import ACCEPTED, DUPLICATE
 from latecomer.core.state import Array, Integers
 from latecomer.policies.base import bulk
-from latecomer.policies.base.decision import VERDICTS, Decision
+from latecomer.policies.base.decision import VERDICTS
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit import events
 from latecomer.service.bandit.attribution import attribute_conversions
 from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_ids import DecisionIds
+from latecomer.service.bandit.decision_log import log_decision, repeat_answer
 from latecomer.service.bandit.deferrals import PREFIX, Deferrals
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.monitor.grid import Grid
 from latecomer.service.bandit.monitor.monitor import Monitor
-from latecomer.service.bandit.offers import OfferWriter, pack_offer
+from latecomer.service.bandit.offers import OfferWriter
 from latecomer.service.bandit.reports import check_value, compute_arrivals, pack_reports, parse_occurrences
 from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.bandit.verdict_list import VerdictList, make_early_warnings
@@ -93,9 +93,12 @@ class Bandit:
             return self.deferrals.decide(call, control, now=now, shift=shift)
         self.has_unlogged_change = True
         at = None if self.in_rounds else now / 1e6
+        probabilities = self.find_probabilities(call, control, at)
         decision = self.policy.decide(call.actions, at=at, control=control, subject=call.subject)
         summary = bulk.latest_summary(self.policy, call.actions)
-        made = self._log_decision(call, decision, summary, now=now, expires_at=self._find_expiry(now, shift))
+        made = log_decision(
+            self, call, decision, summary, now=now, expires_at=self.find_expiry(now, shift), probabilities=probabilities
+        )
         if self.tally.is_full:
             self.count_notes()
         return made
@@ -112,14 +115,20 @@ class Bandit:
             controls=[self._find_control(call) for call in calls],
             subjects=[call.subject for call in calls],
         )
-        expires_at = self._find_expiry(now, shift)
+        expires_at = self.find_expiry(now, shift)
         made = [
-            self._log_decision(*each, now=now, expires_at=expires_at)
+            log_decision(self, *each, now=now, expires_at=expires_at)
             for each in zip(calls, decisions, summaries, strict=True)
         ]
         if self.tally.is_full:  # not before: the policy may have closed rounds of the same run
             self.count_notes()
         return made
+
+    def find_probabilities(self, call: DecisionCall, control: int | None, at: float | None) -> list[float] | None:
+        """Return the probabilities of the next decision, where the call asks for them."""
+        if not call.probabilities:
+            return None
+        return call.place_probabilities(self.policy.probabilities(call.actions, at=at, control=control))
 
     def _find_control(self, call: DecisionCall) -> int | None:
         """Return the index of the action that the control plays, where it plays one by its id."""
@@ -127,36 +136,7 @@ class Bandit:
             return None
         return call.ids.index(self._control_id)
 
-    def _log_decision(
-        self, call: DecisionCall, decision: Decision, summary: Shorts, *, now: int, expires_at: datetime | None
-    ) -> tuple[DecisionAnswer, bytes]:
-        """Note a decision that the policy has just made; return the answer and the events for the log."""
-        ids, digests = call.ids, call.digests
-        index, round_, score = decision.index, decision.round, decision.score
-        kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
-        chosen = decision.action.tobytes() + summary.tobytes()
-        secret = b"" if self.ids.is_current else self.ids.renew(round_)
-        data = secret + events.pack_decision(kind, index, round_, now, score) + chosen + digests
-        label, signed, propensity = None, None, decision.propensity
-        if ids is not None:
-            label = ids[index]
-            data += events.pack_text(events.LABEL, label.encode())
-        if propensity is not None:
-            signed = -propensity if decision.is_control else propensity
-            data += events.pack_propensity(events.PROPENSITY, signed)
-        if call.subject is not None:
-            data += bytes([events.SUBJECT]) + digest_subject(call.subject)
-        context = None
-        if self.offers is not None:
-            data += self.offers.pack(round_, pack_offer(call.actions, ids, call.described))
-            context = call.described[0] if call.described else None
-        self.rounds, self.stamp = round_, now
-        self.monitor.note_decision(now, round_, summary)
-        self.tally.note_decision(now, signed, label, context)
-        id_ = self.ids.id_of(round_)
-        return DecisionAnswer(id_, index, label, round_, score, expires_at, propensity, decision.is_control), data
-
-    def _find_expiry(self, stamp: int, shift: int) -> datetime | None:
+    def find_expiry(self, stamp: int, shift: int) -> datetime | None:
         """Return when the window of a decision closes, by the calendar; None where it is in rounds."""
         if self.in_rounds:
             return None
@@ -164,16 +144,7 @@ class Bandit:
 
     def repeat_answer(self, known: LoggedDecision, *, shift: int) -> DecisionAnswer:
         """Return the answer that a logged decision got."""
-        return DecisionAnswer(
-            self.ids.id_of(known.round),
-            known.index,
-            known.label,
-            known.round,
-            known.score,
-            self._find_expiry(known.stamp, shift),
-            known.propensity,
-            known.is_control,
-        )
+        return repeat_answer(self, known, shift=shift)
 
     def convert(self, conversions: Sequence[Conversion], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
         """Apply conversions in their order; return the verdicts and the events for the log."""

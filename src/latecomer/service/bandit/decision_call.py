@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypedDict
 
+import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from latecomer.core.state import Array
 from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit import action_checks, events, idempotency
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.offers import Described
+from latecomer.service.bandit.selection import Choice, select_actions
 from latecomer.service.messages import DecisionAnswer
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ class CallOptions(TypedDict, total=False):
     described: Described | None
     deferred: bool
     subject: str | None
+    exclude: Sequence[Choice] | None
+    pin: Choice | None
+    probabilities: bool
 
 
 class DecisionCall(Struct, frozen=True):
@@ -44,6 +49,22 @@ class DecisionCall(Struct, frozen=True):
     deferred_request: bytes = b""
     """The digest of the request id of a deferred decision, which the index of request ids does not have."""
     subject: str | None = None
+    places: list[int] | None = None
+    """The places of the actions in the request, where it has left some out."""
+    request_count: int = 0
+    """The number of the request's actions."""
+    probabilities: bool = False
+    """Whether the answer has the probabilities of all actions of the request."""
+
+    def find_place(self, index: int) -> int:
+        """Return the place in the request of one of the actions."""
+        return index if self.places is None else self.places[index]
+
+    def place_probabilities(self, probabilities: Array) -> list[float]:
+        """Return a probability for each action of the request: 0 for those that were left out."""
+        found = np.zeros(self.request_count)
+        found[slice(None) if self.places is None else self.places] = probabilities
+        return found.tolist()
 
     @property
     def digests(self) -> bytes:
@@ -82,6 +103,9 @@ def check_decision_call(
     described: Described | None = None,
     deferred: bool = False,
     subject: str | None = None,
+    exclude: Sequence[Choice] | None = None,
+    pin: Choice | None = None,
+    probabilities: bool = False,
 ) -> DecisionCall:
     """Return a call whose shape is right; `InputError` where it is not.
 
@@ -103,18 +127,47 @@ def check_decision_call(
         Whether the decision counts only once it is activated.
     subject
         The user that the decision is for; the log gets a digest of it.
+    exclude
+        Actions that must not be chosen, by index or id.
+    pin
+        The action that must be chosen, by index or id.
+    probabilities
+        Whether the answer has the probabilities of all actions.
     """
     array = action_checks.check_action_array(actions, dim)
     if ids is not None:
         action_checks.check_action_ids(ids, len(array))
     if subject is not None:
         digest_subject(subject)  # raises
+    places = None if exclude is None and pin is None else select_actions(len(array), ids, exclude, pin)
     if request_id is None:
-        return DecisionCall(array, ids, described=described, deferred=deferred, subject=subject)
-    request = idempotency.digest_request(request_id)
-    digest = (body or idempotency.digest_body(array, ids))[: events.BODY]
-    if subject is not None:
-        digest = blake2b(digest + digest_subject(subject), digest_size=events.BODY).digest()
-    if deferred:
-        return DecisionCall(array, ids, request_id, b"", digest, described, True, request, subject)
-    return DecisionCall(array, ids, request_id, request, digest, described, subject=subject)
+        call = DecisionCall(array, ids, described=described, deferred=deferred, subject=subject)
+    else:
+        request = idempotency.digest_request(request_id)
+        digest = (body or idempotency.digest_body(array, ids))[: events.BODY]
+        if subject is not None:
+            digest = blake2b(digest + digest_subject(subject), digest_size=events.BODY).digest()
+        if places is not None:
+            digest = blake2b(digest + array_bytes(places), digest_size=events.BODY).digest()
+        if deferred:
+            call = DecisionCall(array, ids, request_id, b"", digest, described, True, request, subject)
+        else:
+            call = DecisionCall(array, ids, request_id, request, digest, described, subject=subject)
+    if places is None and not probabilities:
+        return call
+    return _leave_out(call, places, probabilities)
+
+
+def array_bytes(places: list[int]) -> bytes:
+    """Return places as bytes."""
+    return np.array(places, "<u4").tobytes()
+
+
+def _leave_out(call: DecisionCall, places: list[int] | None, probabilities: bool) -> DecisionCall:
+    """Return a call for a decision among the actions at these places alone."""
+    kept = {"request_count": len(call.actions), "probabilities": probabilities}
+    if places is None:
+        return structs.replace(call, **kept)
+    described = call.described and (call.described[0], [call.described[1][place] for place in places])
+    ids = None if call.ids is None else [call.ids[place] for place in places]
+    return structs.replace(call, actions=call.actions[places], ids=ids, described=described, places=places, **kept)

@@ -19,6 +19,7 @@ from latecomer.policies.base.decision import VERDICTS, Decision, Verdict
 from latecomer.policies.base.deferral import DeferredDecision
 from latecomer.service.bandit import events
 from latecomer.service.bandit.decision_call import DecisionCall
+from latecomer.service.bandit.decision_log import pack_request, rank_answer
 from latecomer.service.bandit.idempotency import check_same_body
 from latecomer.service.bandit.offers import pack_offer, read_context
 from latecomer.service.bandit.verdict_list import VerdictList
@@ -50,6 +51,9 @@ class DeferredChoice(Struct, frozen=True, array_like=True):
     request: bytes
     body: bytes
     subject: bytes
+    place: int | None = None
+    """The choice's place in the request, where some actions were left out."""
+    probabilities: list[float] | None = None
 
 
 class Deferrals:
@@ -78,8 +82,9 @@ class Deferrals:
         bandit = self._bandit
         bandit.has_unlogged_change = True
         at = None if bandit.in_rounds else now / 1e6
+        probabilities = bandit.find_probabilities(call, control, at)
         decision = bandit.policy.decide(call.actions, at=at, control=control, deferred=True, subject=call.subject)
-        choice = self._describe(call, decision, now)
+        choice = self._describe(call, decision, now, probabilities)
         text = msgspec.msgpack.encode(choice)
         entry = self._table.find(choice.number)
         if entry is None:
@@ -89,7 +94,9 @@ class Deferrals:
         bandit.stamp = now
         return self._make_answer(choice, shift), events.pack_text(events.DEFERRED, text)
 
-    def _describe(self, call: DecisionCall, decision: Decision, now: int) -> DeferredChoice:
+    def _describe(
+        self, call: DecisionCall, decision: Decision, now: int, probabilities: list[float] | None
+    ) -> DeferredChoice:
         entry = self._table.find(-decision.round)
         signed = decision.propensity
         if signed is not None and decision.is_control:
@@ -109,15 +116,17 @@ class Deferrals:
             request=call.deferred_request,
             body=call.body,
             subject=b"" if entry is None else entry.subject,
+            place=None if call.places is None else call.find_place(decision.index),
+            probabilities=probabilities,
         )
 
     def _make_answer(self, choice: DeferredChoice, shift: int) -> DecisionAnswer:
         expires_at, signed = None, choice.signed
         if not self._bandit.in_rounds:
             expires_at = _EPOCH + timedelta(microseconds=choice.stamp + self._table.timeout - shift)
-        return DecisionAnswer(
+        answer = DecisionAnswer(
             choice.id,
-            choice.index,
+            choice.index if choice.place is None else choice.place,
             choice.label,
             -choice.number,
             choice.score,
@@ -125,6 +134,7 @@ class Deferrals:
             None if signed is None else abs(signed),
             signed is not None and signed < 0.0,
         )
+        return rank_answer(answer, choice.probabilities)
 
     def activate(self, activations: Sequence[Activation], *, now: int) -> tuple[VerdictList, bytes]:
         """Record decisions that were shown; return the verdicts and the events for the log."""
@@ -161,6 +171,7 @@ class Deferrals:
             data += events.pack_propensity(events.PROPENSITY, choice.signed)
         if choice.subject:
             data += bytes([events.SUBJECT]) + choice.subject
+        data += pack_request(choice.place, choice.probabilities)
         context = None
         if bandit.offers is not None and choice.offer is not None:
             data += bandit.offers.pack(round, choice.offer)

@@ -18,6 +18,8 @@
 | 20 | a deferred decision (`bandit.deferrals`): length u32, MessagePack | 5 + length |
 | 21 | activation: verdict u8, number i64, stamp i64; the decision that it becomes follows | 18 |
 | 22 | the digest of the decision's subject (16), after its decision | 17 |
+| 30 | the chosen action's place in the request u32, where some were left out, after its decision | 5 |
+| 31 | the probabilities of all actions of the request, after its decision: length u32, f64 each | 5 + length |
 
 The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
 store's microseconds since 1970; `occurred` is `NOT_GIVEN` where the report does not say. Verdicts are the kernels'
@@ -39,7 +41,8 @@ from latecomer.tiers.tiered_kernel import TieredKernel
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
 PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
 DEFERRED, ACTIVATION, SUBJECT = 20, 21, 22
-ANNOTATIONS = (LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT)
+PLACE, PROBABILITIES = 30, 31
+ANNOTATIONS = (PLACE, PROBABILITIES, LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT)
 """Events that say more of the decision before them."""
 
 NOT_GIVEN = -(2**63)
@@ -52,6 +55,7 @@ pack_label = struct.Struct("<BH").pack
 pack_created = struct.Struct("<BI").pack
 pack_propensity = struct.Struct("<Bd").pack
 pack_repeated_offer = struct.Struct("<BI").pack
+pack_place = struct.Struct("<BI").pack
 pack_activation = struct.Struct("<BBqq").pack
 pack_secret = struct.Struct(f"<Bq{SECRET_SIZE}s").pack
 
@@ -79,6 +83,7 @@ def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
         SECRET: np.dtype([("kind", "u1"), ("round", "<i8"), ("secret", f"V{SECRET_SIZE}")]),
         PROPENSITY: np.dtype([("kind", "u1"), ("signed", "<f8")]),
         REPEATED_OFFER: np.dtype([("kind", "u1"), ("distance", "<u4")]),
+        PLACE: np.dtype([("kind", "u1"), ("place", "<u4")]),
         SUBJECT: np.dtype([("kind", "u1"), ("digest", "V16")]),
         ACTIVATION: np.dtype([("kind", "u1"), ("verdict", "u1"), ("number", "<i8"), ("stamp", "<i8")]),
     }
@@ -192,6 +197,7 @@ def _get_sizes(dim: int) -> Integers:
     for kind, dtype in get_layout(dim).items():
         sizes[kind] = dtype.itemsize
     sizes[LABEL], sizes[CREATED], sizes[OFFER], sizes[DEFERRED] = -2, -4, -4, -4
+    sizes[PROBABILITIES] = -4
     return sizes
 
 

@@ -47,6 +47,7 @@ class LoggedDecision(Struct, frozen=True, kw_only=True):
     is_control: bool
     request: bytes
     body: bytes
+    probabilities: list[float] | None = None
 
 
 def find_logged_decision(data: bytes, dim: int, round: int) -> LoggedDecision | None:
@@ -58,10 +59,12 @@ def find_logged_decision(data: bytes, dim: int, round: int) -> LoggedDecision | 
     decisions = payload.records(events.DECISION_WITH_REQUEST)
     for place in np.flatnonzero(decisions["round"] == round).tolist():
         found = decisions[place]
-        label, signed = read_annotations(payload, int(payload.numbers(events.DECISION_WITH_REQUEST)[place]))
+        number = int(payload.numbers(events.DECISION_WITH_REQUEST)[place])
+        label, signed = read_annotations(payload, number)
+        index, probabilities = _read_request(payload, number, int(found["index"]))
         return LoggedDecision(
             round=round,
-            index=int(found["index"]),
+            index=index,
             score=float(found["score"]),
             stamp=int(found["stamp"]),
             label=label,
@@ -69,6 +72,7 @@ def find_logged_decision(data: bytes, dim: int, round: int) -> LoggedDecision | 
             is_control=signed is not None and signed < 0.0,
             request=bytes(found["request"]),
             body=bytes(found["body"]),
+            probabilities=probabilities,
         )
     return None
 
@@ -85,3 +89,17 @@ def read_annotations(payload: events.Payload, number: int) -> tuple[str | None, 
         elif kind not in events.ANNOTATIONS:
             break
     return label, signed
+
+
+def _read_request(payload: events.Payload, number: int, index: int) -> tuple[int, list[float] | None]:
+    """Return the choice's place in the request of the decision of that number, and the probabilities if it has them."""
+    probabilities = None
+    for after in range(number + 1, len(payload.kinds)):
+        kind = payload.kinds[after]
+        if kind == events.PLACE:
+            index = int(payload.records(kind, np.array([after]))["place"][0])
+        elif kind == events.PROBABILITIES:
+            probabilities = np.frombuffer(payload.text(after), "<f8").tolist()
+        elif kind not in events.ANNOTATIONS:
+            break
+    return index, probabilities

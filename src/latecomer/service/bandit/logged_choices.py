@@ -134,7 +134,7 @@ def _read_payload(payload: events.Payload, first: int, last: int) -> Iterator[tu
                 choice.offer = unpack_offer(payload.text(number))
             elif kind == events.REPEATED_OFFER:
                 distance = int(payload.records(kind, np.array([number]))["distance"][0])
-            else:
+            elif kind not in events.ANNOTATIONS:
                 break
         yield choice, distance
 

@@ -23,6 +23,7 @@ MAX_REPORTS = 10_000
 _EACH = "Requests like the other form; one that is not gets an error of its own in the answer."
 
 Label = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
+Index = Annotated[int, Meta(ge=0, le=1 << 40)]
 Features = dict[str, float | bool | str | list[str] | None]
 Conversions = Conversion | Annotated[list[Conversion], Meta(min_length=1, max_length=MAX_REPORTS)]
 Revocations = Revocation | Annotated[list[Revocation], Meta(min_length=1, max_length=MAX_REPORTS)]
@@ -39,7 +40,8 @@ class DescribedAction(Struct, frozen=True, forbid_unknown_fields=True):
 class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The actions to choose from: rows of numbers, or described by features together with those of the context.
 
-    A decision that is `deferred` counts only once it is activated. `subject` is the user that it is for.
+    A decision that is `deferred` counts only once it is activated. `subject` is the user that it is for. Actions in
+    `exclude` are not chosen, and the one of `pin` is; both take indices, or ids.
     """
 
     actions: list[list[float] | DescribedAction]
@@ -48,6 +50,8 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     context: Features | None = None
     deferred: bool = False
     subject: Label | None = None
+    exclude: list[Index | Label] | None = None
+    pin: Index | Label | None = None
 
 
 Decisions = DecisionRequest | Annotated[list[Any], Meta(min_length=1, max_length=MAX_DECISIONS, description=_EACH)]

@@ -24,10 +24,13 @@ class ParsedDecision(Struct, frozen=True):
     """The features by name that the rows come from, where they do."""
     deferred: bool = False
     subject: str | None = None
+    exclude: list[int | str] | None = None
+    pin: int | str | None = None
+    probabilities: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Store.decide`, but for the bandit's name."""
-        return {
+        found = {
             "actions": self.rows,
             "ids": self.ids,
             "request_id": self.request_id,
@@ -36,6 +39,9 @@ class ParsedDecision(Struct, frozen=True):
             "deferred": self.deferred,
             "subject": self.subject,
         }
+        if self.exclude is not None or self.pin is not None or self.probabilities:
+            found |= {"exclude": self.exclude, "pin": self.pin, "probabilities": self.probabilities}
+        return found
 
 
 class PendingDecision:

@@ -84,8 +84,15 @@ def _parse_json(body: bytes, info: "BanditInfo", limits: Settings, key: str | No
     if request.context is not None:
         raise invalid("context is for actions that have features", "context")
     rows = _to_array(request.actions, info.dim)
-    plain = ParsedDecision(rows, request.ids, request.request_id, deferred=request.deferred, subject=request.subject)
-    return _check_ids(plain)
+    plain = ParsedDecision(rows, request.ids, request.request_id)
+    return _check_ids(_take_options(plain, request))
+
+
+def _take_options(decision: ParsedDecision, request: DecisionRequest) -> ParsedDecision:
+    if request.deferred or request.subject is not None or request.exclude is not None or request.pin is not None:
+        options = {name: getattr(request, name) for name in ("deferred", "subject", "exclude", "pin")}
+        return msgspec.structs.replace(decision, **options)
+    return decision
 
 
 def _to_array(rows: list[list[float] | DescribedAction], dim: int) -> npt.NDArray[np.float64]:
@@ -117,7 +124,7 @@ def _parse_features(request: DecisionRequest, info: "BanditInfo", max_terms: int
         digest = digest_features(context, [(action.id, action.features) for action in actions])
     described = (context, [action.features for action in actions])
     ids = [action.id for action in actions]
-    return ParsedDecision(rows, ids, request.request_id, digest, described, request.deferred, request.subject)
+    return _take_options(ParsedDecision(rows, ids, request.request_id, digest, described), request)
 
 
 def _count_terms(features: Features) -> int:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import batches
+import catalogue
 import footprint
 import large
 import many_dimensions
@@ -32,6 +33,7 @@ def main() -> None:
         simulator,
         service,
         batches,
+        catalogue,
         page,
         replication,
         peers,

@@ -10,6 +10,7 @@ EXTRAS = {
     "apsw": "service",
     "cloudpickle": "dask",
     "distributed": "dask",
+    "faiss": "search",
     "httptools": "service",
     "httpx": "service",
     "matplotlib": "plot",

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from bandit_model import WINDOW, Model
+from catalogue_rules import OFFERS, CatalogueRules
 from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
@@ -28,11 +28,10 @@ from latecomer.service.messages import Activation, Conversion, DecisionAnswer, R
 from latecomer.service.store import Store
 
 RETENTION = 5 * SECOND
-OFFERS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class DeskAndModel(RuleBasedStateMachine):
+class DeskAndModel(CatalogueRules):
     """Events, faults and the passing of time."""
 
     @initialize(in_rounds=st.booleans(), grace=st.sampled_from([0, 8]))
@@ -42,6 +41,7 @@ class DeskAndModel(RuleBasedStateMachine):
         self.requests: dict[str, DecisionAnswer] = {}
         self.ids: list[str] = []
         self.deferred: list[str] = []
+        self.offered: dict[int, tuple[int, list[str]]] = {}
         self.copies = 0
         self.path = Path(self.folder.name) / "store.db"
         self.open()
@@ -225,6 +225,10 @@ class DeskAndModel(RuleBasedStateMachine):
         assert stats.deferred["expired"] == self.model.expired
         for kind, counts in (("c", stats.conversions), ("r", stats.revocations)):
             assert counts == {verdict.value: self.model.counts[kind, verdict] for verdict in Verdict}
+        catalogue = self.store.registry.bandits["shop"].catalogue
+        wanted = {id_: OFFERS[row].astype(np.float32).tolist() for id_, row in self.model.versions[-1].items()}
+        assert {id_: catalogue.vectors[place].tolist() for id_, place in catalogue.places.items()} == wanted
+        assert catalogue.version == len(self.model.versions) - 1
         np.testing.assert_allclose(policy.B, self.model.B, rtol=0, atol=1e-12)
         np.testing.assert_allclose(policy.V, self.model.V, rtol=0, atol=1e-12)
 

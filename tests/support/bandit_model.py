@@ -30,6 +30,8 @@ class Model:
         self.deferred: list[Deferred] = []
         self.subjects: dict[str, list[int]] = {}
         self.expired = self.dropped = 0
+        self.versions: list[dict[str, int]] = [{}]
+        """The actions of each version of the catalogue."""
         self.counts = {(kind, verdict): 0 for kind in "cr" for verdict in Verdict}
 
     def decide(self, action: Any, now: int) -> int:
@@ -53,6 +55,15 @@ class Model:
             if (len(self.stamps) - round_ if self.in_rounds else occurred - self.stamps[round_ - 1]) <= self.commits
         ]
         return (inside or held or [0])[-1]
+
+    def put(self, actions: dict[str, int], withdraw: set[str], replace: bool) -> tuple[int, int, int]:
+        """Return how many actions are added, changed and withdrawn."""
+        before = self.versions[-1]
+        after = {id_: row for id_, row in before.items() if id_ not in withdraw and not replace} | actions
+        if after != before:
+            self.versions.append(after)
+        changed = sum(before[id_] != after[id_] for id_ in before.keys() & after.keys())
+        return len(after.keys() - before.keys()), changed, len(before.keys() - after.keys())
 
     def defer(self, action: Any, now: int) -> int:
         """Return the number of a deferred decision, from 0."""

@@ -10,6 +10,7 @@ import httpx
 
 from latecomer.client import decision_calls, protocol
 from latecomer.client.batch import check_limits, make_conversion
+from latecomer.client.catalogues import AsyncCatalogueClient
 from latecomer.client.certificates import trusted_certificates
 from latecomer.client.decision_calls import make_options
 from latecomer.durations import Span
@@ -34,7 +35,7 @@ from latecomer.timestamps import Moment, parse_datetime
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(AsyncCatalogueClient):
     """A client with the arguments and the calls of `Client`, which are awaited. It is closed by `async with`."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
@@ -124,7 +125,8 @@ class AsyncClient:
     async def decide_many(self, name: str, requests: Iterable[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
         """Make many decisions, 1,000 in a round trip; return an answer for each, or its error in its place.
 
-        Each request is a dict of the arguments of `decide`, or of `decide_features` where `actions` is a mapping.
+        Each request is a dict of the arguments of `decide`, of `decide_features` where `actions` is a mapping, or
+        of `decide_catalogue` where there are none.
         """
         found: list[DecisionAnswer | Exception] = []
         for call in decision_calls.decide_many(name, requests):

@@ -95,6 +95,25 @@ def make_options(
     return {name: value for name, value in given.items() if value is not None}
 
 
+def catalogue_body(
+    *,
+    context: FeatureRow | None = None,
+    candidates: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    search: str = "exact",
+    request_id: str | None = None,
+    deferred: bool = False,
+    subject: str | None = None,
+) -> dict[str, Any]:
+    """Return the body of a decision among a catalogue."""
+    around = None if context is None else to_plain_features(context, "context")
+    given = {"context": around, "candidates": candidates, "exclude": exclude}
+    body = {name: value for name, value in given.items() if value is not None}
+    if search != "exact":
+        body["search"] = search
+    return body | {"request_id": _choose_request_id(request_id)} | make_options(deferred, subject, None, None)
+
+
 def decide_many(name: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[Call[list[Outcome]]]:
     """Make the calls for many decisions, each of at most `MAX_DECISIONS` requests, all with request ids."""
     bodies = [_request_body(request, place) for place, request in enumerate(requests)]
@@ -105,6 +124,8 @@ def decide_many(name: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[Ca
 
 def _request_body(request: Mapping[str, Any], place: int) -> dict[str, Any]:
     check_request_names(request, place)
+    if "actions" not in request:
+        return catalogue_body(**request)
     if isinstance(request["actions"], Mapping):
         return _features_body(**request)
     body = {**request, "request_id": _choose_request_id(request.get("request_id"))}

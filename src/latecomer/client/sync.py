@@ -8,6 +8,7 @@ import httpx
 
 from latecomer.client import decision_calls, protocol
 from latecomer.client.batch import ConversionBatch
+from latecomer.client.catalogues import CatalogueClient
 from latecomer.client.certificates import trusted_certificates
 from latecomer.client.decision_calls import make_options
 from latecomer.durations import Span
@@ -32,7 +33,7 @@ from latecomer.timestamps import Moment, parse_datetime
 T = TypeVar("T")
 
 
-class Client:
+class Client(CatalogueClient):
     """A client of a server. It keeps its connections, may be used by several threads, and is closed by `with`.
 
     A call that fails for the moment (no connection, no answer, 503) is sent again with the same request id, which the
@@ -137,7 +138,8 @@ class Client:
     def decide_many(self, name: str, requests: Iterable[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
         """Make many decisions, 1,000 in a round trip; return an answer for each, or its error in its place.
 
-        Each request is a dict of the arguments of `decide`, or of `decide_features` where `actions` is a mapping.
+        Each request is a dict of the arguments of `decide`, of `decide_features` where `actions` is a mapping, or
+        of `decide_catalogue` where there are none.
         """
         found: list[DecisionAnswer | Exception] = []
         for call in decision_calls.decide_many(name, requests):

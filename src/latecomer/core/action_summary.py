@@ -41,6 +41,14 @@ def summarise_actions(actions: Array, summary: Shorts) -> None:
     summary[dim + 1] = min(count, ONE)
 
 
+def summarise_sums(total: Array, square: float, count: int) -> Shorts:
+    """Return the summary of a set of K = `count` actions, given Σ a and Σ ‖a‖²: of a large set, those are kept."""
+    mean = total / count
+    spread = min(max(square / count - float(mean @ mean), 0.0), 1.0)
+    whole = np.concatenate([np.round(np.clip(mean, -1.0, 1.0) * ONE), [round(spread * ONE), min(count, ONE)]])
+    return whole.astype(np.int16)
+
+
 @kernel
 def add_summary(state: State, summary: Shorts) -> None:
     """Add the summary of the latest action set to the sums."""

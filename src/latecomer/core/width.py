@@ -145,3 +145,8 @@ def renew_norms(state: State, ring: Ring) -> None:
         block.norm[lane] = norm
         total += math.sqrt(norm)
     state.width_sum, state.width_lost = total, 0.0
+
+
+def unit_width(state: State, pending_width: float) -> float:
+    """Return 1: exploration is scaled by the policy's parameter alone."""
+    return 1.0

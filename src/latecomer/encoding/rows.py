@@ -8,6 +8,7 @@ that larger. No value decides how a row is divided, so that sizes are not forgot
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,13 @@ _BLOCK = 1 << 15
 """Terms of a table that are summed at once, products included: what fits into a processor's cache."""
 
 
+class PreparedActions(NamedTuple):
+    """Actions as an encoder has read them: their terms, and how many features each has."""
+
+    terms: Terms
+    sizes: Array = np.empty(0)
+
+
 class OpenRows:
     """Rows of any names: all terms are hashed, and a row's bound follows from the names that it has."""
 
@@ -33,11 +41,20 @@ class OpenRows:
 
     def encode(self, context: FeatureRow, actions: Sequence[FeatureRow]) -> Array:
         """Return the row of each action; errors have the field `context` or `actions[i]`."""
-        around, described = _read_features(context, actions)
-        outer, inner = self._context.read_rows([around], "context"), self._actions.read_rows(described, "action")
+        return self.encode_prepared(context, self.prepare(actions))
+
+    def prepare(self, actions: Sequence[FeatureRow]) -> "PreparedActions":
+        """Read actions once, for many contexts."""
+        described = _read_features({}, actions)[1]
+        sizes = np.array([len(row) for row in described], np.float64)
+        return PreparedActions(self._actions.read_rows(described, "action"), sizes)
+
+    def encode_prepared(self, context: FeatureRow, actions: "PreparedActions") -> Array:
+        """Return the row of each action that `prepare` has read."""
+        around = _read_features(context, ())[0]
+        outer, inner = self._context.read_rows([around], "context"), actions.terms
         plan = make_open_plan(self._dim, outer.numbers.shape[1], inner.numbers.shape[1])
-        squares = (1.0 + len(around)) * (1.0 + np.array([len(row) for row in described], np.float64))
-        return _divide(sum_terms(plan, outer, inner), squares)
+        return _divide(sum_terms(plan, outer, inner), (1.0 + len(around)) * (1.0 + actions.sizes))
 
 
 class DeclaredRows:
@@ -51,9 +68,16 @@ class DeclaredRows:
 
     def encode(self, context: FeatureRow, actions: Sequence[FeatureRow]) -> Array:
         """Return the row of each action; errors have the field `context` or `actions[i]`."""
-        around, described = _read_features(context, actions)
-        outer, inner = self._context.read_rows([around], "context"), self._actions.read_rows(described, "action")
-        return self._sum_rows(outer, inner)
+        return self.encode_prepared(context, self.prepare(actions))
+
+    def prepare(self, actions: Sequence[FeatureRow]) -> "PreparedActions":
+        """Read actions once, for many contexts."""
+        return PreparedActions(self._actions.read_rows(_read_features({}, actions)[1], "action"))
+
+    def encode_prepared(self, context: FeatureRow, actions: "PreparedActions") -> Array:
+        """Return the row of each action that `prepare` has read."""
+        outer = self._context.read_rows([_read_features(context, ())[0]], "context")
+        return self._sum_rows(outer, actions.terms)
 
     def encode_table(self, columns: Mapping[str, Column], count: int, context: FeatureRow | None = None) -> Array:
         """Return a row for each of the `count` rows of a table, of one action each, in the same bits as `encode`.

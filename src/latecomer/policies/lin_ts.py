@@ -6,7 +6,8 @@ ICML 2020), and plays argmax ⟨a, θ̃_t⟩.
 
 from latecomer.core.choice import choose_by_sample, fill_posterior
 from latecomer.core.state import Array, Ring, State
-from latecomer.policies.base.algorithm import Algorithm, unit_width
+from latecomer.core.width import unit_width
+from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.families import ThompsonPolicy
 from latecomer.policies.base.rng import Draw
 

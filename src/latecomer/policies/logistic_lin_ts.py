@@ -12,7 +12,8 @@ from latecomer.core.linalg.cholesky import solve_upper, whiten
 from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.logistic import correct_value, keep_closing_rounds, logistic_fields, update_beta
 from latecomer.core.state import Array, Ring, State
-from latecomer.policies.base.algorithm import Algorithm, unit_width, width, zero_pending_width
+from latecomer.core.width import unit_width
+from latecomer.policies.base.algorithm import Algorithm, width, zero_pending_width
 from latecomer.policies.base.clock import Span
 from latecomer.policies.base.families import ThompsonPolicy
 from latecomer.policies.base.parameters import CommonParameters

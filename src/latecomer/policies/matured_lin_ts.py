@@ -94,6 +94,11 @@ def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Ar
     spread_scores(state.factor, actions, scale, spread)
 
 
+def square_bonus(state: State) -> float:
+    """b, less the discount."""
+    return float((1.0 - state.context_discount * diversity(state)) * state.optimism)
+
+
 class MaturedLinTS(LinearPolicy):
     """Posterior sampling that weighs every round by the share of its feedback that is due.
 
@@ -123,6 +128,7 @@ class MaturedLinTS(LinearPolicy):
         choose=choose,
         width=sampling_variance,
         posterior=posterior,
+        square_bonus=square_bonus,
         pending_width=zero_pending_width,
         observe_actions=observe_actions,
         advance_time=advance_time,

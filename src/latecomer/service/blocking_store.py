@@ -1,7 +1,7 @@
 """A replicated store for callers in threads: an event loop of its own runs it; methods return what is durable."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime
 from threading import Thread
 from typing import Any, Self, TypeVar, Unpack
@@ -20,6 +20,7 @@ from latecomer.service.messages import (
     Activation,
     BanditInfo,
     BanditStats,
+    CatalogueInfo,
     Conversion,
     DecisionAnswer,
     Health,
@@ -61,7 +62,7 @@ class BlockingStore:
     def decide(
         self,
         name: str,
-        actions: npt.ArrayLike,
+        actions: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
         **options: Unpack[CallOptions],
     ) -> tuple[DecisionAnswer, Ticket]:
@@ -83,6 +84,20 @@ class BlockingStore:
             return await self._store.import_batch(name, batch)
 
         return self._run(call()), DoneTicket()
+
+    def put_actions(
+        self, name: str, actions: Mapping[str, Any], withdraw: Sequence[str] = (), *, replace: bool = False
+    ) -> tuple[CatalogueInfo, Ticket]:
+        """Change the catalogue; see `Store.put_actions`."""
+
+        async def call() -> CatalogueInfo:
+            return await self._store.put_actions(name, actions, withdraw, replace=replace)
+
+        return self._run(call()), DoneTicket()
+
+    def catalogue(self, name: str) -> CatalogueInfo:
+        """Describe a bandit's catalogue."""
+        return self._run(self._store.catalogue(name))
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[VerdictList, Ticket]:
         """Report conversions."""

@@ -36,7 +36,8 @@ _FIRST_RUN, _LONGEST_RUN = 4, 250
 
 _OPTIONS = ("request_id", "deferred", "subject", "exclude", "pin")
 ROWS, FEATURES = ("actions", "ids", *_OPTIONS), ("actions", "context", *_OPTIONS)
-"""The arguments of a request in a batch: actions as rows of numbers, or by their features."""
+CATALOGUE = ("context", "candidates", "search", "exclude", "request_id", "deferred", "subject")
+"""The arguments of a request in a batch: actions as rows of numbers, by their features, or of the catalogue."""
 
 
 def check_batch_size(count: int) -> None:
@@ -46,12 +47,12 @@ def check_batch_size(count: int) -> None:
 
 
 def check_request_names(request: object, place: int) -> None:
-    """Raise `InputError` unless a request has `actions`, and no argument that its kind of decision does not take."""
-    if not isinstance(request, Mapping) or "actions" not in request:
-        raise InputError(
-            f"request {place} must be a dict with actions; got {short_repr(request)}", field=f"[{place}].actions"
-        )
-    names = FEATURES if isinstance(request["actions"], Mapping) else ROWS
+    """Raise `InputError` where a request has an argument that its kind of decision does not take."""
+    if not isinstance(request, Mapping):
+        raise InputError(f"request {place} must be a dict; got {short_repr(request)}", field=f"[{place}].actions")
+    names: tuple[str, ...] = CATALOGUE
+    if "actions" in request:
+        names = FEATURES if isinstance(request["actions"], Mapping) else ROWS
     unknown = [name for name in request if name not in names]
     if unknown:
         raise InputError(
@@ -101,7 +102,7 @@ class _Batch:
                     self.outcomes[place] = request
                     continue
                 call = check_decision_call(self._bandit.dim, **request)
-                if call.deferred or call.request in digests:
+                if call.deferred or call.pick is not None or call.request in digests:
                     self._decide_run(run, places)
                     run, places, digests = [], [], set()
                     self._take(place, *self._store.run(self._bandit, call))
@@ -134,11 +135,11 @@ class _Batch:
     def _decide_run(self, calls: list[DecisionCall], places: list[int]) -> None:
         """Decide plain requests together; a set that is not admissible becomes its error."""
         state = self._bandit.policy.state
-        if calls and not state.is_admissible(np.concatenate([call.actions for call in calls])):
-            fit = [state.is_admissible(call.actions) for call in calls]
+        if calls and not state.is_admissible(np.concatenate([call.rows for call in calls])):
+            fit = [state.is_admissible(call.rows) for call in calls]
             for call, place, is_fit in zip(calls, places, fit, strict=True):
                 if not is_fit:
-                    self.outcomes[place] = explain_inadmissible(call.actions)
+                    self.outcomes[place] = explain_inadmissible(call.rows)
             calls, places = list(compress(calls, fit)), list(compress(places, fit))
         if not calls:
             return

@@ -6,7 +6,7 @@ from hashlib import blake2b
 import msgspec
 
 from latecomer.core.state import Array
-from latecomer.encoding.rows import OpenRows, Rows, make_rows
+from latecomer.encoding.rows import OpenRows, PreparedActions, Rows, make_rows
 from latecomer.encoding.scales import MIN_DIM
 from latecomer.encoding.spec import Scale
 from latecomer.encoding.values import FeatureRow, Plain
@@ -21,6 +21,16 @@ _kept: dict[tuple[int, int], tuple[object, Rows]] = {}
 def encode_features(info: BanditInfo, context: FeatureRow, actions: Sequence[FeatureRow]) -> Array:
     """Return a row of norm at most 1 for each action, by the encoder of the bandit."""
     return _find_rows(info).encode(context, actions)
+
+
+def prepare_features(info: BanditInfo, actions: Sequence[FeatureRow]) -> PreparedActions:
+    """Read actions once, for many contexts."""
+    return _find_rows(info).prepare(actions)
+
+
+def encode_prepared(info: BanditInfo, context: FeatureRow, actions: PreparedActions) -> Array:
+    """Return the rows of `encode_features`, of actions that `prepare_features` has read."""
+    return _find_rows(info).encode_prepared(context, actions)
 
 
 def hash_features(

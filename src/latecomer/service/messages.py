@@ -16,6 +16,7 @@ __all__ = [
     "Alarm",
     "BanditInfo",
     "BanditStats",
+    "CatalogueInfo",
     "Conversion",
     "DecisionAnswer",
     "Health",
@@ -243,3 +244,13 @@ class Health(Struct, frozen=True, kw_only=True):
     clock_offset: float
     quarantined: dict[str, str] = {}
     free_bytes: int | None = None
+
+
+class CatalogueInfo(Struct, frozen=True, kw_only=True):
+    """A catalogue: its version, which every change raises by 1, its actions, and what the request has changed."""
+
+    version: int
+    size: int
+    added: int = 0
+    changed: int = 0
+    withdrawn: int = 0

@@ -12,6 +12,8 @@ from latecomer.policies.base.learning import LearnableLog
 from latecomer.service.bandit.decision_call import CallOptions
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
+from latecomer.service.catalogue_arguments import prepare_pick
+from latecomer.service.catalogue_bandit import CatalogueBandit
 from latecomer.service.decision_batch import check_batch_size, check_request_names, decide_batch
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.features import digest_features, encode_features
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from latecomer.service.blocking_store import BlockingStore
 
 
-class OpenBandit:
+class OpenBandit(CatalogueBandit):
     """One bandit of a store. When a method returns, its effect is on disk; threads may share the bandit."""
 
     def __init__(self, store: "Store | BlockingStore", name: str, *, path: str) -> None:
@@ -134,8 +136,9 @@ class OpenBandit:
         Parameters
         ----------
         requests
-            The arguments of `decide`, or of `decide_features` where `actions` is a mapping, each as a dict; at most
-            1,000. One that breaks a rule changes nothing, and the others are decided.
+            The arguments of `decide`, or of `decide_features` where `actions` is a mapping, or of `decide_catalogue`
+            where there are none, each as a dict; at most 1,000. One that breaks a rule changes nothing, and the others
+            are decided.
 
         Examples
         --------
@@ -159,6 +162,8 @@ class OpenBandit:
         """Return a request's arguments for the store, or its error."""
         try:
             check_request_names(request, place)
+            if "actions" not in request:
+                return prepare_pick(**request)
             return self._prepare_features(**request) if isinstance(request["actions"], Mapping) else request
         except LatecomerError as error:
             return error

@@ -11,12 +11,14 @@ from msgspec import structs
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.bandit_view import take_view
 from latecomer.service.bandit.decision_explanation import explain_choice, find_choice
+from latecomer.service.bandit.measures import BanditMeasures, measure_bandit
 from latecomer.service.bandit.range_count import count_range
 from latecomer.service.bandit.recent_decisions import add_recent
-from latecomer.service.bandit.report import make_report
+from latecomer.service.bandit.report import make_report, make_stats
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.decision_report import DecisionExplanation
-from latecomer.service.messages import DecisionAnswer, Health, decision_id_of
+from latecomer.service.messages import BanditStats, DecisionAnswer, Health, decision_id_of
+from latecomer.service.storage.postgres.shared_bandits import SharedBandits
 from latecomer.service.storage.postgres.shared_rows import count_replicas, read_shared_rows
 from latecomer.service.store_reports import to_stamp
 
@@ -28,6 +30,8 @@ class ReplicatedReports:
     ----------
     address
         The database.
+    bandits
+        The bandits as this replica has them.
     refresh
         Returns a bandit with everything that was committed before the call.
     read_health
@@ -35,11 +39,25 @@ class ReplicatedReports:
     """
 
     def __init__(
-        self, address: str, refresh: Callable[[str], Awaitable[Bandit]], read_health: Callable[[], Health]
+        self,
+        address: str,
+        bandits: SharedBandits,
+        refresh: Callable[[str], Awaitable[Bandit]],
+        read_health: Callable[[], Health],
     ) -> None:
-        self._refresh, self._read_health = refresh, read_health
+        self._bandits, self._refresh, self._read_health = bandits, refresh, read_health
         self._rows_from = partial(read_shared_rows, address)
         self._count_replicas = partial(count_replicas, address)
+
+    async def stats(self, name: str) -> BanditStats:
+        """Return what a bandit has counted and learned, on all replicas."""
+        bandit = await self._refresh(name)
+        return make_stats(bandit, now=bandit.stamp, health=self._read_health())
+
+    def measure_all(self) -> list[BanditMeasures]:
+        """Measure every bandit, as of a moment ago."""
+        found = (worker.bandit for worker in self._bandits.by_name.values())
+        return [measure_bandit(bandit, now=bandit.stamp) for bandit in found if bandit is not None]
 
     async def bandit_report(
         self, name: str, since: datetime | None = None, until: datetime | None = None

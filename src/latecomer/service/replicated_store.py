@@ -7,7 +7,7 @@ of it runs on one event loop.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Self, Unpack
 
@@ -15,18 +15,17 @@ import numpy.typing as npt
 
 from latecomer.errors import StoreError
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.catalogue_call import check_catalogue_call
 from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import check_policy, resolve_spec
 from latecomer.service.bandit.imports import check_import_call
-from latecomer.service.bandit.measures import BanditMeasures, measure_bandit
-from latecomer.service.bandit.report import make_stats
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.messages import (
     Activation,
     BanditInfo,
-    BanditStats,
+    CatalogueInfo,
     Conversion,
     DecisionAnswer,
     Health,
@@ -69,12 +68,9 @@ class ReplicatedStore:
         self._expected: dict[int, int] = {}
         """The last commits of all chains when this replica began, or when the database came back."""
         self.settings = SharedSettings(self._replica)
-        reports = ReplicatedReports(address, self.refresh, lambda: self.health)
-        self.bandit_report, self.explain, self.count_replicas = (
-            reports.bandit_report,
-            reports.explain,
-            reports.count_replicas,
-        )
+        reports = ReplicatedReports(address, self._bandits, self.refresh, lambda: self.health)
+        self.bandit_report, self.explain = reports.bandit_report, reports.explain
+        self.stats, self.count_replicas, self.measure_all = reports.stats, reports.count_replicas, reports.measure_all
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = asyncio.Event()
 
@@ -120,7 +116,7 @@ class ReplicatedStore:
     def decide(
         self,
         name: str,
-        actions: npt.ArrayLike,
+        actions: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
         *,
         future: "asyncio.Future[Any] | None" = None,
@@ -138,6 +134,19 @@ class ReplicatedStore:
         """Apply a batch of an import; the answer is durable when the future has it. See `Store.import_batch`."""
         worker = self._bandits.get(name)
         return self._submit(worker, Repeatable(check_import_call(worker.descriptor.spec.dim, batch)))
+
+    def put_actions(
+        self, name: str, actions: Mapping[str, Any], withdraw: Sequence[str] = (), *, replace: bool = False
+    ) -> "asyncio.Future[CatalogueInfo]":
+        """Change the catalogue; the answer is durable when the future has it. See `Store.put_actions`."""
+        worker = self._bandits.get(name)
+        call = check_catalogue_call(worker.descriptor.describe(), actions, withdraw, replace=replace)
+        return self._submit(worker, Repeatable(call))
+
+    async def catalogue(self, name: str) -> CatalogueInfo:
+        """Describe a bandit's catalogue, as all replicas have left it."""
+        found = (await self.refresh(name)).catalogue
+        return CatalogueInfo(version=found.version, size=len(found))
 
     def convert(self, name: str, conversions: Sequence[Conversion]) -> "asyncio.Future[VerdictList]":
         """Report conversions; the verdicts are durable when the future has them."""
@@ -180,11 +189,6 @@ class ReplicatedStore:
         """Describe every bandit, in the order of their names."""
         return [self._bandits.describe(name) for name in sorted(self._bandits.by_name)]
 
-    async def stats(self, name: str) -> BanditStats:
-        """Return what a bandit has counted and learned, on all replicas."""
-        bandit = await self.refresh(name)
-        return make_stats(bandit, now=bandit.stamp, health=self.health)
-
     async def refresh(self, name: str) -> Bandit:
         """Return a bandit with everything that was committed before this call; it must not be changed."""
         self.check_open()
@@ -214,11 +218,6 @@ class ReplicatedStore:
             return True
 
         await self._bandits.retry(write)
-
-    def measure_all(self) -> list[BanditMeasures]:
-        """Measure every bandit, as of a moment ago."""
-        found = (worker.bandit for worker in self._bandits.by_name.values())
-        return [measure_bandit(bandit, now=bandit.stamp) for bandit in found if bandit is not None]
 
     async def _poll(self) -> None:
         """Look again and again for what others have done."""

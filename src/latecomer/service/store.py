@@ -5,7 +5,7 @@ the ticket is on disk; `resolve_when_done` has futures resolved then. An answer 
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, Unpack
 
 import numpy.typing as npt
@@ -13,12 +13,11 @@ import numpy.typing as npt
 from latecomer.errors import LatecomerError, StoreError
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.catalogue_call import check_catalogue_call
 from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
 from latecomer.service.bandit.imports import check_import_call
-from latecomer.service.bandit.measures import BanditMeasures, measure_bandit
 from latecomer.service.bandit.registry import Registry, make_unknown_error
-from latecomer.service.bandit.report import make_stats
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
@@ -26,7 +25,7 @@ from latecomer.service.log_interface import DoneTicket, Log, Ticket
 from latecomer.service.messages import (
     Activation,
     BanditInfo,
-    BanditStats,
+    CatalogueInfo,
     Conversion,
     DecisionAnswer,
     Health,
@@ -66,6 +65,7 @@ class Store:
         self.set_retention = self.settings.set_retention
         reports = StoreReports(log, registry, clock, lambda: self.health)
         self.bandit_report, self.explain = reports.bandit_report, reports.explain
+        self.stats, self.measure_all, self.catalogue = reports.stats, reports.measure_all, reports.catalogue
         self.registry_ticket: Ticket = DoneTicket()
         """The ticket of the latest creation or deletion of a bandit."""
 
@@ -117,7 +117,7 @@ class Store:
     def decide(
         self,
         name: str,
-        actions: npt.ArrayLike,
+        actions: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
         **options: Unpack[CallOptions],
     ) -> tuple[DecisionAnswer, Ticket]:
@@ -135,8 +135,17 @@ class Store:
             bandit = self.registry.get(name)
             return self.run(bandit, check_import_call(bandit.dim, batch))
 
+    def put_actions(
+        self, name: str, actions: Mapping[str, Any], withdraw: Sequence[str] = (), *, replace: bool = False
+    ) -> tuple[CatalogueInfo, Ticket]:
+        """Change the catalogue, as `check_catalogue_call` says; return what it is now, and the ticket to wait for."""
+        bandit = self.registry.get(name)
+        call = check_catalogue_call(bandit.info, actions, withdraw, replace=replace, size=len(bandit.catalogue))
+        with self._lock:
+            return self.run(self.registry.get(name), call)
+
     def run(self, bandit: Bandit, call: Any) -> tuple[Any, Ticket]:
-        """Run a call that the log may have answered before, a `DecisionCall` or an `ImportCall`; the lock is held."""
+        """Run a call that the log may have answered before, a decision, an import, a change; the lock is held."""
         if call.lookup:
             known = self.log.find_decision(bandit, call.lookup)
             if known is not None:
@@ -245,17 +254,6 @@ class Store:
     def info(self, name: str) -> BanditInfo:
         """Describe a bandit that is served."""
         return self.registry.get(name).info
-
-    def stats(self, name: str) -> BanditStats:
-        """Return what a bandit has counted and learned."""
-        with self._lock:
-            bandit = self.registry.get(name)
-            return make_stats(bandit, now=self.clock.now(), shift=self.clock.shift, health=self.health)
-
-    def measure_all(self) -> list[BanditMeasures]:
-        """Measure every bandit."""
-        with self._lock:
-            return [measure_bandit(bandit, now=self.clock.now()) for bandit in self.registry.bandits.values()]
 
     # ---- the whole ----
 

@@ -8,14 +8,15 @@ from msgspec import structs
 
 from latecomer.service.bandit.bandit_view import take_view
 from latecomer.service.bandit.decision_explanation import explain_choice, find_choice
+from latecomer.service.bandit.measures import BanditMeasures, measure_bandit
 from latecomer.service.bandit.range_count import count_range
 from latecomer.service.bandit.recent_decisions import add_recent
 from latecomer.service.bandit.registry import Registry
-from latecomer.service.bandit.report import make_report
+from latecomer.service.bandit.report import make_report, make_stats
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.log_interface import Log
-from latecomer.service.messages import DecisionAnswer, Health, decision_id_of
+from latecomer.service.messages import BanditStats, CatalogueInfo, DecisionAnswer, Health, decision_id_of
 from latecomer.service.storage.clock import StoreClock
 from latecomer.timestamps import parse_timestamp
 
@@ -33,6 +34,23 @@ class StoreReports:
 
     def __init__(self, log: Log, registry: Registry, clock: StoreClock, read_health: Callable[[], Health]) -> None:
         self._log, self._registry, self._clock, self._read_health = log, registry, clock, read_health
+
+    def stats(self, name: str) -> BanditStats:
+        """Return what a bandit has counted and learned."""
+        with self._log.lock:
+            bandit = self._registry.get(name)
+            return make_stats(bandit, now=self._clock.now(), shift=self._clock.shift, health=self._read_health())
+
+    def catalogue(self, name: str) -> CatalogueInfo:
+        """Describe a bandit's catalogue."""
+        with self._log.lock:
+            found = self._registry.get(name).catalogue
+            return CatalogueInfo(version=found.version, size=len(found))
+
+    def measure_all(self) -> list[BanditMeasures]:
+        """Measure every bandit."""
+        with self._log.lock:
+            return [measure_bandit(bandit, now=self._clock.now()) for bandit in self._registry.bandits.values()]
 
     def bandit_report(self, name: str, since: datetime | None = None, until: datetime | None = None) -> BanditReport:
         """Report on a bandit: counts over time, rates, lift, choices, exploration, weights and health.

@@ -58,6 +58,10 @@ def _unknown_propensity(state: State) -> float:
     return math.nan
 
 
+def _no_bonus(state: State) -> float:
+    return 0.0
+
+
 def _no_fields(dim: int, span: int, ridge: float) -> ExtraFields:
     return {}
 
@@ -70,11 +74,6 @@ def zero_pending_width(state: State, ring: Ring, now: int) -> float:
 def zero_width(state: State, pending_width: float) -> float:
     """Return 0: the algorithm does not scale its exploration."""
     return 0.0
-
-
-def unit_width(state: State, pending_width: float) -> float:
-    """Return 1: exploration is scaled by the policy's parameter alone."""
-    return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +118,8 @@ class Algorithm:
     posterior: Callable[..., None] | None = None
     """posterior(state, ring, actions, means, spread): the Gaussian law of the scores that `choose` samples: their
     means, and spread[:, k] such that means[k] + Σ_i z_i·spread[i, k] is a sample of score k; spread comes as zeros."""
+    square_bonus: Callable[..., float] = _no_bonus
+    """square_bonus(state): the factor of ‖a‖²_{V⁻¹} in the means of `posterior`, which is linear in a otherwise."""
     scores_are_probabilities: bool = False
     """The scores are the probabilities by which `choose` draws."""
     fill_probabilities: Callable[..., None] | None = None
@@ -203,6 +204,12 @@ def suggest(state: State, ring: Ring, actions: Array, draws: Array | None, score
 def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Array) -> None:
     """Fill in the law of the scores of the state's algorithm."""
     _ALGORITHMS[state.algorithm].posterior(state, ring, actions, means, spread)  # type: ignore[misc]
+
+
+@hook("square_bonus")
+def square_bonus(state: State) -> float:
+    """Return the factor of ‖a‖²_{V⁻¹} in the scores of the state's algorithm."""
+    return _ALGORITHMS[state.algorithm].square_bonus(state)
 
 
 @hook("fill_probabilities")

@@ -3,15 +3,14 @@
 from copy import deepcopy
 
 import numpy as np
-import numpy.typing as npt
 
-from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring
+from latecomer.core.state import Array
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.choice_probabilities import assess_actions
 from latecomer.policies.base.compiled_state import CompiledState
-from latecomer.policies.base.policy_code import Record
 from latecomer.policies.base.randomisation import Randomisation, find_randomised
 from latecomer.policies.base.rng import PolicyRng, draw_count
+from latecomer.policies.base.theta_samples import copy_if_closing
 
 
 class Assessor:
@@ -38,15 +37,6 @@ class Assessor:
             record["control_index"] = control
         draws = PolicyRng(self._draw, deepcopy(rng.generator), spare=1).draws_of_one(self._dim)
         scores, probabilities = np.empty(len(actions)), np.empty(len(actions))
-        ring = _copy_if_closing(record, state.ring, stamp)
+        ring = copy_if_closing(record, state.ring, stamp)
         self._kernel(record, ring, actions, stamp, draws, scores, probabilities)
         return scores, probabilities
-
-
-def _copy_if_closing(record: Record, ring: Ring, stamp: int) -> Ring:
-    """Return a ring that a decision at `stamp` may change: it clears the rounds that close, and else only reads."""
-    if record["oldest"][0] > record["rounds"][0]:
-        return ring
-    block, lane = divmod(int(record["head"][0]), ROUNDS_PER_BLOCK)
-    oldest: npt.NDArray[np.int64] = ring["stamp"][block, lane]
-    return ring.copy() if stamp - oldest > record["span"][0] else ring

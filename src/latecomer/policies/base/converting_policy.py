@@ -21,6 +21,7 @@ class ConvertingPolicy(CreditingPolicy):
         at: Moment | None = None,
         subject: str | None = None,
         conversion_id: str | None = None,
+        position: int = 1,
     ) -> Verdict:
         """Credit a conversion to its decision, while its window is open.
 
@@ -45,7 +46,11 @@ class ConvertingPolicy(CreditingPolicy):
         conversion_id
             The conversion's own id, of 1 to 200 characters: the same id counts once, and with a `reward` that is the
             sum or the largest of the amounts, others of the decision count too. A digest of it is kept.
+        position
+            Of a decision with k > 1: the position of the action that converted, from 1.
         """
+        if position != 1:
+            decision = find_position(decision, position)
         if type(value) is not float or not 0.0 <= value <= 1.0:
             value = self.reward.check_amount(value)
         if subject is not None or decision is None:
@@ -65,14 +70,17 @@ class ConvertingPolicy(CreditingPolicy):
         *,
         at: Moment | None = None,
         conversion_id: str | None = None,
+        position: int = 1,
     ) -> Verdict:
         """Revoke a credited conversion for good: a purchase that was returned. What was learnt is corrected.
 
         A conversion can be revoked inside its decision's window and the grace, or the time for `returns` after the
         window. With a `conversion_id`, that one is revoked, of the decision or, where none is given, of each that has
         it; else all of the decision's are. Verdicts are as in `convert`, but `DUPLICATE`: it was revoked before;
-        `UNKNOWN`: also, there is no such conversion.
+        `UNKNOWN`: also, there is no such conversion. `position` is as in `convert`.
         """
+        if position != 1:
+            decision = find_position(decision, position)
         digest = None if conversion_id is None else digest_conversion(conversion_id)
         if decision is not None:
             rounds = [self._find_round(decision)]
@@ -151,6 +159,16 @@ class ConvertingPolicy(CreditingPolicy):
         if self.state.judge_conversion(round_, now) != ACCEPTED:
             return now  # an old message for a decision that is closed or converted: the verdict says so
         return self._clock.not_before(stamp, now, latest=self.rounds)  # raises
+
+
+def find_position(decision: Decision | float | None, position: int) -> int:
+    """Return the round of a position of a decision with k > 1."""
+    if not isinstance(decision, Decision):
+        raise InputError(
+            f"position needs the decision that ranked the actions; got {decision!r}: give it, or the place's round",
+            field="position",
+        )
+    return decision.find_round(position)
 
 
 def join_verdicts(verdicts: list[Verdict]) -> Verdict:

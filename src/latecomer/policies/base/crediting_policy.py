@@ -23,9 +23,9 @@ class CreditingPolicy(DeferringPolicy):
     baskets: BasketTable
     reward: RewardRule
     keeps_baskets: bool
-    """Whether every conversion has a basket: where it is off, only one with an id has."""
+    """True where every conversion has a basket: where it is off, only one with an id has."""
     correctable: int
-    """How long after its window a credit can be corrected: the grace, or the time for returns."""
+    """The time after its window in which a credit can be corrected: the grace, or the time for returns."""
 
     def credit_conversion(
         self, round_: int, amount: float, digest: bytes, stamp: int, reported: int

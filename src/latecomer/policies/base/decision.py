@@ -37,6 +37,19 @@ class Decision(Struct, frozen=True, eq=False):
     """The probability by which it was chosen; None where a sampler does not know it (`draws` makes it known)."""
     is_control: bool = False
     """True where the control chose it."""
+    indices: tuple[int, ...] | None = None
+    """With k > 1: the ranked actions; the others' rounds follow `round`, and `convert` takes their `position`."""
+    propensities: tuple[float | None, ...] | None = None
+    """With k > 1: the probability of each to be among the k; `propensity` is that of the first to be first."""
+
+    def find_round(self, position: int) -> int:
+        """Return the round of a position of the ranking, from 1."""
+        count = 1 if self.indices is None else len(self.indices)
+        if isinstance(position, bool) or not isinstance(position, int) or not 1 <= position <= count:
+            raise InputError(
+                f"position must be 1 to {count}, the number of actions chosen; got {position!r}", field="position"
+            )
+        return self.round + position - 1
 
 
 NO_ROUND = 2**62

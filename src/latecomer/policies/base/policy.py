@@ -6,7 +6,7 @@ Arguments, windows, random numbers and files are here. A policy is not for sever
 from collections.abc import Collection, Sequence
 from copy import copy
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy.typing as npt
 from numpy import ndarray
@@ -20,29 +20,26 @@ from latecomer.policies.base.baskets import BasketTable, parse_returns
 from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.clock import Clock, Span, WindowClock
 from latecomer.policies.base.compiled_state import CompiledState
-from latecomer.policies.base.converting_policy import ConvertingPolicy
 from latecomer.policies.base.decision import Decision
 from latecomer.policies.base.deferral import DeferredTable, parse_activation_timeout
 from latecomer.policies.base.guard import check_guard, find_guarded, guard_numbers
 from latecomer.policies.base.kernels import UNFIT
+from latecomer.policies.base.learning_policy import LearningPolicy
 from latecomer.policies.base.parameters import check_dim, check_ridge, expand_common
 from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.randomisation import Control, Randomisation, randomise
 from latecomer.policies.base.reward import Reward, parse_reward
 from latecomer.policies.base.rng import Draw, PolicyRng, Seed
 from latecomer.policies.base.saving import SavedPolicy
+from latecomer.policies.base.search import Oracle
 from latecomer.policies.base.subjects import ATTRIBUTIONS, Attribution, SubjectTable, digest_subject
 from latecomer.timestamps import Moment
-from latecomer.validation import check_choice, check_positive
-
-if TYPE_CHECKING:
-    from latecomer.policies.base.learning import LearnableLog, LearningReport
-
+from latecomer.validation import check_choice
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class LinearPolicy(ConvertingPolicy, SavedPolicy):
+class LinearPolicy(LearningPolicy, SavedPolicy):
     """A ridge estimate with a window of open rounds; a subclass has an `algorithm`, or gives one where it varies.
 
     `numbers` are the parameters that the algorithm reads from its state, `options` those that are texts; files have
@@ -164,14 +161,17 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
 
     def decide(
         self,
-        actions: npt.ArrayLike,
+        actions: npt.ArrayLike | None = None,
         *,
         at: Moment | None = None,
         control: int | None = None,
         deferred: bool = False,
         subject: str | None = None,
+        oracle: Oracle | None = None,
+        k: int = 1,
+        examination: Sequence[float] | None = None,
     ) -> Decision:
-        """Choose one of the actions, and record the choice.
+        """Choose one of the actions, or k of them, and record the choice.
 
         Parameters
         ----------
@@ -189,10 +189,24 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
             `round` is negative, and stands for it in `activate`, `convert` and `revoke`.
         subject
             The user that the decision is for: `convert` may name it in place of the decision. A digest of it is kept.
+        oracle
+            In place of the actions, for a sampler: a function of θ̃ that returns the action of the largest ⟨a, θ̃⟩, a
+            vector of norm at most 1; the set may be an assignment, a path or a subset. The decision's `index` is 0, or
+            tells different answers apart where there are several draws.
+        k
+            How many different actions to choose, ranked; each is a round. See docs/how-to/top-k.md.
+        examination
+            With k > 1: the probability that each position is looked at, such as [1, 0.6, 0.4]; 1 each by default.
         """
+        if k != 1 or examination is not None:
+            options = {"at": at, "control": control, "subject": subject, "examination": examination}
+            return self._decide_ranking(actions, k, oracle, deferred, options)
+        if oracle is not None:
+            options = {"at": at, "control": control, "deferred": deferred, "subject": subject}
+            return self._decide_by_oracle(oracle, actions, options)
         state = self.state
         if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
-            actions = check_actions(actions, self._dim)
+            actions = check_actions([] if actions is None else actions, self._dim)
         is_unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if is_unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
         if deferred:
@@ -255,34 +269,6 @@ class LinearPolicy(ConvertingPolicy, SavedPolicy):
             Decision(first + i, index, sets[i][index].copy(), score, *self._read_propensity(score, signed))
             for i, (index, score, signed) in enumerate(decided)
         ]
-
-    def learn(self, log: "LearnableLog", *, encoder: Any = None, scale: float = 1.0) -> "LearningReport":
-        """Learn from decisions that others made, with their conversions, in the order of time: a warm start.
-
-        The policy becomes, bit for bit, the one that would have recorded these events one by one; rounds whose window
-        is still open stay open. It must come before later decisions.
-
-        Parameters
-        ----------
-        log
-            A log of decisions, as `latecomer.read_log` reads it.
-        encoder
-            Where the log has features by name: the `latecomer.Encoder` that makes actions of them.
-        scale
-            The largest value that a conversion can have; values are divided by it.
-        """
-        from latecomer.policies.base.learning import learn  # noqa: PLC0415 - it needs this class
-
-        batches = log.logged_decisions(self._dim, encoder=encoder, scale=check_positive("scale", scale))
-        before = self.state.record.copy(), self.state.ring.copy(), self.rng.state()
-        baskets = self.baskets.arrays(self.oldest_correctable)
-        try:
-            return learn(self, batches, decisions=log.decisions)
-        except BaseException:  # a mistake in the middle of a log leaves nothing half learnt
-            self.state.put_back(*before[:2])
-            self.rng.restore(before[2])
-            self.baskets.restore(baskets, self._dim, len(self.algorithm.round_fields))
-            raise
 
     # ---- copies ----
 

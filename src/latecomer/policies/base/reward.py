@@ -27,7 +27,7 @@ class Reward(TypedDict, total=False):
 
 
 class RewardRule(Struct, frozen=True):
-    """How the amounts of a decision's conversions become its credit."""
+    """The way in which the amounts of a decision's conversions become its credit."""
 
     scale: float = 1.0
     aggregate: Aggregate = "first"

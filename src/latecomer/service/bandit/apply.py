@@ -12,6 +12,7 @@ from latecomer.core.conversions import UNKNOWN
 from latecomer.core.state import Integers
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.catalogue import read_change
 from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.offers import read_contexts
@@ -182,12 +183,27 @@ class _Activations:
         """Do nothing: the decisions are counted."""
 
 
-_APPLIERS: dict[int, type[_Decisions | _Conversions | _Revocations | _Deferred | _Activations]] = {
+class _Catalogue:
+    """Changes of the catalogue; what was decided does not depend on them."""
+
+    def __init__(self, bandit: Bandit, payload: Payload) -> None:
+        self._bandit, self._texts = bandit, [payload.text(number) for number in payload.numbers(events.CATALOGUE)]
+
+    def apply(self, part: slice) -> None:
+        for text in self._texts[part]:
+            self._bandit.catalogue.apply(read_change(text))
+
+    def finish(self, payload: Payload) -> None:
+        """Do nothing: a change is not counted."""
+
+
+_APPLIERS: dict[int, type[_Decisions | _Conversions | _Revocations | _Deferred | _Activations | _Catalogue]] = {
     events.DECISION: _Decisions,
     events.CONVERSION: _Conversions,
     events.REVOCATION: _Revocations,
     events.DEFERRED: _Deferred,
     events.ACTIVATION: _Activations,
+    events.CATALOGUE: _Catalogue,
 }
 
 _NOTHING = 0

@@ -18,6 +18,7 @@ from latecomer.policies.base.decision import VERDICTS
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit import events
 from latecomer.service.bandit.attribution import attribute_conversions
+from latecomer.service.bandit.catalogue import Catalogue
 from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_ids import DecisionIds
@@ -75,6 +76,7 @@ class Bandit:
         self.offers = OfferWriter() if descriptor.spec.log_offers else None
         self._control_id = descriptor.control_id
         self.deferrals = Deferrals(self)
+        self.catalogue = Catalogue(policy.dim)
         self.has_unlogged_change = False
         """True once the policy may have changed; the caller clears it when the bytes are on their way to the log."""
 
@@ -88,14 +90,14 @@ class Bandit:
 
     def decide(self, call: DecisionCall, *, now: int, shift: int = 0) -> tuple[DecisionAnswer, bytes]:
         """Choose an action and record the round; return the answer and the events for the log."""
-        control = self._find_control(call)
+        call = call.pick_actions(self)
+        control = call.find_control(self._control_id)
         if call.deferred:
             return self.deferrals.decide(call, control, now=now, shift=shift)
         self.has_unlogged_change = True
         at = None if self.in_rounds else now / 1e6
         probabilities = self.find_probabilities(call, control, at)
-        decision = self.policy.decide(call.actions, at=at, control=control, subject=call.subject)
-        summary = bulk.latest_summary(self.policy, call.actions)
+        decision, summary = call.choose(self.policy, at=at, control=control)
         made = log_decision(
             self, call, decision, summary, now=now, expires_at=self.find_expiry(now, shift), probabilities=probabilities
         )
@@ -110,9 +112,9 @@ class Bandit:
         self.has_unlogged_change = True
         decisions, summaries = bulk.decide(
             self.policy,
-            [call.actions for call in calls],
+            [call.rows for call in calls],
             at=None if self.in_rounds else now / 1e6,
-            controls=[self._find_control(call) for call in calls],
+            controls=[call.find_control(self._control_id) for call in calls],
             subjects=[call.subject for call in calls],
         )
         expires_at = self.find_expiry(now, shift)
@@ -128,13 +130,7 @@ class Bandit:
         """Return the probabilities of the next decision, where the call asks for them."""
         if not call.probabilities:
             return None
-        return call.place_probabilities(self.policy.probabilities(call.actions, at=at, control=control))
-
-    def _find_control(self, call: DecisionCall) -> int | None:
-        """Return the index of the action that the control plays, where it plays one by its id."""
-        if self._control_id is None or call.ids is None or self._control_id not in call.ids:
-            return None
-        return call.ids.index(self._control_id)
+        return call.place_probabilities(self.policy.probabilities(call.rows, at=at, control=control))
 
     def find_expiry(self, stamp: int, shift: int) -> datetime | None:
         """Return when the window of a decision closes, by the calendar; None where it is in rounds."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from latecomer.core.state import Array
+from latecomer.service.bandit.catalogue import Catalogue
 from latecomer.service.bandit.decision_ids import DecisionIds
 from latecomer.service.messages import BanditInfo
 
@@ -25,6 +26,7 @@ class BanditView(Struct, frozen=True, kw_only=True):
     kept_span: int
     """The window and the grace after it, in rounds or microseconds: no later report is accepted."""
     in_rounds: bool
+    catalogue: Catalogue
 
 
 def take_view(bandit: "Bandit", *, shift: int = 0) -> BanditView:
@@ -39,4 +41,5 @@ def take_view(bandit: "Bandit", *, shift: int = 0) -> BanditView:
         shift=shift,
         kept_span=bandit.window_span + bandit.policy.state.grace,
         in_rounds=bandit.in_rounds,
+        catalogue=bandit.catalogue.share(),
     )

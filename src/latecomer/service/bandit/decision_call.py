@@ -8,11 +8,16 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, structs
 
+from latecomer.core.action_summary import Shorts
 from latecomer.core.state import Array
+from latecomer.policies.base import bulk
+from latecomer.policies.base.decision import Decision
+from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit import action_checks, events, idempotency
+from latecomer.service.bandit.catalogue_pick import CataloguePick, PickedActions, pick_actions
 from latecomer.service.bandit.idempotency import LoggedDecision
-from latecomer.service.bandit.offers import Described
+from latecomer.service.bandit.offers import Described, Features, pack_offer
 from latecomer.service.bandit.selection import Choice, select_actions
 from latecomer.service.messages import DecisionAnswer
 
@@ -31,6 +36,7 @@ class CallOptions(TypedDict, total=False):
     exclude: Sequence[Choice] | None
     pin: Choice | None
     probabilities: bool
+    pick: CataloguePick | None
 
 
 class DecisionCall(Struct, frozen=True):
@@ -39,7 +45,7 @@ class DecisionCall(Struct, frozen=True):
     `described` are the features by name that the actions' rows come from, where they do.
     """
 
-    actions: Array
+    actions: Array | None
     ids: Sequence[str] | None
     request_id: str | None = None
     request: bytes = b""
@@ -54,7 +60,7 @@ class DecisionCall(Struct, frozen=True):
     request_count: int = 0
     """The number of the request's actions."""
     probabilities: bool = False
-    """Whether the answer has the probabilities of all actions of the request."""
+    """True where the answer has the probabilities of all actions of the request."""
 
     def find_place(self, index: int) -> int:
         """Return the place in the request of one of the actions."""
@@ -65,6 +71,58 @@ class DecisionCall(Struct, frozen=True):
         found = np.zeros(self.request_count)
         found[slice(None) if self.places is None else self.places] = probabilities
         return found.tolist()
+
+    pick: CataloguePick | None = None
+    """In place of the actions: what the decision takes from the bandit's catalogue."""
+    picked: PickedActions | None = None
+    """The actions that it has taken."""
+
+    def pick_actions(self, bandit: "Bandit") -> "DecisionCall":
+        """Return the call with the actions that it takes from the catalogue as it is now; itself, where it has them."""
+        if self.pick is None:
+            return self
+        picked = pick_actions(bandit, self.pick)
+        return structs.replace(self, actions=picked.rows, ids=picked.ids, picked=picked)
+
+    def find_control(self, control_id: str | None) -> int | None:
+        """Return the index of the action that the control plays by its id."""
+        if self.picked is not None:
+            return self.picked.control
+        if control_id is None or self.ids is None or control_id not in self.ids:
+            return None
+        return self.ids.index(control_id)
+
+    def choose(self, policy: LinearPolicy, *, at: float | None, control: int | None) -> tuple[Decision, Shorts]:
+        """Have the policy decide; return the decision, and the summary of the actions."""
+        if self.picked is not None and self.picked.search is not None:
+            search = self.picked.search
+            decision = policy.decide_by_search(
+                search, at=at, control=control, deferred=self.deferred, subject=self.subject
+            )
+            return decision, search.summary
+        rows = self.rows
+        decision = policy.decide(rows, at=at, control=control, deferred=self.deferred, subject=self.subject)
+        return decision, bulk.latest_summary(policy, rows)
+
+    @property
+    def rows(self) -> Array:
+        """The actions, which a call among the catalogue has once it has taken them."""
+        if self.actions is None:
+            raise AssertionError("a decision without actions has not taken any from the catalogue")
+        return self.actions
+
+    def pack_offer(self) -> bytes:
+        """Return the offer for the log."""
+        if self.picked is not None:
+            return self.picked.offer
+        return pack_offer(self.rows, self.ids, self.described)
+
+    @property
+    def context(self) -> Features | None:
+        """The features of the context, where there are any."""
+        if self.pick is not None:
+            return self.pick.context
+        return self.described[0] if self.described else None
 
     @property
     def digests(self) -> bytes:
@@ -95,7 +153,7 @@ class DecisionCall(Struct, frozen=True):
 
 def check_decision_call(
     dim: int,
-    actions: npt.ArrayLike,
+    actions: npt.ArrayLike | None = None,
     ids: Sequence[str] | None = None,
     *,
     request_id: str | None = None,
@@ -106,6 +164,7 @@ def check_decision_call(
     exclude: Sequence[Choice] | None = None,
     pin: Choice | None = None,
     probabilities: bool = False,
+    pick: CataloguePick | None = None,
 ) -> DecisionCall:
     """Return a call whose shape is right; `InputError` where it is not.
 
@@ -133,27 +192,35 @@ def check_decision_call(
         The action that must be chosen, by index or id.
     probabilities
         Whether the answer has the probabilities of all actions.
+    pick
+        What the decision takes from the catalogue, in place of actions.
     """
-    array = action_checks.check_action_array(actions, dim)
-    if ids is not None:
+    array = None
+    if pick is None or actions is not None:
+        array = action_checks.check_action_array([] if actions is None else actions, dim)
+    if ids is not None and array is not None:
         action_checks.check_action_ids(ids, len(array))
     if subject is not None:
         digest_subject(subject)  # raises
-    places = None if exclude is None and pin is None else select_actions(len(array), ids, exclude, pin)
+    places = None
+    if array is not None and (exclude is not None or pin is not None):
+        places = select_actions(len(array), ids, exclude, pin)
     if request_id is None:
-        call = DecisionCall(array, ids, described=described, deferred=deferred, subject=subject)
+        call = DecisionCall(array, ids, described=described, deferred=deferred, subject=subject, pick=pick)
     else:
         request = idempotency.digest_request(request_id)
-        digest = (body or idempotency.digest_body(array, ids))[: events.BODY]
+        if body is None:
+            body = idempotency.digest_body(array, ids) if array is not None else pick.digest() if pick else b""
+        digest = body[: events.BODY]
         if subject is not None:
             digest = blake2b(digest + digest_subject(subject), digest_size=events.BODY).digest()
         if places is not None:
             digest = blake2b(digest + array_bytes(places), digest_size=events.BODY).digest()
         if deferred:
-            call = DecisionCall(array, ids, request_id, b"", digest, described, True, request, subject)
+            call = DecisionCall(array, ids, request_id, b"", digest, described, True, request, subject, pick=pick)
         else:
-            call = DecisionCall(array, ids, request_id, request, digest, described, subject=subject)
-    if places is None and not probabilities:
+            call = DecisionCall(array, ids, request_id, request, digest, described, subject=subject, pick=pick)
+    if array is None or (places is None and not probabilities):
         return call
     return _leave_out(call, places, probabilities)
 
@@ -165,9 +232,9 @@ def array_bytes(places: list[int]) -> bytes:
 
 def _leave_out(call: DecisionCall, places: list[int] | None, probabilities: bool) -> DecisionCall:
     """Return a call for a decision among the actions at these places alone."""
-    kept = {"request_count": len(call.actions), "probabilities": probabilities}
+    kept = {"request_count": len(call.rows), "probabilities": probabilities}
     if places is None:
         return structs.replace(call, **kept)
     described = call.described and (call.described[0], [call.described[1][place] for place in places])
     ids = None if call.ids is None else [call.ids[place] for place in places]
-    return structs.replace(call, actions=call.actions[places], ids=ids, described=described, places=places, **kept)
+    return structs.replace(call, actions=call.rows[places], ids=ids, described=described, places=places, **kept)

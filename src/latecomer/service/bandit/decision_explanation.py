@@ -8,6 +8,7 @@ import numpy as np
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.service.bandit.bandit_view import BanditView
+from latecomer.service.bandit.catalogue_history import find_actions
 from latecomer.service.bandit.logged_choices import LoggedChoice, RowsFrom, read_choices
 from latecomer.service.bandit.offers import Offer
 from latecomer.service.bandit.recent_decisions import read_rows
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
 
 MOST_CONTRIBUTIONS = 15
+MOST_ACTIONS = 1000
+"""Actions that are listed; of more, those of the highest estimates and the chosen one, without propensities."""
 DRAWS = 256
 """Draws from which a sampler's propensities are estimated, where it does not state them."""
 
@@ -33,7 +36,7 @@ def find_choice(view: BanditView, rows_from: RowsFrom, decision_id: str) -> Logg
             f"decision_id must be that of a decision in the log; got {short_repr(decision_id)}: {reason}",
             field="decision_id",
         )
-    return found[0]
+    return find_actions(view, rows_from, found[0])
 
 
 def explain_choice(bandit: "Bandit", view: BanditView, choice: LoggedChoice) -> DecisionExplanation:
@@ -50,20 +53,25 @@ def explain_choice(bandit: "Bandit", view: BanditView, choice: LoggedChoice) -> 
         )
     rows = read_rows(view, offer)
     at = None if view.in_rounds else bandit.policy.latest_stamp / 1e6
-    scores = bandit.policy.scores(rows, at=at)
-    propensities = bandit.policy.probabilities(rows, at=at, control=_find_control(bandit, offer), draws=DRAWS)
     estimates = rows @ theta_hat
+    shown, propensities = range(len(rows)), None
+    if len(rows) <= MOST_ACTIONS:
+        propensities = bandit.policy.probabilities(rows, at=at, control=_find_control(bandit, offer), draws=DRAWS)
+    else:
+        best = np.argsort(-estimates, kind="stable")[: MOST_ACTIONS - 1].tolist()
+        shown = sorted({choice.index, *best})  # type: ignore[assignment]
+    scores = bandit.policy.scores(rows[list(shown)], at=at)
     actions = [
         ActionReport(
             index=index,
             action_id=offer.ids[index] if offer.ids else None,
             is_chosen=index == choice.index,
             estimate=float(estimates[index]),
-            score=float(scores[index]),
-            propensity=float(propensities[index]),
+            score=float(score),
+            propensity=None if propensities is None else float(propensities[index]),
             features=offer.features[index] if offer.features else None,
         )
-        for index in range(len(rows))
+        for index, score in zip(shown, scores, strict=True)
     ]
     return DecisionExplanation(
         decision=choice.report(view),

@@ -11,7 +11,6 @@ from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit import events
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.idempotency import LoggedDecision
-from latecomer.service.bandit.offers import pack_offer
 from latecomer.service.messages import DecisionAnswer, RankedAnswer
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ def log_decision(
     data += pack_request(None if call.places is None else call.find_place(index), probabilities)
     context = None
     if bandit.offers is not None:
-        data += bandit.offers.pack(round_, pack_offer(call.actions, ids, call.described))
-        context = call.described[0] if call.described else None
+        data += bandit.offers.pack(round_, call.pack_offer())
+        context = call.context
     bandit.rounds, bandit.stamp = round_, now
     bandit.monitor.note_decision(now, round_, summary)
     bandit.tally.note_decision(now, signed, label, context)

@@ -21,7 +21,7 @@ from latecomer.service.bandit import events
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_log import pack_request, rank_answer
 from latecomer.service.bandit.idempotency import check_same_body
-from latecomer.service.bandit.offers import pack_offer, read_context
+from latecomer.service.bandit.offers import read_context
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.messages import Activation, DecisionAnswer
 
@@ -83,7 +83,7 @@ class Deferrals:
         bandit.has_unlogged_change = True
         at = None if bandit.in_rounds else now / 1e6
         probabilities = bandit.find_probabilities(call, control, at)
-        decision = bandit.policy.decide(call.actions, at=at, control=control, deferred=True, subject=call.subject)
+        decision, _ = call.choose(bandit.policy, at=at, control=control)
         choice = self._describe(call, decision, now, probabilities)
         text = msgspec.msgpack.encode(choice)
         entry = self._table.find(choice.number)
@@ -112,7 +112,7 @@ class Deferrals:
             summary=b"" if entry is None else entry.summary.tobytes(),
             label=None if call.ids is None else call.ids[decision.index],
             signed=signed,
-            offer=pack_offer(call.actions, call.ids, call.described) if log_offers else None,
+            offer=call.pack_offer() if log_offers else None,
             request=call.deferred_request,
             body=call.body,
             subject=b"" if entry is None else entry.subject,

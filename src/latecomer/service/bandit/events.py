@@ -18,6 +18,7 @@
 | 20 | a deferred decision (`bandit.deferrals`): length u32, MessagePack | 5 + length |
 | 21 | activation: verdict u8, number i64, stamp i64; the decision that it becomes follows | 18 |
 | 22 | the digest of the decision's subject (16), after its decision | 17 |
+| 23 | a change of the catalogue (`bandit.catalogue`): length u32, MessagePack | 5 + length |
 | 30 | the chosen action's place in the request u32, where some were left out, after its decision | 5 |
 | 31 | the probabilities of all actions of the request, after its decision: length u32, f64 each | 5 + length |
 
@@ -40,7 +41,7 @@ from latecomer.tiers.tiered_kernel import TieredKernel
 
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
 PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
-DEFERRED, ACTIVATION, SUBJECT = 20, 21, 22
+DEFERRED, ACTIVATION, SUBJECT, CATALOGUE = 20, 21, 22, 23
 PLACE, PROBABILITIES = 30, 31
 ANNOTATIONS = (PLACE, PROBABILITIES, LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT)
 """Events that say more of the decision before them."""
@@ -196,8 +197,8 @@ def _get_sizes(dim: int) -> Integers:
     sizes = np.zeros(256, np.int64)
     for kind, dtype in get_layout(dim).items():
         sizes[kind] = dtype.itemsize
-    sizes[LABEL], sizes[CREATED], sizes[OFFER], sizes[DEFERRED] = -2, -4, -4, -4
-    sizes[PROBABILITIES] = -4
+    sizes[LABEL] = -2
+    sizes[[CREATED, OFFER, DEFERRED, CATALOGUE, PROBABILITIES]] = -4
     return sizes
 
 

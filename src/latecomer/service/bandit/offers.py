@@ -30,12 +30,18 @@ Described = tuple[Features, Sequence[Features]]
 
 
 class Offer(Struct, frozen=True, array_like=True):
-    """The actions of one decision: `rows` or, where features were given, `context` and `features`."""
+    """The actions of one decision: `rows` or, where features were given, `context` and `features`.
+
+    Of a decision among a catalogue: its `version`, the `ids` of the candidates where those were given, and the ids that
+    were excluded.
+    """
 
     ids: Sequence[str] | None = None
     rows: bytes = b""
     context: dict[str, Any] | None = None
     features: Sequence[dict[str, Any]] | None = None
+    version: int | None = None
+    excluded: Sequence[str] = ()
 
     def read_rows(self, dim: int) -> npt.NDArray[np.float32]:
         """Return the rows, (K, d); `ValueError` where they do not fit."""
@@ -56,6 +62,13 @@ def pack_offer(actions: Array, ids: Sequence[str] | None, described: Described |
         if len(packed) < len(data):
             return _DEFLATED + packed
     return _RAW + data
+
+
+def pack_catalogue_offer(
+    version: int, candidates: Sequence[str] | None, excluded: Sequence[str], context: Features | None
+) -> bytes:
+    """Return the offer of a decision among a catalogue as bytes."""
+    return _RAW + msgspec.msgpack.encode((candidates, b"", context, None, version, excluded))
 
 
 def unpack_offer(data: bytes) -> Offer:

@@ -8,6 +8,7 @@ from msgspec import structs
 from latecomer.core.state import Array
 from latecomer.errors import DamagedFileError
 from latecomer.service.bandit.bandit_view import BanditView
+from latecomer.service.bandit.catalogue_history import fill_offer, place_choice
 from latecomer.service.bandit.logged_choices import LoggedChoice, RowsFrom, read_choices
 from latecomer.service.bandit.offers import Offer
 from latecomer.service.bandit_report import BanditReport
@@ -17,6 +18,8 @@ SHOWN = 15
 """Decisions in a report."""
 LOOKED_AT = 50
 """Decisions whose offers are judged by the estimate."""
+MOST_JUDGED = 10_000
+"""Actions of a catalogue up to which its decisions are judged, those among the current version."""
 _TIE = 1e-12
 """Relative difference below which two estimates are the same."""
 
@@ -42,6 +45,9 @@ def add_recent(report: BanditReport, view: BanditView, rows_from: RowsFrom) -> B
 
 def _judge(view: BanditView, choice: LoggedChoice) -> bool | None:
     """Tell whether the chosen action has the highest estimate of its offer; None for the control, and without offer."""
+    if choice.offer is not None and choice.offer.version is not None:
+        is_current = choice.offer.version == view.catalogue.version and len(view.catalogue) <= MOST_JUDGED
+        choice = place_choice(choice, fill_offer(choice.offer, view.catalogue) if is_current else None)
     if choice.offer is None or (choice.signed is not None and choice.signed < 0.0):
         return None
     estimates = read_rows(view, choice.offer) @ view.theta_hat

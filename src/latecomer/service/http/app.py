@@ -12,7 +12,7 @@ from latecomer.service.http.operations import PUBLIC
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
 from latecomer.service.http.router import Route, Router
-from latecomer.service.http.routes import bandits, conversions, decisions, health, imports, page
+from latecomer.service.http.routes import bandits, catalogues, conversions, decisions, health, imports, page
 
 
 class App:
@@ -22,7 +22,7 @@ class App:
         self._metrics, self._authenticator = context.metrics, context.authenticator
         self._errors = ErrorResponses(context)
         self._tasks: set[Task[Any]] = set()
-        modules = (bandits, decisions, conversions, imports, health, page)
+        modules = (bandits, catalogues, decisions, conversions, imports, health, page)
         self.routes = [*(route for module in modules for route in module.routes(context)), *extra]
         self._router = Router(self.routes)
         self._tracing = context.tracing

@@ -1,6 +1,6 @@
 """The types of bodies that only the HTTP API has; `service/messages.py` has those that the store shares."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -40,11 +40,12 @@ class DescribedAction(Struct, frozen=True, forbid_unknown_fields=True):
 class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The actions to choose from: rows of numbers, or described by features together with those of the context.
 
-    A decision that is `deferred` counts only once it is activated. `subject` is the user that it is for. Actions in
-    `exclude` are not chosen, and the one of `pin` is; both take indices, or ids.
+    Without `actions`, those of the bandit's catalogue: all, or the `candidates`. A decision that is `deferred` counts
+    only once it is activated. `subject` is the user that it is for. Actions in `exclude` are not chosen, and the one of
+    `pin` is; both take indices, or ids, of which a catalogue has ids alone.
     """
 
-    actions: list[list[float] | DescribedAction]
+    actions: list[list[float] | DescribedAction] | None = None
     ids: list[Label] | None = None
     request_id: Label | None = None
     context: Features | None = None
@@ -52,6 +53,24 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     subject: Label | None = None
     exclude: list[Index | Label] | None = None
     pin: Index | Label | None = None
+    candidates: list[Label] | None = None
+    search: Literal["exact", "approximate"] = "exact"
+
+
+class CatalogueAction(Struct, frozen=True, forbid_unknown_fields=True):
+    """An action of a catalogue: a `vector` of norm at most 1, or `features` for the bandit's encoder."""
+
+    id: Label
+    vector: list[float] | None = None
+    features: Features | None = None
+
+
+class CatalogueRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Actions to add to a catalogue or to change, and ids to withdraw; with `replace`, all others are withdrawn."""
+
+    actions: Annotated[list[CatalogueAction], Meta(max_length=MAX_REPORTS)] = []
+    withdraw: Annotated[list[Label], Meta(max_length=MAX_REPORTS)] = []
+    replace: bool = False
 
 
 Decisions = DecisionRequest | Annotated[list[Any], Meta(min_length=1, max_length=MAX_DECISIONS, description=_EACH)]

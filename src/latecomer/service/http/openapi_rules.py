@@ -112,10 +112,10 @@ def _without(parameter: str, policies: list[str]) -> Schema:
 
 
 def _constrain_decision(components: dict[str, Schema], settings: Settings) -> None:
-    """Say that a decision has rows of numbers, or actions described by features, and never both."""
+    """Say that a decision has rows of numbers, or actions described by features, or those of the catalogue."""
     request = components["DecisionRequest"]
     fields = request.pop("properties")
-    required, closed = request.pop("required"), request.pop("additionalProperties")
+    closed = request.pop("additionalProperties")
     row = {
         "type": "array",
         "items": {"type": "number", "minimum": -NORM_LIMIT, "maximum": NORM_LIMIT},
@@ -125,17 +125,23 @@ def _constrain_decision(components: dict[str, Schema], settings: Settings) -> No
     described = {"$ref": "#/components/schemas/DescribedAction"}
     some = {"minItems": 1, "maxItems": settings.max_actions}
     ids = {"anyOf": [fields["ids"]["anyOf"][0] | some, _NULL], "default": None}
+    sent = fields | {"candidates": _NULL, "search": {"const": "exact"}}
     forms = (
-        ("Vectors", fields | {"actions": {"type": "array", "items": row, **some}, "ids": ids, "context": _NULL}),
-        ("Features", fields | {"actions": {"type": "array", "items": described, **some}, "ids": _NULL}),
+        ("Vectors", sent | {"actions": {"type": "array", "items": row, **some}, "ids": ids, "context": _NULL}),
+        ("Features", sent | {"actions": {"type": "array", "items": described, **some}, "ids": _NULL}),
+        ("Catalogue", fields | {"actions": _NULL, "ids": _NULL, "pin": _NULL, "exclude": fields["candidates"]}),
     )
+    components["CatalogueAction"]["anyOf"] = [
+        {"properties": {"vector": row, "features": _NULL}, "required": ["vector"]},
+        {"properties": {"vector": _NULL, "features": {"type": "object"}}, "required": ["features"]},
+    ]
     del request["type"]
     request["anyOf"] = [
         {
             "title": title,
             "type": "object",
             "properties": properties,
-            "required": required,
+            "required": [] if title == "Catalogue" else ["actions"],
             "additionalProperties": closed,
         }
         for title, properties in forms

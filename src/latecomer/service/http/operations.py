@@ -10,6 +10,7 @@ from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.http.bodies import (
     Activations,
     Bandits,
+    CatalogueRequest,
     Conversions,
     DecisionOutcome,
     Decisions,
@@ -19,7 +20,7 @@ from latecomer.service.http.bodies import (
     Verdicts,
 )
 from latecomer.service.http.keys import SCOPES, Scope
-from latecomer.service.messages import BanditInfo, BanditStats, DecisionAnswer, ImportAnswer, ImportBatch
+from latecomer.service.messages import BanditInfo, BanditStats, CatalogueInfo, DecisionAnswer, ImportAnswer, ImportBatch
 
 NAME = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}
 BANDIT_NAME = "{name}"
@@ -152,6 +153,23 @@ DECIDE = Operation(
     query={"request_id": (False, _REQUEST_ID, "For application/x-npy, which has no room for it.")},
     headers={"Idempotency-Key": (False, _HEADER_ID, "The request_id, where the body has none.")},
 )
+PUT_ACTIONS = Operation(
+    name="putActions",
+    method="PUT",
+    path=f"{_BANDIT}/actions",
+    summary="Add, change and withdraw actions of the bandit's catalogue; the same again changes nothing.",
+    scope="admin",
+    takes=CatalogueRequest,
+    gives=CatalogueInfo,
+)
+GET_ACTIONS = Operation(
+    name="getActions",
+    method="GET",
+    path=f"{_BANDIT}/actions",
+    summary="The version and the size of a bandit's catalogue.",
+    scope="read",
+    gives=CatalogueInfo,
+)
 CONVERT = Operation(
     name="convert",
     method="POST",
@@ -265,27 +283,7 @@ PAGE_DECISION = _page(
 )
 
 OPERATIONS = (
-    CREATE_BANDIT,
-    LIST_BANDITS,
-    GET_BANDIT,
-    DELETE_BANDIT,
-    GET_STATS,
-    GET_REPORT,
-    EXPLAIN,
-    DECIDE,
-    CONVERT,
-    REVOKE,
-    ACTIVATE,
-    IMPORT,
-    HEALTHZ,
-    READYZ,
-    METRICS,
-    SCHEMA,
-    PAGE,
-    PAGE_STYLE,
-    PAGE_SCRIPT,
-    PAGE_ICON,
-    PAGE_LIST,
-    PAGE_BANDIT,
-    PAGE_DECISION,
-)
+    CREATE_BANDIT, LIST_BANDITS, GET_BANDIT, DELETE_BANDIT, GET_STATS, GET_REPORT, EXPLAIN, DECIDE,
+    PUT_ACTIONS, GET_ACTIONS, CONVERT, REVOKE, ACTIVATE, IMPORT, HEALTHZ, READYZ, METRICS, SCHEMA, PAGE,
+    PAGE_STYLE, PAGE_SCRIPT, PAGE_ICON, PAGE_LIST, PAGE_BANDIT, PAGE_DECISION,
+)  # fmt: skip

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from latecomer.service.bandit.catalogue_pick import CataloguePick
     from latecomer.service.bandit.offers import Described
     from latecomer.service.messages import BanditInfo, DecisionAnswer
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 class ParsedDecision(Struct, frozen=True):
     """A request for a decision, whatever its format was: rows, ids where there are any, and the request's id."""
 
-    rows: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.float64] | None
     ids: list[str] | None
     request_id: str | None
     digest: bytes | None = None
@@ -27,6 +28,8 @@ class ParsedDecision(Struct, frozen=True):
     exclude: list[int | str] | None = None
     pin: int | str | None = None
     probabilities: bool = False
+    pick: "CataloguePick | None" = None
+    """In place of rows: what the decision takes from the bandit's catalogue."""
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Store.decide`, but for the bandit's name."""
@@ -38,6 +41,7 @@ class ParsedDecision(Struct, frozen=True):
             "described": self.described,
             "deferred": self.deferred,
             "subject": self.subject,
+            "pick": self.pick,
         }
         if self.exclude is not None or self.pin is not None or self.probabilities:
             found |= {"exclude": self.exclude, "pin": self.pin, "probabilities": self.probabilities}

@@ -5,8 +5,9 @@ commit is done.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from latecomer.service.http.metrics import Metrics
     from latecomer.service.http.tracing import Tracing
     from latecomer.service.log_interface import Ticket
-    from latecomer.service.messages import BanditInfo, BanditStats, ImportAnswer, ImportBatch
+    from latecomer.service.messages import BanditInfo, BanditStats, CatalogueInfo, ImportAnswer, ImportBatch
     from latecomer.service.replicated_store import ReplicatedStore
     from latecomer.service.store import Store
 
@@ -63,6 +64,14 @@ class StoreAccess(Protocol):
 
     async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
         """Apply a batch of an import."""
+
+    async def put_actions(
+        self, name: str, actions: Mapping[str, Any], withdraw: Sequence[str], *, replace: bool
+    ) -> "CatalogueInfo":
+        """Change a bandit's catalogue."""
+
+    async def catalogue(self, name: str) -> "CatalogueInfo":
+        """Describe a bandit's catalogue."""
 
     async def stats(self, name: str) -> "BanditStats":
         """Return what a bandit has counted and learned."""
@@ -157,6 +166,19 @@ class LocalAccess:
         await self._wait(ticket)
         return answer
 
+    async def put_actions(
+        self, name: str, actions: Mapping[str, Any], withdraw: Sequence[str], *, replace: bool
+    ) -> "CatalogueInfo":
+        """Change a bandit's catalogue in a thread, for that may take long, and wait for the commit."""
+        put = partial(self._store.put_actions, name, actions, withdraw, replace=replace)
+        info, ticket = await asyncio.to_thread(put)
+        await self._wait(ticket)
+        return info
+
+    async def catalogue(self, name: str) -> "CatalogueInfo":
+        """Describe a bandit's catalogue."""
+        return self._store.catalogue(name)
+
     async def _wait(self, ticket: "Ticket") -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._resolve_when_durable(ticket, [future])
@@ -216,7 +238,7 @@ class ReplicatedAccess:
         self._store = store
         self._trace = _trace_nothing if tracing is None else tracing.child
         self.find, self.describe = store.find, store.describe
-        self.stats, self.create, self.delete = store.stats, store.create, store.delete
+        self.stats, self.create, self.delete, self.catalogue = store.stats, store.create, store.delete, store.catalogue
         self.bandit_report, self.explain, self.count_replicas = (
             store.bandit_report,
             store.explain,
@@ -239,6 +261,13 @@ class ReplicatedAccess:
         """Apply a batch of an import."""
         with self._trace("commit"):
             return await self._store.import_batch(name, batch)
+
+    async def put_actions(
+        self, name: str, actions: Mapping[str, Any], withdraw: Sequence[str], *, replace: bool
+    ) -> "CatalogueInfo":
+        """Change a bandit's catalogue."""
+        with self._trace("commit"):
+            return await self._store.put_actions(name, actions, withdraw, replace=replace)
 
     async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
         """Report conversions, revocations or activations."""

@@ -248,6 +248,8 @@ def _load_snapshot(
         bandit.tally.restore(snapshot.tally)
     if snapshot.monitor is not None:
         bandit.monitor.restore(snapshot.monitor)
+    if snapshot.catalogue:
+        bandit.catalogue.restore(snapshot.catalogue)
     index = open_index(descriptor.number, at_least=snapshot.indexed_rounds)
     chain = Chain(descriptor.number, index)
     chain.compacted_up_to = snapshot.compacted_up_to

@@ -15,6 +15,7 @@ from msgspec import Struct
 from latecomer.errors import DamagedFileError
 from latecomer.policies.persistence.snapshot import PolicySnapshot
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.catalogue import Catalogue
 from latecomer.service.bandit.request_id_index import RequestIndex
 from latecomer.service.storage.background import Steps
 from latecomer.service.storage.chain import Chain
@@ -42,6 +43,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     tally: dict[str, Any] | None = None
     monitor: dict[str, Any] | None = None
     """None, as is the tally, in a snapshot of an earlier version, which has none."""
+    catalogue: bytes = b""
+    """Empty where nothing was ever put into it."""
 
 
 class SnapshotCopy(Struct, frozen=True, kw_only=True):
@@ -56,6 +59,7 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
     compacted_up_to: int
     tally: dict[str, Any]
     monitor: dict[str, Any]
+    catalogue: Catalogue
 
     def encode(self) -> bytes:
         """Return the snapshot as bytes; call it once all requests before it are in the index."""
@@ -68,6 +72,7 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
             compacted_up_to=self.compacted_up_to,
             tally=self.tally,
             monitor=self.monitor,
+            catalogue=self.catalogue.to_bytes() if self.catalogue.version else b"",
         )
         return msgspec.msgpack.encode(snapshot)
 
@@ -85,6 +90,7 @@ def copy_for_snapshot(bandit: Bandit, chain: Chain) -> SnapshotCopy:
         compacted_up_to=chain.compacted_up_to,
         tally=bandit.tally.to_dict(),
         monitor=bandit.monitor.to_dict(),
+        catalogue=bandit.catalogue.share(),
     )
 
 

@@ -36,8 +36,9 @@ class OfferTable:
         """Return a row for each round, null where its offer was not logged, and forget the offers."""
         offers = [self._offers.get(round_) for round_ in rounds]
         self._offers.clear()
-        read = {id(offer): self._read_rows(offer) for offer in {id(each): each for each in offers if each}.values()}
-        rows = [None if offer is None else read[id(offer)] for offer in offers]  # each is read once
+        different = {id(each): each for each in offers if each is not None and each.version is None}
+        read = {key: self._read_rows(offer) for key, offer in different.items()}  # each is read once
+        rows = [None if offer is None else read.get(id(offer)) for offer in offers]
         return pl.DataFrame(
             {
                 "context": _to_texts(None if offer is None else offer.context for offer in offers),
@@ -46,6 +47,7 @@ class OfferTable:
                     [None if offer is None else offer.ids for offer in offers], dtype=pl.List(pl.String)
                 ),
                 "features": _to_texts(None if offer is None else offer.features for offer in offers),
+                "catalogue": pl.Series([None if offer is None else offer.version for offer in offers], dtype=pl.Int64),
             }
         )
 

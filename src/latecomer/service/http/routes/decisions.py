@@ -1,4 +1,4 @@
-"""POST /v1/bandits/{name}/decisions: vectors, features, an array in NumPy's format, or a list of requests."""
+"""POST /v1/bandits/{name}/decisions: vectors, features, an array in NumPy's format, a catalogue, or a list of those."""
 
 import asyncio
 
@@ -6,6 +6,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from latecomer.service.action_index import find_index
+from latecomer.service.bandit.catalogue_pick import check_pick
 from latecomer.service.features import digest_features, encode_features
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction, Features
@@ -76,11 +78,17 @@ def _parse_json(body: bytes, info: "BanditInfo", limits: Settings, key: str | No
     request: DecisionRequest = decode_json(body, _decoder)
     if request.request_id is None and key is not None:
         request = msgspec.structs.replace(request, request_id=key)
+    if request.actions is None:
+        return _parse_pick(request)
+    if request.candidates is not None:
+        raise invalid("candidates is for decisions among a catalogue, without actions", "candidates")
+    if request.search != "exact":
+        raise invalid("search is for decisions among a catalogue, without actions", "search")
     most = limits.max_actions
     if not 1 <= len(request.actions) <= most:
         raise invalid(f"actions must be 1 to {most} (the setting max_actions); got {len(request.actions)}", "actions")
     if isinstance(request.actions[0], DescribedAction):
-        return _parse_features(request, info, limits.max_terms)
+        return _parse_features(request, request.actions, info, limits.max_terms)
     if request.context is not None:
         raise invalid("context is for actions that have features", "context")
     rows = _to_array(request.actions, info.dim)
@@ -106,11 +114,23 @@ def _to_array(rows: list[list[float] | DescribedAction], dim: int) -> npt.NDArra
     return np.array(rows, np.float64)
 
 
-def _parse_features(request: DecisionRequest, info: "BanditInfo", max_terms: int) -> ParsedDecision:
+def _parse_pick(request: DecisionRequest) -> ParsedDecision:
+    """Parse a request for a decision among the bandit's catalogue."""
+    if request.ids is not None:
+        raise invalid("ids must be left out without actions: candidates are the ids of those to choose from", "ids")
+    if request.pin is not None:
+        raise invalid("pin must be left out without actions: it may be the only one of the candidates", "pin")
+    pick = check_pick(request.context, request.candidates, request.exclude, request.search, find_index)
+    return ParsedDecision(None, None, request.request_id, deferred=request.deferred, subject=request.subject, pick=pick)
+
+
+def _parse_features(
+    request: DecisionRequest, given: list[list[float] | DescribedAction], info: "BanditInfo", max_terms: int
+) -> ParsedDecision:
     if request.ids is not None:
         raise invalid("ids must be left out where actions have an id each", "ids")
-    actions = [action for action in request.actions if isinstance(action, DescribedAction)]
-    if len(actions) != len(request.actions):
+    actions = [action for action in given if isinstance(action, DescribedAction)]
+    if len(actions) != len(given):
         raise invalid("actions must all be rows of numbers, or all have features", "actions")
     context = request.context or {}
     context_terms = 1 + _count_terms(context)
@@ -146,6 +166,6 @@ def _parse_array(body: bytes, request_id: str | None, info: "BanditInfo", max_ac
 
 def _check_ids(parsed: ParsedDecision) -> ParsedDecision:
     """Refuse ids that are more or fewer than the actions."""
-    if parsed.ids is not None and len(parsed.ids) != len(parsed.rows):
+    if parsed.rows is not None and parsed.ids is not None and len(parsed.ids) != len(parsed.rows):
         raise invalid(f"ids must be one for each of the {len(parsed.rows)} actions; got {len(parsed.ids)}", "ids")
     return parsed

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.catalogue_call import CatalogueCall
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.imports import ImportCall
@@ -27,11 +28,11 @@ class Work(Protocol):
 
 
 class Repeatable:
-    """A call that the log may have answered before: a decision, or a batch of an import."""
+    """A call that the log may have answered before: a decision, a batch of an import, a change of a catalogue."""
 
     __slots__ = ("call", "lookup", "request")
 
-    def __init__(self, call: DecisionCall | ImportCall) -> None:
+    def __init__(self, call: DecisionCall | ImportCall | CatalogueCall) -> None:
         self.call, self.request, self.lookup = call, call.request, call.lookup
 
     def run(self, bandit: Bandit, now: int, shift: int) -> tuple[Any, bytes, int]:

@@ -1,0 +1,175 @@
+"""Rankings of a policy: k different actions at once, each a round of its own, the later ones perhaps seen less.
+
+A person who looks at position j with probability x_j (its examination) converts there with probability x_j·⟨a, θ⟩, that
+is ⟨x_j·a, θ⟩. So the round of position j is recorded with the action x_j·a, and everything else stays as it is.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.rng import mix, seed_from
+from latecomer.core.state import UNSTAMPED, Array, Integers
+from latecomer.errors import InputError
+from latecomer.policies.base.action_validation import check_actions, explain_inadmissible
+from latecomer.policies.base.choice_probabilities import NO_CONTROL
+from latecomer.policies.base.decision import Decision
+from latecomer.policies.base.ranking import Ranking, RankingDraw
+from latecomer.policies.base.search import ExactSearch, Oracle, rank_by_score, summarise
+from latecomer.policies.base.searching_policy import SearchingPolicy
+from latecomer.policies.base.subjects import digest_subject
+from latecomer.policies.base.theta_samples import draw_thetas
+from latecomer.timestamps import Moment
+from latecomer.validation import check_integer, short_repr
+
+
+class RankingPolicy(SearchingPolicy):
+    """A policy that can choose several actions at once."""
+
+    def _decide_ranking(
+        self, actions: npt.ArrayLike | None, k: int, oracle: Oracle | None, deferred: bool, options: dict[str, Any]
+    ) -> Decision:
+        """Check what cannot be ranked, and rank."""
+        for name, is_given in (("oracle", oracle is not None), ("deferred", deferred)):
+            if is_given:
+                raise InputError(f"{name} must be left out where k or examination is given", field=name)
+        return self._choose_ranking(check_actions([] if actions is None else actions, self._dim), k, **options)
+
+    def _choose_ranking(
+        self,
+        actions: Array,
+        k: int,
+        *,
+        at: Moment | None,
+        control: int | None,
+        subject: str | None,
+        examination: Sequence[float] | None,
+    ) -> Decision:
+        """Choose k different actions, ranked, and record a round for each, in their order."""
+        k, seen = self._check_ranking(actions, k), check_examination(examination, k)
+        digest = b"" if subject is None else digest_subject(subject)
+        if control is not None:
+            control = self._randomisation.check_index(control, len(actions))
+        unstamped = at is None and self._in_rounds
+        stamp = UNSTAMPED if unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
+        search = ExactSearch(actions, summarise(actions))
+        scores = None if self.samples_theta else self.scores(actions, at=at)
+        draws = self.rng.draws(k, self._dim)
+        ranking, score = self._rank(search, k, scores, self._moment(stamp), control, draws[0])
+        rows, first = actions[ranking.indices], self.rounds + 1
+        summaries = np.tile(search.summary, (k, 1))
+        self.state.record_many(rows * seen[:, None], summaries, np.full(k, stamp), draws)
+        if digest:
+            for round_ in range(first, first + k):
+                self.subjects.add(digest, round_, int(self.state.number("kept")))
+        return Decision(
+            first,
+            ranking.indices[0],
+            rows[0].copy(),
+            score,
+            ranking.first,
+            ranking.is_control,
+            tuple(ranking.indices),
+            ranking.included,
+        )
+
+    def _check_ranking(self, actions: Array, k: int) -> int:
+        """Return k; `InputError` where there are fewer actions, or the policy cannot rank them."""
+        check_integer("k", k, least=1)
+        if k > len(actions):
+            raise InputError(f"k must be at most the number of actions, {len(actions)}; got {k}", field="k")
+        if self.algorithm.guards is not None:
+            raise InputError(
+                "k must be 1 for a policy with a guard, which judges one proposal; leave one out", field="k"
+            )
+        if not self.state.is_admissible(actions):
+            raise explain_inadmissible(actions)
+        return k
+
+    def _rank(
+        self, search: ExactSearch, k: int, scores: Array | None, moment: int, control: int | None, draws: Array
+    ) -> tuple[Ranking, float]:
+        """Return a ranking, and the score of its first action."""
+        count, own = search.count, self._randomisation
+        if scores is None:
+            samples = draw_thetas(self.state, search.summary, stamp=moment, draws=draws)
+            found = search.find_best(samples.thetas, k, samples.bonus)
+            if not self._is_randomised:
+                score = samples.score(search.take(found[0, 0]), samples.thetas[0], float(samples.intercepts[0]))
+                return Ranking(found[0].tolist(), None, (None,) * k), score
+            ranking = RankingDraw.make(own, control, search).draw(search, found, samples.number, count)
+            return ranking, samples.score(search.take(ranking.indices[0]), samples.mean)
+        if self.algorithm.scores_are_probabilities:  # of `Uniform`, 1/K each: any ranking is as likely
+            is_plain = not self._is_randomised
+            number = float(draws[0]) if is_plain else _read_number(draws)
+            shares = RankingDraw.make(own, control, search)
+            draw = RankingDraw(floor=1.0, share=shares.share, control=shares.control)
+            ranking = draw.draw(search, np.arange(k)[None], number, count)
+            return ranking, float(scores[ranking.indices[0]])
+        best: Integers = np.array([rank_by_score(np.arange(count), scores, k)])
+        if self._is_randomised:
+            ranking = RankingDraw.make(own, control, search).draw(search, best, _read_number(draws), count)
+        else:
+            ranking = RankingDraw(floor=0.0, share=0.0, control=NO_CONTROL).draw(search, best, 0.0, count)
+        return ranking, float(scores[ranking.indices[0]])
+
+
+def _read_number(draws: Array) -> float:
+    """Return the uniform number of a choice by known probabilities, as kernels make it."""
+    with np.errstate(over="ignore"):
+        return float(mix(seed_from(float(draws[-1])))[1])
+
+
+def check_examination(examination: Sequence[float] | None, k: int) -> Array:
+    """Return the probabilities that each position is looked at; 1 each where none are given."""
+    if examination is None:
+        return np.ones(k)
+    try:
+        found = np.asarray(examination, np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.shape != (k,) or not ((found > 0.0) & (found <= 1.0)).all():
+        raise InputError(
+            f"examination must be {k} numbers above 0 and at most 1, one for each position; got "
+            f"{short_repr(examination)}",
+            field="examination",
+        )
+    return found
+
+
+def estimate_examination(positions: Sequence[int], converted: Sequence[float]) -> list[float]:
+    """Estimate the examination of each position from rankings in a random order: rates over that of the first.
+
+    In a uniformly random order (the rounds of a uniform control, or those of `Uniform`) every position has the same
+    actions on average, so that conversion rates differ by examination alone. Rates are made non-increasing (isotonic
+    regression), for a later position is not looked at more.
+
+    Parameters
+    ----------
+    positions
+        The position of each decision, from 1.
+    converted
+        1 for each that has converted, 0 for the others; or values.
+
+    Examples
+    --------
+    >>> estimate_examination([1, 2, 3] * 100, [1, 0, 0] * 30 + [1, 1, 0] * 20 + [0, 0, 0] * 49 + [0, 0, 1])
+    [1.0, 0.4, 0.02]
+    """
+    places, values = np.asarray(positions), np.asarray(converted, np.float64)
+    if places.ndim != 1 or places.shape != values.shape or not len(places) or (places < 1).any():
+        raise InputError("positions and converted must be lists of one length, of positions from 1", field="positions")
+    counts = np.bincount(places)[1:].astype(np.float64)
+    sums = np.bincount(places, weights=values)[1:]
+    if (counts == 0.0).any() or sums[0] <= 0.0:
+        raise InputError("every position must occur, and the first must have converted", field="converted")
+    blocks: list[list[float]] = []
+    for total, count in zip(sums, counts, strict=True):
+        blocks.append([float(total), float(count), 1.0])
+        while len(blocks) > 1 and blocks[-1][0] * blocks[-2][1] > blocks[-2][0] * blocks[-1][1]:
+            last = blocks.pop()
+            blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
+    rates = [total / count for total, count, size in blocks for _ in range(int(size))]
+    return [rate / rates[0] for rate in rates]

@@ -1,0 +1,72 @@
+"""The catalogue of a bandit in this process: changes, and decisions among what is in it."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from latecomer.encoding.values import FeatureRow
+from latecomer.service.catalogue_arguments import prepare_pick
+from latecomer.service.messages import CatalogueInfo, DecisionAnswer
+from latecomer.service.store import Store
+
+if TYPE_CHECKING:
+    from latecomer.service.blocking_store import BlockingStore
+
+
+class CatalogueBandit:
+    """A bandit of a store; its catalogue is in the same log."""
+
+    name: str
+    _store: "Store | BlockingStore"
+
+    def put_actions(
+        self, actions: Mapping[str, Any] | None = None, *, withdraw: Sequence[str] = (), replace: bool = False
+    ) -> CatalogueInfo:
+        """Add actions to the catalogue, change those whose ids it has, withdraw others; see docs/how-to/catalogue.md.
+
+        Parameters
+        ----------
+        actions
+            {id: vector of norm at most 1}, or {id: {name: value}} for the bandit's encoder; all of one kind.
+        withdraw
+            Ids to withdraw; those that are not there are ignored.
+        replace
+            Whether all others are withdrawn.
+        """
+        info, ticket = self._store.put_actions(self.name, actions or {}, withdraw, replace=replace)
+        self._store.wait(ticket)
+        return info
+
+    def catalogue(self) -> CatalogueInfo:
+        """Return the version and the size of the catalogue."""
+        return self._store.catalogue(self.name)
+
+    def decide_catalogue(
+        self,
+        *,
+        context: FeatureRow | None = None,
+        candidates: Sequence[str] | None = None,
+        exclude: Sequence[str] | None = None,
+        search: Literal["exact", "approximate"] = "exact",
+        request_id: str | None = None,
+        deferred: bool = False,
+        subject: str | None = None,
+    ) -> DecisionAnswer:
+        """Choose one of the actions of the catalogue.
+
+        Parameters
+        ----------
+        context
+            Features of the moment, where the actions have features.
+        candidates, exclude
+            The ids to choose from, or the ids to leave out; by default all are chosen from.
+        search
+            "approximate" finds the best of 10,000 vectors and more by an index, for policies that sample θ̃.
+        request_id, deferred, subject
+            As in `decide`.
+        """
+        arguments = prepare_pick(
+            context, candidates, exclude, search, request_id=request_id, deferred=deferred, subject=subject
+        )
+        answer, ticket = self._store.decide(self.name, **arguments)
+        self._store.wait(ticket)
+        return answer

@@ -41,7 +41,7 @@ class DaskEngine:
     Parameters
     ----------
     scheduler
-        An address, such as "tcp://SCHEDULER:8786", or a `distributed.Client`.
+        An address, such as ``"tcp://SCHEDULER:8786"``, or a `distributed.Client`.
     chunk
         Runs in a task; the result does not depend on it. By default about eight tasks for each thread of the workers.
     worker_timeout

@@ -126,6 +126,12 @@ class Activation(Struct, frozen=True, forbid_unknown_fields=True):
     decision_id: str
 
 
+class EventActivation(Struct, frozen=True):
+    """A report that the deferred decision of a request id was shown."""
+
+    request_id: str
+
+
 MAX_IMPORTED = 10_000
 """Decisions in one batch of an import, and conversions."""
 _MOST = 2**53

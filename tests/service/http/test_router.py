@@ -12,6 +12,7 @@ from latecomer.service.http.app import App
 from latecomer.service.http.errors import HTTPError
 from latecomer.service.http.keys import SCOPES, KeyFile
 from latecomer.service.http.operations import OPERATIONS, PUBLIC, Operation
+from latecomer.service.http.personalizer_operations import PERSONALIZER_OPERATIONS
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
 from latecomer.service.http.router import Route, Router
@@ -51,7 +52,7 @@ def test_two_routes_of_one_path_and_method_are_refused() -> None:
 def test_the_app_routes_every_operation_of_the_table_and_nothing_else(tmp_path: Path) -> None:
     with app_context(tmp_path / "a.db") as context:
         routed = [route.operation.name for route in App(context).routes]
-    assert sorted(routed) == sorted(operation.name for operation in OPERATIONS)
+    assert sorted(routed) == sorted(operation.name for operation in (*OPERATIONS, *PERSONALIZER_OPERATIONS))
 
 
 def test_only_probes_the_schema_and_the_empty_page_are_public() -> None:

@@ -20,10 +20,10 @@ from latecomer.policies.base.deferral import DeferredDecision
 from latecomer.service.bandit import events
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_log import pack_request, rank_answer
-from latecomer.service.bandit.idempotency import check_same_body
+from latecomer.service.bandit.idempotency import check_same_body, digest_request
 from latecomer.service.bandit.offers import read_context
 from latecomer.service.bandit.verdict_list import VerdictList
-from latecomer.service.messages import Activation, DecisionAnswer
+from latecomer.service.messages import Activation, DecisionAnswer, EventActivation
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
@@ -136,14 +136,20 @@ class Deferrals:
         )
         return rank_answer(answer, choice.probabilities)
 
-    def activate(self, activations: Sequence[Activation], *, now: int) -> tuple[VerdictList, bytes]:
+    def activate(self, activations: Sequence[Activation | EventActivation], *, now: int) -> tuple[VerdictList, bytes]:
         """Record decisions that were shown; return the verdicts and the events for the log."""
         answers, data = VerdictList(), b""
         for activation in activations:
-            verdict, more = self._activate_one(activation.decision_id, now)
+            verdict, more = self._activate_one(self._find_id(activation), now)
             answers.append(verdict)
             data += more
         return answers, data
+
+    def _find_id(self, activation: Activation | EventActivation) -> str:
+        if isinstance(activation, Activation):
+            return activation.decision_id
+        choice = self._find_request(digest_request(activation.request_id))
+        return "" if choice is None else choice.id
 
     def _activate_one(self, decision_id: str, now: int) -> tuple[Verdict, bytes]:
         """Activate one decision; its number alone tells that it has expired, for then its id is forgotten."""

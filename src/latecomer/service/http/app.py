@@ -12,7 +12,16 @@ from latecomer.service.http.operations import PUBLIC
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
 from latecomer.service.http.router import Route, Router
-from latecomer.service.http.routes import bandits, catalogues, conversions, decisions, health, imports, page
+from latecomer.service.http.routes import (
+    bandits,
+    catalogues,
+    conversions,
+    decisions,
+    health,
+    imports,
+    page,
+    personalizer,
+)
 
 
 class App:
@@ -22,9 +31,9 @@ class App:
         self._metrics, self._authenticator = context.metrics, context.authenticator
         self._errors = ErrorResponses(context)
         self._tasks: set[Task[Any]] = set()
-        modules = (bandits, catalogues, decisions, conversions, imports, health, page)
+        modules = (bandits, catalogues, decisions, conversions, imports, health, page, personalizer)
         self.routes = [*(route for module in modules for route in module.routes(context)), *extra]
-        self._router = Router(self.routes)
+        self._router = Router(self.routes, personalizer=context.settings.personalizer_bandit)
         self._tracing = context.tracing
 
     def __call__(self, request: Request) -> Coroutine[Any, Any, Response]:

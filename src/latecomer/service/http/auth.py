@@ -14,12 +14,15 @@ from latecomer.service.http.errors import HTTPError
 from latecomer.service.http.keys import EVERY_BANDIT, KEY_PATTERN, Key, KeyFile, Keys
 from latecomer.service.http.logging_setup import Log
 from latecomer.service.http.operations import Operation
+from latecomer.service.http.personalizer_operations import PERSONALIZER
 from latecomer.service.http.request import Request
 
 if TYPE_CHECKING:
     from latecomer.service.store import Store
 
 _BEARER = "bearer "
+_SUBSCRIPTION_KEY = b"ocp-apim-subscription-key"
+"""Personalizer's header for the key."""
 _CHECK_INTERVAL = 0.5
 """Seconds between two checks of the key file where no request comes."""
 _LOCAL_HOST = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -122,11 +125,13 @@ class Authenticator:
 
 
 def _find_key(request: Request) -> str:
-    """Return the key of the Authorization header, or an empty text."""
+    """Return the key of the Authorization header, for Personalizer's paths also of its own; or an empty text."""
     for name, value in request.headers:
         if name == b"authorization":
             text = value.decode("latin-1")
             return text[len(_BEARER) :].strip() if text[:7].lower() == _BEARER else ""
+        if name == _SUBSCRIPTION_KEY and request.route.startswith(PERSONALIZER):
+            return value.decode("latin-1").strip()
     return ""
 
 

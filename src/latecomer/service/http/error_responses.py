@@ -7,6 +7,8 @@ from latecomer import errors
 from latecomer.service.http.context import AppContext
 from latecomer.service.http.errors import CODES, HTTPError, encode_error
 from latecomer.service.http.limited_log import LimitedLog
+from latecomer.service.http.personalizer_messages import encode_personalizer_error
+from latecomer.service.http.personalizer_operations import PERSONALIZER
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
 
@@ -49,7 +51,8 @@ class ErrorResponses:
             headers.append((b"www-authenticate", b"Bearer"))
         elif found.status == 503:
             headers.append((b"retry-after", b"1"))
-        return Response(found.status, encode_error(found), headers=headers)
+        encode = encode_personalizer_error if request.route.startswith(PERSONALIZER) else encode_error
+        return Response(found.status, encode(found), headers=headers)
 
     def _convert(self, request: Request, error: Exception) -> HTTPError:
         status = find_status(error)

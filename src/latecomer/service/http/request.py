@@ -20,9 +20,9 @@ _MAX_BUFFERED = 1 << 16
 class Request:
     """A request whose head has arrived. The router adds the route and the bandit's name, the app the key."""
 
-    __slots__ = ("_buffered", "_connection", "_parts", "_sent_continue", "_waiter", "bandit", "client", "headers",
-                 "is_answered", "is_broken", "is_whole", "keep_alive", "key", "method", "path", "query", "route",
-                 "version")  # fmt: skip
+    __slots__ = ("_buffered", "_connection", "_parts", "_sent_continue", "_waiter", "bandit", "client", "event",
+                 "headers", "is_answered", "is_broken", "is_whole", "keep_alive", "key", "method", "path", "query",
+                 "route", "version")  # fmt: skip
 
     def __init__(
         self, connection: "Connection", *, method: str, version: str, target: bytes, headers: Headers, keep_alive: bool
@@ -41,6 +41,8 @@ class Request:
         """The path's template, once the router has found it."""
         self.bandit = ""
         """The bandit that the path names."""
+        self.event = ""
+        """The event that the path names."""
         self.key: Key | None = None
         """The key that was accepted; None where none is needed."""
         self.is_whole = False

@@ -1,14 +1,19 @@
 """Finds the route of a request, by its path and its method, in the table of operations."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec import Struct
 
 from latecomer.service.http.errors import HTTPError
 from latecomer.service.http.operations import BANDIT_NAME, Operation
+from latecomer.service.http.personalizer_operations import EVENT, PERSONALIZER
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
 
+_PERSONALIZER = re.compile(
+    rf"(/v1/bandits/(?P<bandit>[^/]+))?{re.escape(PERSONALIZER)}/(events/(?P<event>.+)/)?(?P<verb>\w+)", re.DOTALL
+)
 Handler = Callable[[Request], Awaitable[Response]]
 """Answers an authorised request: `request.bandit` and `request.key` are set."""
 
@@ -34,9 +39,13 @@ class _Path(Struct, frozen=True):
 
 
 class Router:
-    """Every route of a server. A path may end with a slash more than its template."""
+    """Every route of a server. A path may end with a slash more than its template.
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    `personalizer` is the bandit of Personalizer's paths that name none.
+    """
+
+    def __init__(self, routes: Iterable[Route], *, personalizer: str = "") -> None:
+        self._personalizer = personalizer
         self._paths: dict[str, _Path] = {}
         """Paths without a bandit's name."""
         self._bandit_paths: dict[tuple[str, str], _Path] = {}
@@ -84,4 +93,12 @@ class Router:
                 if name and path is not None:
                     request.bandit = name
                     return path
-        return self._paths.get(text)
+        return self._find_personalizer_path(request, text) if PERSONALIZER in text else self._paths.get(text)
+
+    def _find_personalizer_path(self, request: Request, text: str) -> _Path | None:
+        found = _PERSONALIZER.fullmatch(text)
+        if found is None:
+            return None
+        request.bandit, request.event = found["bandit"] or self._personalizer, found["event"] or ""
+        event = "" if found["event"] is None else f"events/{EVENT}/"
+        return self._paths.get(f"{PERSONALIZER}/{event}{found['verb']}")

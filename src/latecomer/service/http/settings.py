@@ -43,6 +43,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     retention: str = ""
     require_keys: bool | None = None
     create: bool = False
+    personalizer_bandit: str = "personalizer"
 
     @property
     def keys_file(self) -> Path:

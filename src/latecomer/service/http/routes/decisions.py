@@ -88,7 +88,7 @@ def _parse_json(body: bytes, info: "BanditInfo", limits: Settings, key: str | No
     if not 1 <= len(request.actions) <= most:
         raise invalid(f"actions must be 1 to {most} (the setting max_actions); got {len(request.actions)}", "actions")
     if isinstance(request.actions[0], DescribedAction):
-        return _parse_features(request, request.actions, info, limits.max_terms)
+        return parse_features(request, request.actions, info, limits.max_terms)
     if request.context is not None:
         raise invalid("context is for actions that have features", "context")
     rows = _to_array(request.actions, info.dim)
@@ -124,9 +124,10 @@ def _parse_pick(request: DecisionRequest) -> ParsedDecision:
     return ParsedDecision(None, None, request.request_id, deferred=request.deferred, subject=request.subject, pick=pick)
 
 
-def _parse_features(
+def parse_features(
     request: DecisionRequest, given: list[list[float] | DescribedAction], info: "BanditInfo", max_terms: int
 ) -> ParsedDecision:
+    """Parse a request whose actions have features."""
     if request.ids is not None:
         raise invalid("ids must be left out where actions have an id each", "ids")
     actions = [action for action in given if isinstance(action, DescribedAction)]

@@ -62,6 +62,12 @@ def test_theta_as_a_ramp_is_1_to_d_of_the_given_norm() -> None:
     np.testing.assert_allclose(made.world.theta, np.array([1, 2, 3]) * 0.5 / 14**0.5)
 
 
+def test_theta_may_change_at_rounds() -> None:
+    made = parse(text(world=f'theta = {{ 0 = [0.1, 0.5], 9 = [0.5, 0.1] }}\nchange = "drift"\n{ACTIONS}\n{DELAYS}'))
+    assert repr(made.world.schedule) == repr({0: [0.1, 0.5], 9: [0.5, 0.1]})
+    assert 'change="drift"' in repr(made.world)
+
+
 def test_world_may_have_logistic_rewards() -> None:
     made = parse(text(world=f'{THETA}\n{ACTIONS}\n{DELAYS}\nreward = "logistic"\nintercept = -2'))
     assert (made.world.reward, made.world.intercept) == ("logistic", -2.0)

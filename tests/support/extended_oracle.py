@@ -35,8 +35,11 @@ class ExtendedOracle(Oracle):
         exploration: float = 1.0,
         optimism: float = 0.0,
         grace: int = 0,
+        half_life: int | None = None,
     ) -> None:
-        super().__init__(dim, span, kind="exact", ridge=ridge, delta=delta, exploration=exploration, grace=grace)
+        super().__init__(
+            dim, span, kind="exact", ridge=ridge, delta=delta, exploration=exploration, grace=grace, half_life=half_life
+        )
         self.beyond, self.optimism = kind, optimism
         self.delays: dict[int, int] = {}
         self.revoked_after: dict[int, int] = {}  # how many decisions had been made
@@ -69,7 +72,8 @@ class ExtendedOracle(Oracle):
     def unanswered(self, now: int) -> Array:
         """Return O, the actions of open rounds that have not converted; a revoked round will not convert again."""
         converted = [s in self.credits for s in range(1, len(self.stamps) + 1)]
-        return np.asarray(self.actions[(self.closed(now) == 0) & ~np.array(converted, bool)])
+        weighed = self.actions * self.ages()[:, None]
+        return np.asarray(weighed[(self.closed(now) == 0) & ~np.array(converted, bool)])
 
     def weighed(self, weights: Array) -> Array:
         return np.asarray(self.ridge * np.eye(self.dim) + (self.actions.T * weights) @ self.actions)
@@ -113,7 +117,8 @@ class ExtendedOracle(Oracle):
 
     def statistics(self, now: int) -> tuple[Array, Array, float, float]:
         """Return the matrix, the sum of conversions, and the numerator and denominator of the plug-in rate."""
-        values = self.values()
+        self.moment = now
+        values = self.values() * self.ages()
         if self.beyond.startswith("waiting"):
             weights = self.closed(now)
             values = values * weights
@@ -121,6 +126,7 @@ class ExtendedOracle(Oracle):
             weights = self.maturity(now)
         else:
             weights = np.ones(len(self.stamps))
+        weights = weights * self.ages()
         return self.weighed(weights), values @ self.actions, float(values.sum()), float(weights.sum())
 
     def estimate(self, now: int) -> Array:
@@ -165,4 +171,4 @@ class ExtendedOracle(Oracle):
         spread = self.exploration * np.sqrt(self.variance(now))
         sample = theta_hat + spread * np.linalg.solve(upper, normals[: self.dim])
         bonus = np.sum(actions.T * np.linalg.solve(self.V, actions.T), axis=0)
-        return np.asarray(actions @ sample + self.optimism * bonus)
+        return np.asarray(actions @ sample + self.optimism * self.advance_weight() * bonus)

@@ -26,7 +26,9 @@ class Oracle:
         delta: float = 0.1,
         exploration: float = 1.0,
         grace: int = 0,
+        half_life: int | None = None,
     ) -> None:
+        self.half_life, self.moment = half_life, 0
         self.dim, self.span, self.grace, self.kind = dim, span, grace, kind
         self.ridge, self.delta, self.exploration = ridge, delta, exploration
         self.actions = np.empty((0, dim))
@@ -35,14 +37,25 @@ class Oracle:
         self.credits: dict[int, float] = {}
         self.revoked: set[int] = set()
 
+    def ages(self) -> Array:
+        """Return w_s of every round at the latest moment: 2^(−age/half-life), ages in steps of a 64th of it."""
+        if self.half_life is None:
+            return np.ones(len(self.stamps))
+        step = max(1, self.half_life // 64)
+        return np.asarray(0.5 ** ((self.moment // step - self.stamps // step) * step / self.half_life))
+
+    def advance_weight(self) -> float:
+        """Return the weight of what was given before the first round: that of the first round."""
+        return float(self.ages()[0]) if len(self.stamps) else 1.0
+
     @property
     def V(self) -> Array:
-        return np.asarray(self.ridge * np.eye(self.dim) + self.actions.T @ self.actions, np.float64)
+        return np.asarray(self.ridge * np.eye(self.dim) + (self.actions.T * self.ages()) @ self.actions, np.float64)
 
     @property
     def B(self) -> Array:
         counted = {round: value for round, value in self.credits.items() if round not in self.revoked}
-        rows = self.actions[[round - 1 for round in counted]]
+        rows = (self.actions * self.ages()[:, None])[[round - 1 for round in counted]]
         return np.asarray(np.array(list(counted.values())) @ rows) if counted else np.zeros(self.dim)
 
     @property
@@ -50,7 +63,8 @@ class Oracle:
         return np.asarray(np.linalg.solve(self.V, self.B), np.float64)
 
     def estimate(self, now: int) -> Array:
-        """Return θ̂ at a decision: it does not depend on the time."""
+        """Return θ̂ at a decision: it does not depend on the time, but by what is forgotten."""
+        self.moment = now
         return self.theta_hat
 
     def f(self, t: int) -> float:
@@ -58,6 +72,7 @@ class Oracle:
         return float(np.sqrt(ridge) + np.sqrt(2 * np.log(1 / self.delta) + d * np.log((d * ridge + t) / (d * ridge))))
 
     def pending_width(self, now: int) -> float:
+        self.moment = now
         window = now - self.stamps <= self.span
         if self.kind == "exact":
             rows = self.actions[window]
@@ -75,6 +90,7 @@ class Oracle:
         }[self.kind]
 
     def scores(self, actions: Array, now: int, normals: Array) -> Array:
+        self.moment = now
         V, theta_hat, width = self.V, self.theta_hat, self.width(now)
         if self.kind in ("exact", "buffered"):
             norms = np.sqrt(np.sum(actions.T * np.linalg.solve(V, actions.T), axis=0))

@@ -86,4 +86,4 @@ class RecommendedOracle(ExtendedOracle):
         upper = np.linalg.cholesky(self.matrix(now)).T
         sample = self.estimate(now) + scale * np.linalg.solve(upper, normals[: self.dim])
         bonus = np.sum(actions.T * np.linalg.solve(self.V, actions.T), axis=0)
-        return np.asarray(actions @ sample + factor * self.optimism * bonus)
+        return np.asarray(actions @ sample + factor * self.optimism * self.advance_weight() * bonus)

@@ -26,10 +26,14 @@ DIM = 2
 
 RANDOMISED: dict[str, Any] = {"floor": 0.1, "draws": 9, "control": {"share": 0.2, "policy": "uniform"}, "seed": 7}
 BY_PROBABILITIES = " by probabilities"
+FORGETTING = " forgetting"
+UNFORGETTING = ("LogisticLinTS", "OTFLinUCB-variance")
 GUARDED = " guarded"
 CASES = [
     *policy_cases.EVERY_POLICY, "recommended", f"recommended{BY_PROBABILITIES}",
     f"Greedy{GUARDED}", f"recommended{GUARDED}{BY_PROBABILITIES}",
+    *(f"{name}{FORGETTING}" for name in policy_cases.EVERY_POLICY if name not in UNFORGETTING),
+    f"recommended{FORGETTING}{BY_PROBABILITIES}",
 ]  # fmt: skip
 WHOLE = "OTFLinTS-heuristic"
 """The policy of which every kernel is compiled; in the soak it is each."""
@@ -38,7 +42,7 @@ DIFFERENT = (
     "OTFLinUCB-exact",  # a width that counts open rounds
     WHOLE,  # a draw
     "LogisticLinTS",  # a link, and what has closed
-    f"recommended{BY_PROBABILITIES}",  # a delay curve, sets of actions, chances, a control group
+    f"recommended{FORGETTING}{BY_PROBABILITIES}",  # a delay curve, sets of actions, weights, chances, a control group
 )
 """The kernels that have least in common; compiling one takes seconds, and the soak has every policy."""
 EACH = [*DIFFERENT, *(pytest.param(name, marks=pytest.mark.soak) for name in CASES if name not in DIFFERENT)]
@@ -52,6 +56,8 @@ LONGEST = [("OTFLinUCB-exact", 20), ("OTFLinUCB-variance", 20), ("recommended", 
 def make(name: str, dim: int) -> Any:
     given = RANDOMISED if name.endswith(BY_PROBABILITIES) else {}
     name = name.removesuffix(BY_PROBABILITIES)
+    if name.endswith(FORGETTING):
+        name, given = name.removesuffix(FORGETTING), {**given, "half_life": 5}
     if name.endswith(GUARDED):
         name, given = name.removesuffix(GUARDED), {**given, "guard": 0.1}
     if name == "recommended":

@@ -1,6 +1,9 @@
 """Learning from a round when it closes, and not before."""
 
+import math
+
 from latecomer.core.conversions import add_to_B
+from latecomer.core.forgetting import weight_at
 from latecomer.core.jit import kernel
 from latecomer.core.open_rounds import copy_action
 from latecomer.core.ridge_statistics import STEEP, rank_one_update, refresh_inverse_if_drifted
@@ -9,20 +12,28 @@ from latecomer.core.state import ROUNDS_PER_BLOCK, Ring, State
 
 
 @kernel
-def learn_from_closed_rounds(state: State, ring: Ring, now: int) -> tuple[int, float]:
-    """Add the rounds that close at `now` to V and B; return how many they are and the sum of their values.
+def learn_from_closed_rounds(state: State, ring: Ring, now: int) -> tuple[float, float]:
+    """Add the rounds that close at `now` to V and B, weighed by age where the state forgets.
+
+    Return how many they are and the sum of their values, so weighed.
 
     It comes before `expire`, in algorithms that learn on close.
     """
-    round, value = state.oldest, 0.0
+    round, count, value = state.oldest, 0.0, 0.0
     while is_closing(state, ring, round, now):
         slot = slot_of(state, ring, round)
         block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
         copy_action(state, ring, slot)
+        weight = weight_at(state, block.stamp[lane])
+        if state.forgets:
+            root = math.sqrt(weight)
+            for i in range(state.last_action.shape[0]):
+                state.last_action[i] *= root
         if rank_one_update(state, state.last_action) > STEEP:
             refresh_inverse_if_drifted(state)
         if block.credit[lane] > 0.0:
-            value += block.credit[lane]
+            value += weight * block.credit[lane] if state.forgets else block.credit[lane]
             add_to_B(state, ring, slot, block.credit[lane])
+        count += weight
         round += 1
-    return round - state.oldest, value
+    return count, value

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from latecomer.core.forgetting import weight_at
 from latecomer.core.jit import kernel
 from latecomer.core.ring import is_closed, is_forgotten, slot_of, stamp_of
 from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Block, Ring, State, StateArray
@@ -55,8 +56,10 @@ def judge_conversion_of(states: StateArray, ring: Ring, round: int, now: int) ->
 
 @kernel
 def add_to_B(state: State, ring: Ring, slot: int, value: float) -> None:
-    """B += value·A_s, for the round in that slot."""
+    """B += w_s·value·A_s, for the round in that slot; w_s = 1 where nothing is forgotten."""
     block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
+    if state.forgets:
+        value *= weight_at(state, block.stamp[lane])
     for i in range(state.B.shape[0]):
         state.B[i] += value * block.action[i, lane]
 
@@ -75,7 +78,7 @@ def credit_round(state: State, ring: Ring, round: int, value: float, now: int) -
     before_decision = now != UNSTAMPED and now < block.stamp[lane]
     arrival = max(now, state.now) if is_open else block.stamp[lane] + state.span
     block.arrival[lane] = UNKNOWN_ARRIVAL if before_decision else arrival
-    state.credited += value
+    state.credited += value * weight_at(state, block.stamp[lane]) if state.forgets else value
     if is_open:
         state.pending -= 1
 
@@ -92,7 +95,7 @@ def change_credit(state: State, ring: Ring, slot: int, is_open: bool, credit: fl
     if not (is_open and state.learn_on_close):
         add_to_B(state, ring, slot, change)
     block.credit[lane] = credit
-    state.credited += change
+    state.credited += change * weight_at(state, block.stamp[lane]) if state.forgets else change
     return before
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from latecomer.core.conversions import is_delay_known
 from latecomer.core.delay_curve import BINS, bin_edges, reference_round
+from latecomer.core.forgetting import weight_at
 from latecomer.core.jit import kernel
 from latecomer.core.ring import is_closed, is_closing, slot_of, stamp_of
 from latecomer.core.rng import gamma, uniform
@@ -99,9 +100,10 @@ def impute(state: State, ring: Ring) -> None:
                 while j < BINS - 1 and state.curve[j + 1] < beyond:
                     j += 1
                 state.delays[j] += 1.0
-                state.imputed_count += 1.0
+                weight = weight_at(state, block.stamp[lane])
+                state.imputed_count += weight
                 for i in range(dim):
-                    state.imputed[i] += block.action[i, lane]
+                    state.imputed[i] += weight * block.action[i, lane] if state.forgets else block.action[i, lane]
 
 
 @kernel

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from latecomer.core.delay_curve import delay_curve_fields, update_delay_curve
+from latecomer.core.forgetting import scale_matrix, weight_at
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.rates import estimate_rate
 from latecomer.core.ring import slot_of, stamp_of
@@ -87,12 +88,14 @@ def _move_levels(state: State, ring: Ring, now: int) -> None:
         age = _age_of(state, wanted, j)
         pointer = state.level_pointers[level]
         while pointer <= state.rounds and _has_age(state, ring, pointer, age, now):
-            add_outer(state, ring, slot_of(state, ring, pointer), 1.0 / LEVELS)
-            state.matured += 1.0 / LEVELS
+            weight = weight_at(state, stamp_of(state, ring, pointer)) / LEVELS
+            add_outer(state, ring, slot_of(state, ring, pointer), weight)
+            state.matured += weight
             pointer += 1
         while pointer > state.oldest and not _has_age(state, ring, pointer - 1, age, now):
-            add_outer(state, ring, slot_of(state, ring, pointer - 1), -1.0 / LEVELS)
-            state.matured -= 1.0 / LEVELS
+            weight = weight_at(state, stamp_of(state, ring, pointer - 1)) / LEVELS
+            add_outer(state, ring, slot_of(state, ring, pointer - 1), -weight)
+            state.matured -= weight
             pointer -= 1
         state.level_pointers[level] = pointer
 
@@ -153,8 +156,11 @@ def _move_levels_in_batches(state: State, ring: Ring, now: int) -> None:
             for round in range(min(before, after), max(before, after)):
                 moves = _moves_of(state, round, level)
                 if moves * sign > 0:
-                    follow = collect_outer(state, ring, slot_of(state, ring, round), moves / levels, follow)
-                    state.matured += moves / levels
+                    weight = moves / levels
+                    if state.forgets:
+                        weight *= weight_at(state, stamp_of(state, ring, round))
+                    follow = collect_outer(state, ring, slot_of(state, ring, round), weight, follow)
+                    state.matured += weight
         follow = apply_batch(state, follow)
     for level in range(levels):
         state.level_pointers[level] = state.next_pointers[level]
@@ -176,6 +182,15 @@ def update_maturity(state: State, ring: Ring, now: int) -> None:
     """Bring the curve and G up to `now`; before `expire`, so that rounds that close then count in full."""
     update_delay_curve(state, ring, now)
     weigh_by_curve(state, ring, now)
+
+
+@kernel
+def forget_maturity(state: State, factor: float) -> None:
+    """Weigh all rounds in G by a factor, and factorise it afresh where U follows it."""
+    scale_matrix(state.gram, factor, state.ridge)
+    state.matured *= factor
+    if state.gram.shape[0] > DIRECT:
+        factorise_gram(state)
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 import math
 
+from latecomer.core.forgetting import weight_at
 from latecomer.core.jit import kernel
 from latecomer.core.ring import is_closing, slot_of, spanned_blocks, window_count
 from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State
@@ -18,7 +19,7 @@ def possible_gain(state: State, ring: Ring, u: Array) -> float:
         low = state.head % ROUNDS_PER_BLOCK if i == 0 else 0
         high = (state.head + window_count(state) - 1) % ROUNDS_PER_BLOCK + 1 if i == blocks - 1 else ROUNDS_PER_BLOCK
         block = ring[first + i if first + i < ring.shape[0] else first + i - ring.shape[0]]
-        action, credit = block.action, block.credit
+        action, credit, stamp = block.action, block.credit, block.stamp
         for lane in range(ROUNDS_PER_BLOCK):
             products[lane] = 0.0
         for j in range(u.shape[0]):
@@ -27,6 +28,8 @@ def possible_gain(state: State, ring: Ring, u: Array) -> float:
                 products[lane] += action[j, lane] * u_j
         for lane in range(low, high):
             gain = products[lane] if math.isnan(credit[lane]) else 0.0
+            if state.forgets:
+                gain *= weight_at(state, stamp[lane])
             sums[lane] += gain if gain > 0.0 else 0.0
     total = 0.0
     for lane in range(ROUNDS_PER_BLOCK):

@@ -6,7 +6,7 @@ V is a plain sum and stays exact to rounding; V⁻¹ follows it by Sherman-Morri
 
 import ctypes
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -125,8 +125,11 @@ def residual(V: Array, V_inv: Array) -> float:
     return float(np.abs(V @ V_inv - np.eye(len(V))).max())
 
 
-def refactorise(V: Array, V_inv: Array, chol: Array | None, ridge: float, rounds: int) -> None:
-    """Compute V⁻¹ (and U, where it is kept) afresh from V: V = UᵀU by Cholesky, V⁻¹ = U⁻¹U⁻ᵀ."""
+def refactorise(V: Array, V_inv: Array, chol: Array | None, ridge: float, rounds: int) -> float:
+    """Compute V⁻¹ (and U, where it is kept) afresh from V: V = UᵀU by Cholesky, V⁻¹ = U⁻¹U⁻ᵀ.
+
+    Returns ln det(V)/λ^d.
+    """
     upper = np.zeros_like(V)
     factorise(V, 0.0, ridge, float(rounds), upper)  # V ≥ λI, so no pivot is below λ
     if chol is not None:
@@ -138,6 +141,17 @@ def refactorise(V: Array, V_inv: Array, chol: Array | None, ridge: float, rounds
     V_inv[...] = 0.0
     for k in range(len(V)):
         V_inv[: k + 1, : k + 1] += inverse[k, : k + 1, None] * inverse[k, : k + 1]
+    return 2.0 * sum(math.log(pivot) for pivot in np.diag(upper).tolist()) - len(V) * math.log(ridge)
+
+
+@kernel
+def renew_inverse(state: State) -> None:
+    """Compute V⁻¹, U and ln det V afresh from V; called back into Python, as refactorising is."""
+    dim = state.B.shape[0]
+    kept = 1 if state.chol.shape[0] == dim else 0
+    state.log_det = _renew_inverse(
+        state.V.ctypes, state.V_inv.ctypes, state.chol.ctypes, dim, kept, state.ridge, state.rounds
+    )
 
 
 def _matrix_at(address: int, dim: int) -> Array:
@@ -152,12 +166,17 @@ def _refresh(V_at: int, V_inv_at: int, chol_at: int, dim: int, kept: int, ridge:
     return drift
 
 
-def _callback() -> Any:
+def _renew(V_at: int, V_inv_at: int, chol_at: int, dim: int, kept: int, ridge: float, rounds: int) -> float:
+    V, V_inv = _matrix_at(V_at, dim), _matrix_at(V_inv_at, dim)
+    return refactorise(V, V_inv, _matrix_at(chol_at, dim) if kept else None, ridge, rounds)
+
+
+def _make_external(symbol: str, function: Callable[..., float]) -> ExternalFunction:
     pointer = ctypes.c_void_p
     types = [pointer, pointer, pointer, ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_int64]
-    return ctypes.CFUNCTYPE(ctypes.c_double, *types)(_refresh)
+    signature = ("double", *["pointer"] * 3, "int64", "int64", "double", "int64")
+    return ExternalFunction(symbol, signature, lambda: ctypes.CFUNCTYPE(ctypes.c_double, *types)(function))
 
 
-_refresh_inverse = ExternalFunction(
-    "latecomer_refresh_inverse", ("double", *["pointer"] * 3, "int64", "int64", "double", "int64"), _callback
-)
+_refresh_inverse = _make_external("latecomer_refresh_inverse", _refresh)
+_renew_inverse = _make_external("latecomer_renew_inverse", _renew)

@@ -75,6 +75,7 @@ class State(Protocol):
     now: int
     refresh_norms: int
     learn_on_close: int
+    forgets: int
     width_sum: float
     width_lost: float
     ridge: float
@@ -137,6 +138,7 @@ def state_dtype(
             np.int64,
         ),  # 1: norms follow V (exact width); 0: they stay as they were when played (buffered)
         ("learn_on_close", np.int64),  # 1: V and B learn of a round when it closes; 0: at once
+        ("forgets", np.int64),  # 1: rounds are weighed by their age (core.forgetting)
         ("width_sum", np.float64),  # Σ ‖A_s‖ over the ring, and
         ("width_lost", np.float64),  # the part of it that rounding lost
         # λ, and the algorithm's own numbers and arrays
@@ -197,7 +199,7 @@ def new_state(
     state["V_inv"][0] = np.eye(dim) / ridge
     state["chol"][0] = np.eye(state["chol"].shape[1]) * np.sqrt(ridge)
     state["span"], state["refresh_norms"], state["learn_on_close"] = span, refresh_norms, learn_on_close
-    state["grace"], state["now"] = grace, UNSTAMPED
+    state["grace"], state["now"], state["forgets"] = grace, UNSTAMPED, "forget_rate" in numbers
     state["kept"] = state["oldest"] = 1
     for name, value in numbers.items():
         state[name] = value

@@ -145,19 +145,26 @@ def parse_world(value: object) -> World:
         "world",
         of="a world",
         needed=("theta", "actions", "delays"),
-        optional=("reward", "intercept", "delay_slope"),
+        optional=("reward", "intercept", "delay_slope", "change"),
     )
     theta = _parse_theta(table["theta"], "world.theta")
     action_law = _parse_actions(table["actions"], "world.actions")
     delay = _parse_law(table["delays"], "world.delays", DELAYS)
     with locate_errors("world", table):
-        more: dict[str, Any] = {name: table[name] for name in ("reward", "intercept") if name in table}
+        more: dict[str, Any] = {name: table[name] for name in ("reward", "intercept", "change") if name in table}
         if "delay_slope" in table:
             more["delay_slope"] = _parse_numbers(table["delay_slope"], "world.delay_slope")
         return World(theta=theta, actions=action_law, delays=delay, **more)
 
 
-def _parse_theta(value: object, path: str) -> Array:
+def _parse_theta(value: object, path: str) -> Array | dict[int, Array]:
+    """Parse one θ, or {0 = θ, 3000 = θ'}: what it is from each of these rounds on."""
+    if isinstance(value, dict) and value and all(str(round).isdecimal() for round in value):
+        return {int(round): _parse_vector(each, full_key(path, round)) for round, each in value.items()}
+    return _parse_vector(value, path)
+
+
+def _parse_vector(value: object, path: str) -> Array:
     """Parse a list; or {dim, value, norm}: entries all the same for "uniform", 1 to d for "ramp"; norm 1 by default."""
     if isinstance(value, list):
         return np.array(_parse_numbers(value, path), np.float64)

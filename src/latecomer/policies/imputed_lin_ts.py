@@ -7,6 +7,7 @@ argmax ⟨a, θ̃⟩. O(m·d) a round. The paper's sum over open rounds (Vernade
 
 import math
 
+from latecomer.core.forgetting import counted_rounds
 from latecomer.core.imputation import (
     imputation_fields,
     impute,
@@ -50,7 +51,7 @@ def begin_round(state: State, ring: Ring, draws: Array) -> None:
 
 def sampling_variance(state: State, pending_width: float) -> float:
     """v̂ at p̂ = (conversions, imputed ones too, + 1)/(rounds + 2)."""
-    return bernoulli_variance(estimate_rate(state.credited + state.imputed_count, state.rounds))
+    return bernoulli_variance(estimate_rate(state.credited + state.imputed_count, counted_rounds(state)))
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:

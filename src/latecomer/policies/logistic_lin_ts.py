@@ -89,6 +89,7 @@ class LogisticLinTS(ThompsonPolicy):
         pending_width=zero_pending_width,
         advance_time=advance_time,
         correct_closed_round=correct_closed_round,
+        forget=None,
         begin_round=begin_round,
         estimate=estimate,
         draw=Draw.NORMAL_AND_ONE,

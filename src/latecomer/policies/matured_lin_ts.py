@@ -18,9 +18,10 @@ from typing import Unpack
 
 from latecomer.core.action_summary import Shorts, action_summary_fields, add_summary, diversity
 from latecomer.core.delay_curve import count_closed_delay
+from latecomer.core.forgetting import weigh_advance
 from latecomer.core.linalg.norms import squared_norms
 from latecomer.core.linalg.products import argmax_first, row_dot
-from latecomer.core.maturity import conversion_rate, maturity_fields, update_maturity
+from latecomer.core.maturity import conversion_rate, forget_maturity, maturity_fields, update_maturity
 from latecomer.core.rates import bernoulli_variance
 from latecomer.core.sampling import spread_scores
 from latecomer.core.shrinkage import shrinkage_fields, shrunk_estimate, update_ridge
@@ -64,6 +65,11 @@ def correct_closed_round(state: State, ring: Ring, slot: int, change: float, del
     count_closed_delay(state, delay)
 
 
+def forget(state: State, factor: float) -> None:
+    """Weigh all rounds in G by a factor."""
+    forget_maturity(state, factor)
+
+
 def estimate(state: State) -> None:
     """θ̂ = (G + (λ − λ_0)I)⁻¹(B + λθ_0)."""
     shrunk_estimate(state)
@@ -72,8 +78,9 @@ def estimate(state: State) -> None:
 def score_optimistically(state: State, actions: Array, theta: Array, exploration_factor: float, scores: Array) -> None:
     """⟨a, θ⟩ + b·‖a‖²_{V⁻¹}."""
     squared_norms(state.V_inv, actions, scores)
+    bonus = exploration_factor * weigh_advance(state, state.optimism)
     for k in range(actions.shape[0]):
-        scores[k] = row_dot(actions, k, theta) + exploration_factor * state.optimism * scores[k]
+        scores[k] = row_dot(actions, k, theta) + bonus * scores[k]
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
@@ -133,6 +140,7 @@ class MaturedLinTS(LinearPolicy):
         observe_actions=observe_actions,
         advance_time=advance_time,
         correct_closed_round=correct_closed_round,
+        forget=forget,
         begin_round=begin_round,
         estimate=estimate,
         draw=Draw.NORMAL,

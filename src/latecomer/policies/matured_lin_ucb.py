@@ -10,7 +10,7 @@ import math
 from latecomer.core.choice import add_bonuses
 from latecomer.core.delay_curve import count_closed_delay
 from latecomer.core.linalg.products import argmax_first
-from latecomer.core.maturity import conversion_rate, maturity_fields, update_maturity
+from latecomer.core.maturity import conversion_rate, forget_maturity, maturity_fields, update_maturity
 from latecomer.core.rates import bernoulli_variance
 from latecomer.core.state import Array, Ring, State
 from latecomer.core.weighted_gram import gram_estimate, gram_norms
@@ -32,6 +32,11 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
 def correct_closed_round(state: State, ring: Ring, slot: int, change: float, delay: int) -> None:
     """Count the delay of a conversion that came in the grace; G had the round in full before."""
     count_closed_delay(state, delay)
+
+
+def forget(state: State, factor: float) -> None:
+    """Weigh all rounds in G by a factor."""
+    forget_maturity(state, factor)
 
 
 def estimate(state: State) -> None:
@@ -64,6 +69,7 @@ class MaturedLinUCB(UCBPolicy):
         pending_width=zero_pending_width,
         advance_time=advance_time,
         correct_closed_round=correct_closed_round,
+        forget=forget,
         estimate=estimate,
         needs_arrival_times=True,
         extra_fields=maturity_fields,

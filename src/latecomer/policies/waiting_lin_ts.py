@@ -6,12 +6,11 @@ Samples θ̃ ~ N(θ̂, c²·v̂·V⁻¹) with v̂ = p̂(1 − p̂), p̂ the rate
 
 import math
 
-import numpy as np
-
 from latecomer.core.choice import choose_by_sample, fill_posterior
 from latecomer.core.closed_rounds import learn_from_closed_rounds
+from latecomer.core.forgetting import weight_at
 from latecomer.core.rates import bernoulli_variance, estimate_rate
-from latecomer.core.state import Array, ExtraFields, Ring, State, number_field
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, ExtraFields, Ring, State, number_field
 from latecomer.policies.base.algorithm import Algorithm, width, zero_pending_width
 from latecomer.policies.base.families import ThompsonPolicy
 from latecomer.policies.base.rng import Draw
@@ -19,7 +18,7 @@ from latecomer.policies.base.rng import Draw
 
 def closed_round_fields(dim: int, span: int, ridge: float) -> ExtraFields:
     """Return the fields that count closed rounds and sum their values."""
-    return {"closed_count": number_field(np.int64), "closed_value": number_field()}
+    return {"closed_count": number_field(), "closed_value": number_field()}
 
 
 def advance_time(state: State, ring: Ring, now: int) -> None:
@@ -31,7 +30,14 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
 
 def correct_closed_round(state: State, ring: Ring, slot: int, change: float, delay: int) -> None:
     """Correct the sum of the closed rounds' values."""
-    state.closed_value += change
+    stamp = ring[slot // ROUNDS_PER_BLOCK].stamp[slot % ROUNDS_PER_BLOCK]
+    state.closed_value += change * weight_at(state, stamp) if state.forgets else change
+
+
+def forget(state: State, factor: float) -> None:
+    """Weigh the closed rounds by a factor."""
+    state.closed_count *= factor
+    state.closed_value *= factor
 
 
 def sampling_variance(state: State, pending_width: float) -> float:
@@ -67,6 +73,7 @@ class WaitingLinTS(ThompsonPolicy):
         pending_width=zero_pending_width,
         advance_time=advance_time,
         correct_closed_round=correct_closed_round,
+        forget=forget,
         draw=Draw.NORMAL,
         needs_cholesky=True,
         learn_on_close=True,

@@ -1,6 +1,7 @@
 """A world: θ, what it offers, and how late its conversions are."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from latecomer.errors import InputError
 from latecomer.policies.base.kernels import NORM_LIMIT
 from latecomer.simulation.actions import ActionLaw, is_changing, is_listed
 from latecomer.simulation.logged_actions import FromLog, Rows
+from latecomer.simulation.theta_schedule import Change, ThetaSchedule
 from latecomer.tiers.tiered_kernel import TieredKernel
 from latecomer.validation import check_call, check_choice, check_number
 
@@ -100,7 +102,8 @@ class World:
     Parameters
     ----------
     theta
-        θ. The theory wants its norm at most 1; what is checked is that every mean is a probability.
+        θ. The theory wants its norm at most 1; what is checked is that every mean is a probability. {0: θ, 5000: θ'}
+        changes it at round 5000 (the first round is 0); regret is then against the best action of each round.
     actions
         An action law, such as `lc.actions.Binary(10)`.
     delays
@@ -112,20 +115,25 @@ class World:
     delay_slope
         κ, a number for each feature: the delay of action a is ⌊D·exp⟨a, κ⟩⌋, D drawn from `delays`. No policy takes
         this into account; `delays.test_dependence` tells it from a log. Without it, delays do not depend on the action.
+    change
+        Where θ is given at several rounds: "jump" at each, or "drift" from one to the next by equal steps.
     """
 
     def __init__(
         self,
         *,
-        theta: npt.ArrayLike,
+        theta: npt.ArrayLike | Mapping[int, npt.ArrayLike],
         actions: ActionLaw,
         delays: DelayLaw,
         reward: Literal["linear", "logistic"] = "linear",
         intercept: float = 0.0,
         delay_slope: npt.ArrayLike | None = None,
+        change: Change = "jump",
     ) -> None:
+        self.schedule = ThetaSchedule(theta, change) if isinstance(theta, Mapping) else None
+        """θ of every round, where it changes; `theta` is then that of the first."""
         try:
-            self.theta: Array = np.array(theta, np.float64)
+            self.theta: Array = np.array(theta if self.schedule is None else self.schedule.vectors[0], np.float64)
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"theta must be a vector of finite numbers; got {theta!r}", field="theta") from None
         self.actions = actions
@@ -135,7 +143,8 @@ class World:
         self.intercept = check_number("intercept", intercept, "a finite number")
         if not math.isfinite(self.intercept):
             raise InputError(f"intercept must be a finite number; got {intercept!r}", field="intercept")
-        if self.theta.ndim != 1 or not self.theta.size or not np.isfinite(self.theta).all():
+        vectors = self.theta if self.schedule is None else self.schedule.vectors
+        if self.theta.ndim != 1 or not self.theta.size or not np.isfinite(vectors).all():
             raise InputError(f"theta must be a vector of finite numbers; got {theta!r}", field="theta")
         self.delay_slope = None if delay_slope is None else self._check_slope(delay_slope)
         for name, law in (("actions", actions), ("delays", delays)):
@@ -146,7 +155,10 @@ class World:
         # A law that cannot fit is refused here, not after an hour.
         if isinstance(actions, FromLog):
             self._check_columns(actions)
-        else:
+        if self.schedule is not None:
+            for first in self.schedule.rounds.tolist():
+                self._change_block(np.random.default_rng(0), BLOCK, first, self.schedule)
+        elif not isinstance(actions, FromLog):
             self._sample_block(np.random.default_rng(0), BLOCK, 0)
         self._check_list()
         draw(delays, np.random.default_rng(0), BLOCK)
@@ -160,10 +172,14 @@ class World:
         more = f", reward={self.reward!r}" if self.reward != "linear" else ""
         more += f", intercept={self.intercept!r}" if self.intercept else ""
         more += f", delay_slope={self.delay_slope.tolist()}" if self.delay_slope is not None else ""
-        return f"World(theta={self.theta.tolist()}, actions={self.actions!r}, delays={self.delays!r}{more})"
+        more += ', change="drift"' if self.schedule is not None and self.schedule.change == "drift" else ""
+        theta = self.theta.tolist() if self.schedule is None else self.schedule
+        return f"World(theta={theta}, actions={self.actions!r}, delays={self.delays!r}{more})"
 
     def block(self, rng: np.random.Generator, rounds: int, first: int = 0) -> Block:
         """Draw what rounds first, first + 1, … offer (from 0), and check that every mean is a probability."""
+        if self.schedule is not None:
+            return self._change_block(rng, rounds, first, self.schedule)
         if is_listed(self.actions) and self._listed is not None:
             actions, means = self._listed
             rows = self.actions.sample_rows(rng, first, rounds, self.dim)
@@ -186,14 +202,14 @@ class World:
     @cached_property
     def listed_count(self) -> int | None:
         """K, where action sets are drawn from a list: they are the same, however many rounds are drawn at once."""
-        if not is_listed(self.actions) or self._listed is None:
+        if not is_listed(self.actions) or self._listed is None or self.schedule is not None:
             return None
         return int(self.actions.sample_rows(np.random.default_rng(0), 0, 1, self.dim).shape[1])
 
     @cached_property
     def _listed(self) -> tuple[Array, Array] | None:
         """The actions of a law that draws from a list, and their mean rewards."""
-        listed = self.actions.list_actions(self.dim) if is_listed(self.actions) else None
+        listed = self.actions.list_actions(self.dim) if is_listed(self.actions) and self.schedule is None else None
         return None if listed is None else (listed, self._mean_rewards(listed))
 
     def _check_list(self) -> None:
@@ -205,16 +221,36 @@ class World:
         return {name: value for name, value in self.__dict__.items() if name != "_listed"}
 
     def _sample_block(self, rng: np.random.Generator, rounds: int, first: int) -> Block:
-        sets = self._sets(rng, rounds, first)
+        sets = self._check_sets(self._sets(rng, rounds, first), rounds)
+        actions = np.require(sets, requirements=["C", "A", "W"]).reshape(-1, self.dim)
+        rows = _number_rows(rounds, sets.shape[1])
+        return Block(actions, self._mean_rewards(actions), rows, self._delay_factors(actions))
+
+    def _check_sets(self, sets: Array, rounds: int) -> Array:
         if sets.ndim != 3 or sets.shape[0] != rounds or sets.shape[1] < 1 or sets.shape[2] != self.dim:
             raise InputError(
                 f"actions must be drawn as a ({rounds}, K, {self.dim}) array, since theta has {self.dim} entries; "
                 f"{self.actions!r} gave shape {sets.shape}",
                 field="actions",
             )
-        actions = np.require(sets, requirements=["C", "A", "W"]).reshape(-1, self.dim)
-        rows = _number_rows(rounds, sets.shape[1])
-        return Block(actions, self._mean_rewards(actions), rows, self._delay_factors(actions))
+        return sets
+
+    def _change_block(self, rng: np.random.Generator, rounds: int, first: int, schedule: ThetaSchedule) -> Block:
+        """Draw the offers of rounds of which each has its own θ: no two rounds share an action."""
+        if self.is_ragged:
+            raise InputError("theta must not change where a log's action sets differ in size", field="theta")
+        law = self.actions
+        listed = law.list_actions(self.dim) if is_listed(law) else None
+        if is_listed(law) and listed is not None:
+            sets = listed[law.sample_rows(rng, first, rounds, self.dim)]
+        else:
+            sets = self._check_sets(self._sets(rng, rounds, first), rounds)
+        is_logistic, actions = self.reward == "logistic", np.ascontiguousarray(sets).reshape(-1, self.dim)
+        means = schedule.mean_rewards(sets, first, self.intercept, logistic=is_logistic).ravel()
+        is_right = (np.linalg.norm(actions, axis=1) <= NORM_LIMIT) & (abs(means - 0.5) <= 0.5 + _ROUNDING)
+        if not is_right.all():
+            raise self._explain(actions[np.argmin(is_right)], float(means[np.argmin(is_right)]))
+        return Block(actions, means, _number_rows(rounds, sets.shape[1]), self._delay_factors(actions))
 
     def _check_slope(self, given: npt.ArrayLike) -> Array:
         try:

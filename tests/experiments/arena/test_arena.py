@@ -19,7 +19,7 @@ from latecomer.experiments.arena.arena import (
     run_world,
     score_table,
 )
-from latecomer.experiments.arena.floor import KNOWN, UNDELAYED, KnownDelayLinTS
+from latecomer.experiments.arena.floor import KNOWN, UNDELAYED, KnownDelayLinTS, make_floor
 from latecomer.experiments.arena.plot import plot_arena
 from latecomer.experiments.arena.worlds import ArenaWorld, load_worlds
 from latecomer.experiments.paper.experiments import RELEASED_UCB, TS, UNIFORM
@@ -58,6 +58,9 @@ def test_arena_has_its_kinds_of_worlds() -> None:
     assert found["1,000 actions"].world.block(np.random.default_rng(0), 2).sets.shape[1] == 1000
     assert found["rates of 0.1 %"].world.theta.mean() == pytest.approx(0.001)
     assert np.count_nonzero(found["one of 16 features"].world.theta) == 1
+    changing = {name: row.world.schedule.change for name, row in found.items() if row.world.schedule}
+    assert sorted(changing.values()) == ["drift", "jump", "jump"]
+    assert all(name.startswith(f"tastes that {change}") for name, change in changing.items())
     leads = found["leads"].world
     assert leads.block(np.random.default_rng(0), 1024).means.mean() == pytest.approx(0.13, abs=0.01)
     assert leads.delays.cdf(40 * 13) == pytest.approx(0.5, abs=0.05)  # the data's median is 12 to 13 days
@@ -88,6 +91,12 @@ def test_run_world_is_a_simulation_on_the_same_numbers() -> None:
     knowing = {KNOWN: KnownDelayLinTS(2, 8, WORLD.delays, **PARAMETERS)}
     known = lc.simulate(WORLD, knowing, horizon=60, runs=3, seed=4, progress=False)
     np.testing.assert_array_equal(finals[KNOWN], known.final(KNOWN))
+
+
+def test_learner_without_delay_plays_the_tastes_that_change() -> None:
+    row = load_worlds()["tastes that drift, contexts"]
+    world, _ = make_floor(row.world, row.window)[UNDELAYED]
+    assert (repr(world.schedule), world.schedule.change) == (repr(row.world.schedule), "drift")  # type: ignore[union-attr]
 
 
 FINALS = {

@@ -52,6 +52,7 @@ PUBLISHED: Mapping[str, PolicyMaker] = {
 POLICIES: Mapping[str, PolicyMaker] = {
     RECOMMENDED: recommended,
     **PUBLISHED,
+    "recommended, half-life 400": partial(recommended, half_life=400),
     "OTFLinUCB, tight": partial(OTFLinUCB, width="tight"),
     "MaturedLinTS, c = 0.5": partial(MaturedLinTS, exploration=0.5),
     **{name: policy_class(name) for name in POLICY_MODULES if name not in ("OTFLinUCB", "OTFLinTS", "Uniform")},

@@ -54,7 +54,12 @@ def true_curve(law: DelayLaw, edges: Integers, window: int) -> Array:
 def make_floor(world: World, window: int) -> Mapping[str, tuple[World, LinearPolicy]]:
     """Return both learners, by name, each with the world that it plays in."""
     at_once = World(
-        theta=world.theta, actions=world.actions, delays=Fixed(0), reward=world.reward, intercept=world.intercept
+        theta=world.theta if world.schedule is None else world.schedule.given,
+        actions=world.actions,
+        delays=Fixed(0),
+        reward=world.reward,
+        intercept=world.intercept,
+        change="jump" if world.schedule is None else world.schedule.change,
     )
     return {
         KNOWN: (world, KnownDelayLinTS(world.dim, window, world.delays, **PARAMETERS)),

@@ -78,10 +78,9 @@ def zero_width(state: State, pending_width: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Algorithm:
-    """The parts of an algorithm. Those left out are OTFLinUCB's.
+    """The parts of an algorithm. Those left out are OTFLinUCB's; defining an algorithm makes its key known.
 
     The functions are compiled: they may call kernels of `latecomer.core` and functions decorated by `core.jit.kernel`.
-    Defining an algorithm makes its key known.
     """
 
     name: str
@@ -111,8 +110,10 @@ class Algorithm:
     """The numbers that the algorithm keeps of each open round: fields of the ring's blocks."""
     correct_closed_round: Callable[..., None] = _nothing_to_correct
     """correct_closed_round(state, ring, slot, change, delay): the value of a closed round has changed by `change`, and
-    B with it; `delay` is its conversion's where that is new and known, else −1. Correct what else the algorithm has
-    learnt from the round. Long after it closed, `ring` is not the state's, and has the round alone."""
+    B with it; `delay` is its conversion's where new and known, else −1. Correct what else was learnt from the round.
+    Long after it closed, `ring` is not the state's, and has the round alone."""
+    forget: Callable[..., None] | None = _ignore_actions
+    """forget(state, factor): multiply the weights of all rounds in its own statistics; None: it cannot forget."""
     estimate: Callable[..., None] = _ridge_estimate
     """estimate(state): fill state.theta_hat."""
     posterior: Callable[..., None] | None = None
@@ -131,11 +132,11 @@ class Algorithm:
     guards: "Algorithm | None" = None
     """The algorithm whose proposals this one judges, where it does: see `guard`."""
     randomises: "Algorithm | None" = None
-    """The algorithm that this one randomises, where it does: see `randomisation`."""
+    """The algorithm that this one randomises, where it does."""
     signed_propensity: Callable[..., float] = _unknown_propensity
     """signed_propensity(state): the probability of the latest choice, negative where the control made it."""
     draw: Draw = Draw.NOTHING
-    """The random numbers that a decision takes from the policy's generator."""
+    """The random numbers that a decision takes."""
     needs_cholesky: bool = False
     """Keep U with UᵀU = V, to sample from N(0, V⁻¹)."""
     needs_arrival_times: bool = False
@@ -264,6 +265,12 @@ def correct_set(state: State, ring: Ring, slot: int, before: float, after: float
 def record_in_set(state: State, ring: Ring, action: Array) -> None:
     """Give the round just played to the confidence set of the state's algorithm, if it has one."""
     _ALGORITHMS[state.algorithm].record_in_set(state, ring, action)
+
+
+@hook("forget")
+def forget_own(state: State, factor: float) -> None:
+    """Multiply the weights of all rounds in the algorithm's own statistics by a factor."""
+    _ALGORITHMS[state.algorithm].forget(state, factor)  # type: ignore[misc]
 
 
 @hook("begin_round")

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.action_summary import Shorts
+from latecomer.core.forgetting import forgetting_fields
 from latecomer.core.ring import is_sparse, resize, spanned_blocks
 from latecomer.core.state import (
     BASE_SCRATCH,
@@ -47,7 +48,8 @@ class CompiledState:
     ) -> None:
         self.algorithm, self.dim, self.span, self.grace = algorithm, dim, span, grace
         self._numbers, self._refresh_norms, self._job = numbers, refresh_norms, job
-        self._extras = algorithm.extra_fields(dim, span, numbers["ridge"])
+        forgotten = forgetting_fields() if "forget_rate" in numbers else {}
+        self._extras = {**algorithm.extra_fields(dim, span, numbers["ridge"]), **forgotten}
         self.record = new_state(
             algorithm.key,
             dim,
@@ -208,23 +210,25 @@ class CompiledState:
 
     def theta_hat(self, stamp: int) -> Array:
         """Return θ̂ of the algorithm (V⁻¹B, Eq. 1, unless it has its own), as of a decision at `stamp`."""
-        record = self._record_to_advance
-        self.code.next_estimate(record, self.ring, stamp)
+        record, ring = self._copy_to_advance()
+        self.code.next_estimate(record, ring, stamp)
         found: Array = record["theta_hat"][0].copy()
         return found
 
     def width(self, stamp: int) -> float:
         """Return the algorithm's width as of a decision at `stamp`."""
-        return float(self.code.next_width(self._record_to_advance, self.ring, stamp))
+        return float(self.code.next_width(*self._copy_to_advance(), stamp))
 
     def pending_width(self, stamp: int) -> float:
         """Return W as of a decision at `stamp`."""
-        return float(self.code.next_pending_width(self.record, self.ring, stamp))
+        copies = self._copy_to_advance() if self.record["forgets"][0] else (self.record, self.ring)
+        return float(self.code.next_pending_width(*copies, stamp))
 
-    @property
-    def _record_to_advance(self) -> npt.NDArray[Any]:
-        """A record that may be brought up to a later stamp: a copy, where time changes it. Reading changes nothing."""
-        return self.record.copy() if self.algorithm.changes_with_time else self.record
+    def _copy_to_advance(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return a record and a ring that may be brought up to a later stamp: copies, where time changes them."""
+        forgets = bool(self.record["forgets"][0])
+        record = self.record.copy() if self.algorithm.changes_with_time or forgets else self.record
+        return record, self.ring.copy() if forgets and self._refresh_norms else self.ring
 
     # ---- room ----
 
@@ -267,7 +271,7 @@ class CompiledState:
             fill_field(record[name], arrays[f"state/{name}"], name)
         for name in ring.dtype.names or ():
             fill_field(ring[name], arrays[f"ring/{name}"], name)
-        for name in ("span", "grace", "refresh_norms", "learn_on_close", *self._numbers):
+        for name in ("span", "grace", "refresh_norms", "learn_on_close", "forgets", *self._numbers):
             if record[name] != self.record[name]:
                 raise ValueError(
                     f"{name} is {record[name].item()} in its arrays and {self.record[name].item()} in its header"

@@ -21,7 +21,8 @@ def estimate_covariance(state: CompiledState) -> Array:
         growth = state.number("ridge_growth") if "ridge_growth" in fields else 1.0
         shift = (growth - 1.0) * state.number("ridge")
         inverse = np.linalg.inv(upper + np.triu(upper, 1).T + shift * np.eye(len(upper)))
-    rounds = state.number("matured" if "matured" in fields else "rounds")
+    counted = next(name for name in ("matured", "weight_sum", "rounds") if name in fields)
+    rounds = state.number(counted)
     noise = bernoulli_variance(estimate_rate(state.number("credited"), rounds)) if len(inverse) == dim else 1.0
     covariance: Array = noise * inverse[:dim, :dim]
     return covariance

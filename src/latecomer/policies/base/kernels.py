@@ -3,6 +3,7 @@
 import numpy as np
 
 from latecomer.core.action_summary import Shorts
+from latecomer.core.forgetting import scale_statistics, step_factor
 from latecomer.core.jit import kernel, kernel_holding_gil
 from latecomer.core.linalg.products import has_lengths_below
 from latecomer.core.ridge_statistics import is_check_due, rank_one_update, refresh_inverse_if_drifted
@@ -25,6 +26,7 @@ from latecomer.policies.base.algorithm import (
     begin_round,
     choose,
     estimate,
+    forget_own,
     observe_actions,
     observe_summary,
     pending_width,
@@ -83,8 +85,22 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
         norm = c / (1.0 + c)  # ‖A_s‖² in V_{s+1}⁻¹
     append_round(state, ring, action, stamp, norm)
     record_in_set(state, ring, action)
+    if state.forgets:
+        state.weight_sum += 1.0
     if is_check_due(state, c) and refresh_inverse_if_drifted(state) and state.refresh_norms:
         renew_norms(state, ring)
+
+
+@kernel
+def forget(state: State, ring: Ring, now: int) -> None:
+    """Weigh every round by its age at `now`, where the state forgets."""
+    if state.forgets:
+        factor = step_factor(state, now)
+        if factor != 1.0:
+            scale_statistics(state, factor)
+            forget_own(state, factor)
+            if state.refresh_norms:
+                renew_norms(state, ring)
 
 
 @kernel
@@ -92,6 +108,7 @@ def start_round(state: State, ring: Ring, stamp: int, draws: Array | None) -> in
     """Bring the state up to a decision at `stamp`, and return the stamp; the action set has been observed."""
     if stamp == UNSTAMPED:
         stamp = state.rounds + 1
+    forget(state, ring, stamp)
     advance_time(state, ring, stamp)
     advance_set(state, ring, stamp)
     begin_round(state, ring, draws)
@@ -208,6 +225,7 @@ def record_many(
 def next_width(states: StateArray, ring: Ring, stamp: int) -> float:
     """Return the width as of a decision at `stamp`; `states` is brought up to it."""
     state = states[0]
+    forget(state, ring, stamp)
     advance_time(state, ring, stamp)
     advance_set(state, ring, stamp)
     return float(width(state, pending_width(state, ring, stamp)))
@@ -215,13 +233,17 @@ def next_width(states: StateArray, ring: Ring, stamp: int) -> float:
 
 @kernel
 def next_pending_width(states: StateArray, ring: Ring, stamp: int) -> float:
-    """Return W as of a decision at `stamp`."""
-    return float(pending_width(states[0], ring, stamp))
+    """Return W as of a decision at `stamp`; where it forgets, `states` is brought up to it."""
+    state = states[0]
+    forget(state, ring, stamp)
+    return float(pending_width(state, ring, stamp))
 
 
 @kernel
 def next_estimate(states: StateArray, ring: Ring, stamp: int) -> None:
     """Fill in θ̂ as of a decision at `stamp`; `states` is brought up to it."""
-    advance_time(states[0], ring, stamp)
-    advance_set(states[0], ring, stamp)
-    estimate(states[0])
+    state = states[0]
+    forget(state, ring, stamp)
+    advance_time(state, ring, stamp)
+    advance_set(state, ring, stamp)
+    estimate(state)

@@ -2,9 +2,10 @@
 
 import inspect
 from collections.abc import Callable
-from typing import TypedDict
+from datetime import timedelta
+from typing import Any, TypedDict
 
-from latecomer.durations import Duration, Span
+from latecomer.durations import Duration, Span, parse_window
 from latecomer.errors import InputError
 from latecomer.policies.base.clock import Clock
 from latecomer.policies.base.randomisation import Control
@@ -21,11 +22,13 @@ class CommonParameters(TypedDict, total=False):
     """Arguments of every policy, which its constructor takes as `**common`.
 
     `seed` is an int, or a NumPy generator; None takes fresh entropy. `clock` tells the time where the window is a time
-    and `at` is not given. `floor`, `draws` and `control` make propensities known, `guard` gives a guarantee, `grace`
-    waits for late reports, `activation_timeout` for activations, `attribution` is for conversions of subjects, `reward`
-    for amounts, and `returns` for those that are taken back late: see `LinearPolicy`.
+    and `at` is not given. `floor`, `draws` and `control` make propensities known, `guard` gives a guarantee,
+    `half_life` lets old rounds count less, `grace` waits for late reports, `activation_timeout` for activations,
+    `attribution` is for conversions of subjects, `reward` for amounts, and `returns` for those that are taken back
+    late: see `LinearPolicy`.
     """
 
+    half_life: Span | None
     floor: float
     draws: int
     control: Control | None
@@ -40,6 +43,7 @@ class CommonParameters(TypedDict, total=False):
 
 
 _DEFAULTS = {
+    "half_life": None,
     "floor": 0.0,
     "draws": 1,
     "control": None,
@@ -92,3 +96,14 @@ def check_ridge(ridge: float) -> float:
             field="ridge",
         )
     return found
+
+
+def list_crediting(
+    grace: timedelta, attribution: str, activation_timeout: Span | None, returns: Span | None
+) -> dict[str, Any]:
+    """Return the arguments about late and attributed conversions that differ from their defaults."""
+    given: dict[str, Any] = {"grace": grace} if grace else {}
+    if attribution != "last":
+        given["attribution"] = attribution
+    times = {"activation_timeout": activation_timeout, "returns": returns}
+    return {**given, **{name: parse_window(time) for name, time in times.items() if time is not None}}

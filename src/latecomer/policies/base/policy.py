@@ -22,10 +22,11 @@ from latecomer.policies.base.clock import Clock, Span, WindowClock
 from latecomer.policies.base.compiled_state import CompiledState
 from latecomer.policies.base.decision import Decision
 from latecomer.policies.base.deferral import DeferredTable, parse_activation_timeout
+from latecomer.policies.base.forgetting import check_half_life
 from latecomer.policies.base.guard import check_guard, find_guarded, guard_numbers
 from latecomer.policies.base.kernels import UNFIT
 from latecomer.policies.base.learning_policy import LearningPolicy
-from latecomer.policies.base.parameters import check_dim, check_ridge, expand_common
+from latecomer.policies.base.parameters import check_dim, check_ridge, expand_common, list_crediting
 from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.randomisation import Control, Randomisation, randomise
 from latecomer.policies.base.reward import Reward, parse_reward
@@ -48,6 +49,8 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
 
     Parameters
     ----------
+    half_life
+        The age at which a round counts half, in rounds or as a time, as the window is; None: all count alike.
     floor
         ε in [0, 1]: every one of K actions is chosen with a probability of at least ε/K.
     draws
@@ -98,6 +101,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         algorithm: Algorithm | None = None,
         state_numbers: dict[str, float] | None = None,
         refresh_norms: bool = False,
+        half_life: Span | None = None,
         floor: float = 0.0,
         draws: int = 1,
         control: Control | None = None,
@@ -117,8 +121,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         self._window = parse_window(window)
         self._grace = parse_grace(grace, self._window)
         self._clock = WindowClock(self._window, clock)
-        self._in_rounds = self._clock.in_rounds
-        self._is_randomised = algorithm.is_randomised
+        self._in_rounds, self._is_randomised = self._clock.in_rounds, algorithm.is_randomised
         self._takes_draws = algorithm.draw is not Draw.NOTHING or self._is_randomised
         self._propensity = 1.0 if algorithm.draw is Draw.NOTHING else None
         self.rng = self._make_rng(seed)
@@ -133,19 +136,12 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         """The conversions of credited decisions, for the service and tests; a caller must not change them."""
         self.keeps_baskets = found > 0 or not self.reward.is_binary
         self.correctable = max(found, self._grace // _MICROSECOND)
-        settings: dict[str, Any] = {**(options or {}), **randomisation.parameters, **guarded}
-        self._parameters: dict[str, Any] = {**numbers, **settings}
-        if self._grace:
-            self._parameters["grace"] = self._grace
-        if attribution != "last":
-            self._parameters["attribution"] = attribution
-        if activation_timeout is not None:
-            self._parameters["activation_timeout"] = parse_window(activation_timeout)
-        self._parameters.update(self.reward.parameters)
-        if returns is not None:
-            self._parameters["returns"] = parse_window(returns)
-        numbers.update(randomisation.numbers, **guard_numbers(guarded), **(state_numbers or {}))
-        job = job_for(type(self), self._dim, settings)
+        forgetting = check_half_life(half_life, self._window, algorithm)
+        settings: dict[str, Any] = {**(options or {}), **randomisation.parameters, **guarded, **forgetting.parameters}
+        crediting = list_crediting(self._grace, attribution, activation_timeout, returns)
+        self._parameters: dict[str, Any] = {**numbers, **settings, **crediting, **self.reward.parameters}
+        numbers.update(randomisation.numbers, **guard_numbers(guarded), **(state_numbers or {}), **forgetting.numbers)
+        job = job_for(type(self), self._dim, settings | forgetting.parameters_in_rounds)
         self.state = CompiledState(
             algorithm,
             self._dim,

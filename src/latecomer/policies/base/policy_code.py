@@ -58,7 +58,7 @@ def state_kind(algorithm: Algorithm, record: Record) -> StateKind:
     fields: Mapping[str, Any] = record.dtype.fields or {}
     return StateKind(
         shapes={name: fields[name][0].shape for name in (record.dtype.names or ())[1:]},
-        constants={name: int(record[name][0]) for name in ("refresh_norms", "learn_on_close")},
+        constants={name: int(record[name][0]) for name in ("refresh_norms", "learn_on_close", "forgets")},
         hooks=algorithm,
     )
 

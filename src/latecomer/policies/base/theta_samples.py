@@ -93,7 +93,12 @@ def draw_thetas(state: CompiledState, summary: Shorts, *, stamp: int, draws: Arr
 
 
 def copy_if_closing(record: Record, ring: Ring, stamp: int) -> Ring:
-    """Return a ring that a decision at `stamp` may change: it clears the rounds that close, and else only reads."""
+    """Return a ring that a decision at `stamp` may change: it clears the rounds that close, and else only reads.
+
+    Where the state forgets, norms may change too.
+    """
+    if record["forgets"][0] and record["refresh_norms"][0]:
+        return ring.copy()
     if record["oldest"][0] > record["rounds"][0]:
         return ring
     block, lane = divmod(int(record["head"][0]), ROUNDS_PER_BLOCK)

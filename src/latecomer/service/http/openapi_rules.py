@@ -19,6 +19,32 @@ _LARGEST_DIM = 8192
 _NULL = {"type": "null"}
 _FACTOR = {"type": "number", "minimum": 0, "maximum": 1e9}
 _ID = {"type": "string", "minLength": 1}
+_LONGEST_WINDOW = {"s": 3_153_600_000, "m": 52_560_000, "h": 876_000, "d": 36_500, "w": 5_214}
+
+
+def window_pattern() -> str:
+    """Return the pattern of a window in time: at most 36500d in its unit, zeros before it allowed.
+
+    >>> import re
+    >>> [bool(re.search(window_pattern(), text)) for text in ("7d", "0036500d", "36501d", "5214w", "d", "7 d", "-1s")]
+    [True, True, False, True, False, False, False]
+    """
+    units = (f"{_up_to(str(largest))}{unit}" for unit, largest in _LONGEST_WINDOW.items())
+    return f"^0*(?:{'|'.join(units)})$"
+
+
+def _up_to(largest: str) -> str:
+    """Return a pattern of the whole numbers from 0 to `largest`, without zeros before them (0 itself as well)."""
+    smaller = [f"[0-9]{{1,{len(largest) - 1}}}"] if len(largest) > 1 else []
+    for place, digit in enumerate(largest):
+        below = int(digit) - 1
+        if below >= (place == 0):
+            after = len(largest) - place - 1
+            smaller.append(f"{largest[:place]}[{int(place == 0)}-{below}][0-9]{{{after}}}")
+    return f"(?:{'|'.join([*smaller, largest])})"
+
+
+_TIME = {"type": "string", "pattern": window_pattern(), "maxLength": 13}
 PARAMETERS: dict[str, Schema] = {
     "ridge": {"type": "number", "minimum": 1e-12, "maximum": 1e12},
     "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
@@ -27,6 +53,7 @@ PARAMETERS: dict[str, Schema] = {
     "prior": _FACTOR,
     "shrinkage": {"type": "number", "minimum": 1, "maximum": 1e9},
     "context_discount": {"type": "number", "minimum": 0, "maximum": 1},
+    "half_life": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 2**53}, _TIME]},
     "floor": {"type": "number", "minimum": 0, "maximum": 1},
     "draws": {"type": "integer", "minimum": 1, "maximum": MAX_DRAWS},
     "control": {
@@ -45,7 +72,6 @@ PARAMETERS: dict[str, Schema] = {
 }
 """Every parameter of every policy of the package."""
 _ANY_PARAMETER: Schema = {"type": ["number", "string"]}
-_LONGEST_WINDOW = {"s": 3_153_600_000, "m": 52_560_000, "h": 876_000, "d": 36_500, "w": 5_214}
 DECISION_ID = "^w?[0-9a-f]+-[0-9a-f]+$"
 
 
@@ -72,10 +98,9 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
     fields = spec["properties"]
     fields["dim"] |= {"minimum": 1, "maximum": largest}
     rounds = {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62}
-    fields["window"] = {"anyOf": [rounds, {"type": "string", "pattern": window_pattern(), "maxLength": 13}]}
-    grace = {"type": "string", "pattern": window_pattern(), "maxLength": 13}
-    fields["grace"] = {"anyOf": [grace, _NULL], "default": None}
-    fields["activation_timeout"] = {"anyOf": [rounds, grace, _NULL], "default": None}
+    fields["window"] = {"anyOf": [rounds, _TIME]}
+    fields["grace"] = {"anyOf": [_TIME, _NULL], "default": None}
+    fields["activation_timeout"] = {"anyOf": [rounds, _TIME, _NULL], "default": None}
     policies = [DEFAULT_POLICY, *policy_names()]
     fields["policy"]["enum"] = policies
     parameters = dict.fromkeys(set().union(*map(_parameters_of, policies)), _ANY_PARAMETER) | PARAMETERS
@@ -146,25 +171,3 @@ def _constrain_decision(components: dict[str, Schema], settings: Settings) -> No
         }
         for title, properties in forms
     ]
-
-
-def window_pattern() -> str:
-    """Return the pattern of a window in time: at most 36500d in its unit, zeros before it allowed.
-
-    >>> import re
-    >>> [bool(re.search(window_pattern(), text)) for text in ("7d", "0036500d", "36501d", "5214w", "d", "7 d", "-1s")]
-    [True, True, False, True, False, False, False]
-    """
-    units = (f"{_up_to(str(largest))}{unit}" for unit, largest in _LONGEST_WINDOW.items())
-    return f"^0*(?:{'|'.join(units)})$"
-
-
-def _up_to(largest: str) -> str:
-    """Return a pattern of the whole numbers from 0 to `largest`, without zeros before them (0 itself as well)."""
-    smaller = [f"[0-9]{{1,{len(largest) - 1}}}"] if len(largest) > 1 else []
-    for place, digit in enumerate(largest):
-        below = int(digit) - 1
-        if below >= (place == 0):
-            after = len(largest) - place - 1
-            smaller.append(f"{largest[:place]}[{int(place == 0)}-{below}][0-9]{{{after}}}")
-    return f"(?:{'|'.join([*smaller, largest])})"

@@ -1,0 +1,85 @@
+"""Forgetting: every round is weighed by the age of its decision, w_s = 2^(−age/half-life), in V, G and B alike.
+
+A conversion that arrives late joins B with the weight that its decision has by then, so that numerator and denominator
+forget together. Weights move in steps of a 64th of the half-life (of a round, where that is longer): all sums are
+multiplied by one factor, and V⁻¹ is computed afresh, O(d³) a step. λI does not decay: it is what is believed before
+there is evidence, and evidence alone grows old. So V ≥ λI always, no number grows without bound however many rounds
+there are, and a direction that is not played for long is explored again, as at first.
+"""
+
+import math
+
+import numpy as np
+
+from latecomer.core.jit import kernel, kernel_noinline
+from latecomer.core.ridge_statistics import renew_inverse
+from latecomer.core.state import Array, ExtraFields, Field, State, number_field
+
+STEPS = 64
+"""Steps of the weights in a half-life, at most."""
+
+
+def forgetting_numbers(half_life: int) -> dict[str, float]:
+    """Return the numbers of a state that forgets, given the half-life in the unit of stamps."""
+    step = max(1, half_life // STEPS)
+    return {"forget_step": float(step), "forget_rate": math.log(2.0) * step / half_life}
+
+
+def forgetting_fields() -> ExtraFields:
+    """Return the fields of a state that forgets."""
+    return {
+        "epoch": number_field(np.int64),  # the latest step
+        "weight_sum": number_field(),  # Σ w_s
+        "advance_weight": Field(np.ones(())),  # the weight of what was given before the first round
+    }
+
+
+@kernel
+def weight_at(state: State, stamp: int) -> float:
+    """Return w_s of a round of this stamp, as of the state's latest step; 1 where nothing is forgotten."""
+    if state.forgets:
+        return math.exp(-state.forget_rate * float(state.epoch - stamp // int(state.forget_step)))
+    return 1.0
+
+
+@kernel
+def counted_rounds(state: State) -> float:
+    """Return Σ w_s over all rounds; their number where nothing is forgotten."""
+    return float(state.weight_sum) if state.forgets else float(state.rounds)
+
+
+@kernel
+def weigh_advance(state: State, conversions: float) -> float:
+    """Return what conversions count that were given before the first round: they age as rounds do."""
+    return conversions * state.advance_weight if state.forgets else conversions
+
+
+@kernel
+def scale_matrix(matrix: Array, factor: float, ridge: float) -> None:
+    """Multiply what a matrix has more than λI by a factor."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[0]):
+            matrix[i, j] *= factor
+        matrix[i, i] += (1.0 - factor) * ridge
+
+
+@kernel_noinline
+def scale_statistics(state: State, factor: float) -> None:
+    """Multiply all weights in V and B by a factor, and compute V⁻¹, ln det V and U afresh."""
+    scale_matrix(state.V, factor, state.ridge)
+    for i in range(state.B.shape[0]):
+        state.B[i] *= factor
+    state.credited *= factor
+    state.weight_sum *= factor
+    state.advance_weight *= factor
+    renew_inverse(state)
+
+
+@kernel
+def step_factor(state: State, now: int) -> float:
+    """Move to the step of `now`; return the factor by which weights have shrunk since the step before."""
+    epoch = now // int(state.forget_step)
+    passed = epoch - state.epoch if state.rounds > 0 else 0
+    if state.rounds == 0 or passed > 0:
+        state.epoch = epoch
+    return math.exp(-state.forget_rate * float(passed)) if passed > 0 else 1.0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from latecomer.client.sync import Client
     from latecomer.encoding.dim_advice import advise_dim
     from latecomer.encoding.encoder import Encoder
+    from latecomer.evaluation.contest import Contest
     from latecomer.evaluation.decision_log import DecisionLog
     from latecomer.evaluation.evaluate import evaluate
     from latecomer.evaluation.read_log import read_log
@@ -52,6 +53,7 @@ _HOME = {
     "AsyncClient": "latecomer.client.aio",
     "Client": "latecomer.client.sync",
     "Conversion": "latecomer.service.messages",
+    "Contest": "latecomer.evaluation.contest",
     "Decision": "latecomer.policies.base.decision",
     "DecisionLog": "latecomer.evaluation.decision_log",
     "Encoder": "latecomer.encoding.encoder",
@@ -80,6 +82,7 @@ _MODULES = {
 __all__ = [
     "AsyncClient",
     "Client",
+    "Contest",
     "Conversion",
     "Decision",
     "DecisionLog",

@@ -48,7 +48,11 @@ def test_every_call_of_the_client(server: Server) -> None:
         reports = [Conversion(answer.decision_id) for answer in (first, array, named)]
         assert client.convert_many("sync", reports) == [lc.Verdict.DUPLICATE, lc.Verdict.ACCEPTED, lc.Verdict.ACCEPTED]
         assert client.revoke("sync", first.decision_id) is lc.Verdict.ACCEPTED
+        client.freeze("sync")
+        assert client.stats("sync").frozen
+        client.unfreeze("sync")
         stats = client.stats("sync")
+        assert not stats.frozen
         assert (stats.rounds, stats.conversions["accepted"], stats.revocations["accepted"]) == (3, 3, 1)
         assert client.delete("sync") == info
         assert client.bandits() == []

@@ -12,6 +12,7 @@ from scipy.stats import chi2, norm
 
 import latecomer as lc
 from latecomer.core.state import UNSTAMPED
+from latecomer.errors import InputError
 from latecomer.policies.base import bulk
 
 SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(40)]
@@ -249,3 +250,48 @@ def test_probabilities_know_a_control_by_its_id() -> None:
         lc.Greedy(3, 10).decide(np.eye(3), control=1)
     with pytest.raises(lc.errors.InputError, match="draws"):
         policy.probabilities(np.eye(3), draws=0)
+
+
+@pytest.mark.parametrize("name", ["OTFLinUCB-exact", "recommended", "Uniform"])
+@pytest.mark.parametrize(("ceiling", "floor"), [(0.6, 0.0), (0.5, 0.3), (0.1, 0.0), (0.3, 1.0)])
+def test_no_action_is_chosen_more_often_than_its_ceiling(name: str, ceiling: float, floor: float) -> None:
+    given: dict[str, Any] = {"ceiling": ceiling, "floor": floor, "draws": 16, "seed": 1}
+    policy = lc.recommended(2, 20, **given) if name == "recommended" else make(name, 2, 20, **given)
+    plain = {**given, "ceiling": 1.0}
+    twin = lc.recommended(2, 20, **plain) if name == "recommended" else make(name, 2, 20, **plain)
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    limit = max(ceiling, 1 / 3)
+    for t in range(30):
+        chances, own = policy.probabilities(rows), twin.probabilities(rows)
+        assert chances.sum() == pytest.approx(1.0, abs=1e-12)
+        assert chances.max() <= limit + 1e-12
+        assert chances.min() >= floor / 3 - 1e-12
+        np.testing.assert_allclose(chances, project(own, limit), atol=1e-12)
+        decision = policy.decide(rows)
+        assert decision.propensity == pytest.approx(chances[decision.index], rel=1e-12)
+        bulk.record(twin, decision.action[None], bulk.summarise(rows)[None], np.zeros(1, np.int64))
+        for each in (policy, twin):
+            each.convert(t + 1, float(decision.index == 0))
+
+
+def project(own: Any, limit: float) -> Any:
+    """Return the nearest probabilities of which none is above the limit, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(limit, own + middle).sum() < 1 else (low, middle)
+    return np.minimum(limit, own + high)
+
+
+def test_a_ranking_refuses_a_ceiling() -> None:
+    policy = lc.recommended(2, 10, ceiling=0.5, draws=8)
+    with pytest.raises(InputError, match="a ranking needs a policy without a ceiling"):
+        policy.decide(np.eye(2), k=2)
+    assert policy.rounds == 0
+
+
+@pytest.mark.parametrize("wrong", [0.0, -0.1, 1.1, float("nan"), "half"])
+def test_a_wrong_ceiling_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match="ceiling") as found:
+        lc.recommended(2, 10, ceiling=wrong)
+    assert found.value.field == "ceiling"

@@ -190,6 +190,13 @@ class DeskAndModel(CatalogueRules):
         if len(self.model.stamps) > before:
             self.ids.append(self.deferred[number])
 
+    @rule(is_frozen=st.booleans())
+    def freeze(self, is_frozen: bool) -> None:
+        verdicts, ticket = self.store.freeze("shop", is_frozen)
+        self.store.wait(ticket)
+        assert verdicts == [Verdict.DUPLICATE if is_frozen == self.model.is_frozen else Verdict.ACCEPTED]
+        self.model.is_frozen = is_frozen
+
     @rule(seconds=st.sampled_from([1, 4, 9, 10, 11, 30]))
     def wait(self, seconds: int) -> None:
         self.machine.advance(seconds * SECOND)
@@ -223,6 +230,7 @@ class DeskAndModel(CatalogueRules):
         assert (stats.rounds, stats.pending) == (len(self.model.stamps), self.model.pending)
         assert stats.deferred["activated"] == sum(found.round > 0 for found in self.model.deferred)
         assert stats.deferred["expired"] == self.model.expired
+        assert stats.frozen == self.model.is_frozen
         for kind, counts in (("c", stats.conversions), ("r", stats.revocations)):
             assert counts == {verdict.value: self.model.counts[kind, verdict] for verdict in Verdict}
         catalogue = self.store.registry.bandits["shop"].catalogue

@@ -30,6 +30,7 @@ class Model:
         self.deferred: list[Deferred] = []
         self.subjects: dict[str, list[int]] = {}
         self.expired = self.dropped = 0
+        self.is_frozen = False
         self.versions: list[dict[str, int]] = [{}]
         """The actions of each version of the catalogue."""
         self.counts = {(kind, verdict): 0 for kind in "cr" for verdict in Verdict}
@@ -40,7 +41,7 @@ class Model:
             self.is_closed(round_, now - self.grace, deciding=True) for round_ in range(1, len(self.stamps) + 1)
         )
         self.stamps.append(now)
-        self.actions.append(action)
+        self.actions.append(0 * action if self.is_frozen else action)
         self.credits.append(None)
         return len(self.stamps)
 

@@ -24,7 +24,9 @@ WINDOW = 12
 DIM = 2
 """That of most other tests, which then find the machine code on disk."""
 
-RANDOMISED: dict[str, Any] = {"floor": 0.1, "draws": 9, "control": {"share": 0.2, "policy": "uniform"}, "seed": 7}
+RANDOMISED: dict[str, Any] = {
+    "floor": 0.1, "ceiling": 0.6, "draws": 9, "control": {"share": 0.2, "policy": "uniform"}, "seed": 7
+}  # fmt: skip
 BY_PROBABILITIES = " by probabilities"
 FORGETTING = " forgetting"
 UNFORGETTING = ("LogisticLinTS", "OTFLinUCB-variance")
@@ -113,6 +115,9 @@ def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int
             assert list(map(chosen, ours)) == list(map(chosen, theirs))
         elif kind == "convert":
             assert plain.convert(round, (seed % 5) / 4) == compiled.convert(round, (seed % 5) / 4)
+        elif kind == "freeze":
+            for policy in (plain, compiled):
+                _ = policy.freeze() if seed % 2 else policy.unfreeze()
         elif kind == "revoke":
             assert plain.revoke(round) == compiled.revoke(round)
         elif kind == "replay":
@@ -139,7 +144,7 @@ def test_tiers_measure_the_same_drift(dim: int) -> None:
         assert short_residual(V, V_inv) == pytest.approx(residual(V, V_inv), abs=1e-12, rel=1e-9, nan_ok=True)
 
 
-KINDS = ["decide"] * 8 + ["convert"] * 5 + ["revoke", "many", "replay", "convert many"]
+KINDS = ["decide"] * 8 + ["convert"] * 5 + ["revoke", "many", "replay", "convert many", "freeze"]
 EVENTS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 10**6), st.integers(0, 2 * WINDOW)), max_size=60)
 
 

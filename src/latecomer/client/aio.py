@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from latecomer.client import decision_calls, protocol
+from latecomer.client.address import parse_url, redact_url
 from latecomer.client.batch import check_limits, make_conversion
 from latecomer.client.catalogues import AsyncCatalogueClient
 from latecomer.client.certificates import trusted_certificates
@@ -41,10 +42,10 @@ class AsyncClient(AsyncCatalogueClient):
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = httpx.AsyncClient(
-            base_url=protocol.parse_url(url), headers=headers, timeout=timeout, verify=trusted_certificates()
+            base_url=parse_url(url), headers=headers, timeout=timeout, verify=trusted_certificates()
         )
         self._timeout, self._retries = timeout, retries
-        self._redacted_url = protocol.redact_url(protocol.parse_url(url))
+        self._redacted_url = redact_url(parse_url(url))
 
     def __repr__(self) -> str:
         return f"AsyncClient({self._redacted_url!r})"
@@ -162,6 +163,14 @@ class AsyncClient(AsyncCatalogueClient):
         """Report that a deferred decision was shown: it counts from now on, and its window begins."""
         activations = [Activation(decision_id_of(decision_id))]
         return (await self._send(protocol.activate(name, activations))).verdicts[0]
+
+    async def freeze(self, name: str) -> None:
+        """Have a bandit decide without learning, until it is unfrozen."""
+        await self._send(protocol.freeze(name, True))
+
+    async def unfreeze(self, name: str) -> None:
+        """Have a bandit learn again, from the decisions that are made from now on."""
+        await self._send(protocol.freeze(name, False))
 
     async def import_log(
         self, name: str, log: Any, *, encoder: Any = None, scale: float = 1.0, import_id: str | None = None

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import Struct
@@ -74,6 +74,10 @@ class _Verdicts(Struct, frozen=True):
     attributed: list[Attributed] = []
 
 
+class _Freeze(Struct, frozen=True):
+    frozen: bool
+
+
 class _Problem(Struct, frozen=True):
     code: str
     message: str
@@ -82,30 +86,6 @@ class _Problem(Struct, frozen=True):
 
 class _ErrorBody(Struct, frozen=True):
     error: _Problem
-
-
-def parse_url(url: str) -> str:
-    """Return a server's address, with http where no scheme is given, and without the version of the interface.
-
-    >>> parse_url("localhost:8080"), parse_url("https://example.org/bandits/v1/")
-    ('http://localhost:8080', 'https://example.org/bandits')
-    """
-    found = url.strip() if isinstance(url, str) else ""
-    found = found if "://" in found else f"http://{found}"
-    parts = urlsplit(found)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise errors.InputError(f"url must be an address such as http://127.0.0.1:8080; got {short_repr(url)}")
-    return found.rstrip("/").removesuffix("/v1")
-
-
-def redact_url(url: str) -> str:
-    """Return an address without user, password and query.
-
-    >>> redact_url("https://me:secret@example.org:8443/bandits?token=secret")
-    'https://example.org:8443/bandits'
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 class SpecOptions(TypedDict, total=False):
@@ -247,6 +227,12 @@ def activate(name: str, activations: Sequence[Activation]) -> "Call[_Verdicts]":
     return Call(
         method="POST", path=f"{bandit_path(name)}/activations", gives=_Verdicts, content=encode_json(activations)
     )
+
+
+def freeze(name: str, is_frozen: bool) -> "Call[_Freeze]":
+    """Make the call that has a bandit decide without learning, or learn again."""
+    content = encode_json({"frozen": is_frozen})
+    return Call(method="PUT", path=f"{bandit_path(name)}/freeze", gives=_Freeze, content=content)
 
 
 def split_batches(items: Iterable[T]) -> Iterable[list[T]]:

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from latecomer.client import decision_calls, protocol
+from latecomer.client.address import parse_url, redact_url
 from latecomer.client.batch import ConversionBatch
 from latecomer.client.catalogues import CatalogueClient
 from latecomer.client.certificates import trusted_certificates
@@ -54,10 +55,10 @@ class Client(CatalogueClient):
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, retries: int = 6) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = httpx.Client(
-            base_url=protocol.parse_url(url), headers=headers, timeout=timeout, verify=trusted_certificates()
+            base_url=parse_url(url), headers=headers, timeout=timeout, verify=trusted_certificates()
         )
         self._timeout, self._retries = timeout, retries
-        self._redacted_url = protocol.redact_url(protocol.parse_url(url))
+        self._redacted_url = redact_url(parse_url(url))
 
     def __repr__(self) -> str:
         return f"Client({self._redacted_url!r})"
@@ -185,6 +186,14 @@ class Client(CatalogueClient):
         """Report that a deferred decision was shown: it counts from now on, and its window begins."""
         activations = [Activation(decision_id_of(decision_id))]
         return (self._send(protocol.activate(name, activations))).verdicts[0]
+
+    def freeze(self, name: str) -> None:
+        """Have a bandit decide without learning, until it is unfrozen."""
+        self._send(protocol.freeze(name, True))
+
+    def unfreeze(self, name: str) -> None:
+        """Have a bandit learn again, from the decisions that are made from now on."""
+        self._send(protocol.freeze(name, False))
 
     def import_log(
         self,

@@ -76,6 +76,8 @@ class State(Protocol):
     refresh_norms: int
     learn_on_close: int
     forgets: int
+    frozen: int
+    last_frozen: int
     width_sum: float
     width_lost: float
     ridge: float
@@ -139,6 +141,8 @@ def state_dtype(
         ),  # 1: norms follow V (exact width); 0: they stay as they were when played (buffered)
         ("learn_on_close", np.int64),  # 1: V and B learn of a round when it closes; 0: at once
         ("forgets", np.int64),  # 1: rounds are weighed by their age (core.forgetting)
+        ("frozen", np.int64),  # 1: rounds from now on teach nothing; they are recorded with the action 0
+        ("last_frozen", np.int64),  # the last round that was recorded so
         ("width_sum", np.float64),  # Σ ‖A_s‖ over the ring, and
         ("width_lost", np.float64),  # the part of it that rounding lost
         # λ, and the algorithm's own numbers and arrays

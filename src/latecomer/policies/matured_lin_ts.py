@@ -103,7 +103,7 @@ def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Ar
 
 def square_bonus(state: State) -> float:
     """b, less the discount."""
-    return float((1.0 - state.context_discount * diversity(state)) * state.optimism)
+    return float((1.0 - state.context_discount * diversity(state)) * weigh_advance(state, state.optimism))
 
 
 class MaturedLinTS(LinearPolicy):

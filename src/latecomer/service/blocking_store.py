@@ -123,6 +123,14 @@ class BlockingStore:
 
         return self._run(call()), DoneTicket()
 
+    def freeze(self, name: str, is_frozen: bool) -> tuple[VerdictList, Ticket]:
+        """Have a bandit decide without learning, or learn again; see `Store.freeze`."""
+
+        async def call() -> VerdictList:
+            return await self._store.freeze(name, is_frozen)
+
+        return self._run(call()), DoneTicket()
+
     def wait(self, ticket: Ticket, timeout: float | None = None) -> None:
         """Return: what these methods return is durable."""
 

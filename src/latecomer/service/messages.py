@@ -183,7 +183,8 @@ class BanditCounts(Struct, frozen=True, kw_only=True):
     before their decision, where the window is a time. `delay_edges` and `delay_counts` are a histogram of the delays of
     the other accepted ones, in seconds or rounds: a count for each edge (delays up to it, and above the one before),
     and one beyond; `delay_sum` is their sum. `drift` is max |V·V⁻¹ − I| at its last check. `deferred` counts deferred
-    decisions: `waiting` for their activation, `activated`, and `expired` without one.
+    decisions: `waiting` for their activation, `activated`, and `expired` without one. `frozen` tells whether the bandit
+    decides without learning.
     """
 
     name: str
@@ -198,6 +199,7 @@ class BanditCounts(Struct, frozen=True, kw_only=True):
     drift: float
     refactorisations: int
     deferred: dict[str, int] = {}
+    frozen: bool = False
 
 
 class Alarm(Struct, frozen=True, kw_only=True):

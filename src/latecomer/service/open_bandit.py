@@ -174,6 +174,19 @@ class OpenBandit(CatalogueBandit):
         self._store.wait(ticket)
         return verdicts[0]
 
+    def freeze(self) -> Verdict:
+        """Decide without learning from now on, also after a restart; `DUPLICATE` where it is so already."""
+        return self._set_frozen(True)
+
+    def unfreeze(self) -> Verdict:
+        """Learn again, from the decisions that are made from now on."""
+        return self._set_frozen(False)
+
+    def _set_frozen(self, is_frozen: bool) -> Verdict:
+        verdicts, ticket = self._store.freeze(self.name, is_frozen)
+        self._store.wait(ticket)
+        return verdicts[0]
+
     def import_log(
         self,
         log: LearnableLog,

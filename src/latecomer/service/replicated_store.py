@@ -18,6 +18,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.catalogue_call import check_catalogue_call
 from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import check_policy, resolve_spec
+from latecomer.service.bandit.freezing import freeze_bandit
 from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
@@ -111,8 +112,6 @@ class ReplicatedStore:
         """
         return self._is_open and self._bandits.have_applied(self._expected)
 
-    # ---- events ----
-
     def decide(
         self,
         name: str,
@@ -160,6 +159,10 @@ class ReplicatedStore:
         """Report deferred decisions that were shown; the verdicts are durable when the future has them."""
         return self._submit(self._bandits.get(name), Report(Bandit.activate, activations))
 
+    def freeze(self, name: str, is_frozen: bool) -> "asyncio.Future[VerdictList]":
+        """Have a bandit decide without learning, or learn again; see `Store.freeze`."""
+        return self._submit(self._bandits.get(name), Report(freeze_bandit, is_frozen))
+
     def _submit(
         self, worker: ChainWorker, work: Work, future: "asyncio.Future[Any] | None" = None
     ) -> "asyncio.Future[Any]":
@@ -167,8 +170,6 @@ class ReplicatedStore:
         answer = asyncio.get_running_loop().create_future() if future is None else future
         worker.submit(PendingCall(work, answer, time.monotonic()))
         return answer
-
-    # ---- bandits ----
 
     async def find(self, name: str) -> BanditInfo:
         """Describe a bandit that is served; another replica may have created it a moment ago."""

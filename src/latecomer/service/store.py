@@ -16,6 +16,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.catalogue_call import check_catalogue_call
 from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
+from latecomer.service.bandit.freezing import freeze_bandit
 from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.registry import Registry, make_unknown_error
 from latecomer.service.bandit.verdict_list import VerdictList
@@ -171,6 +172,10 @@ class Store:
         """Report deferred decisions that were shown; return a verdict for each, and the ticket to wait for."""
         return self._report(name, Bandit.activate, activations)
 
+    def freeze(self, name: str, is_frozen: bool) -> tuple[VerdictList, Ticket]:
+        """Have a bandit decide without learning, or learn again; `DUPLICATE` where it is so already."""
+        return self._report(name, freeze_bandit, is_frozen)
+
     def _report(
         self, name: str, apply: Callable[..., tuple[VerdictList, bytes]], reports: object
     ) -> tuple[VerdictList, Ticket]:
@@ -190,8 +195,6 @@ class Store:
         if bandit.has_unlogged_change and not isinstance(error, LatecomerError):  # those come before any change
             self._lost = f"a change was made and could not be logged ({error!r}): open the store again"
         bandit.has_unlogged_change = False
-
-    # ---- bandits ----
 
     def create(self, name: str, spec: BanditSpec, *, skipped: int | None = None) -> tuple[BanditInfo, bool]:
         """Create a bandit; return its description, and whether it is new. It is durable by then.

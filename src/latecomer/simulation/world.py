@@ -239,11 +239,10 @@ class World:
         """Draw the offers of rounds of which each has its own θ: no two rounds share an action."""
         if self.is_ragged:
             raise InputError("theta must not change where a log's action sets differ in size", field="theta")
-        law = self.actions
-        listed = law.list_actions(self.dim) if is_listed(law) else None
-        if is_listed(law) and listed is not None:
+        law, sets = self.actions, None
+        if is_listed(law) and (listed := law.list_actions(self.dim)) is not None:
             sets = listed[law.sample_rows(rng, first, rounds, self.dim)]
-        else:
+        if sets is None:
             sets = self._check_sets(self._sets(rng, rounds, first), rounds)
         is_logistic, actions = self.reward == "logistic", np.ascontiguousarray(sets).reshape(-1, self.dim)
         means = schedule.mean_rewards(sets, first, self.intercept, logistic=is_logistic).ravel()

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from latecomer.evaluation.arm_comparison import CONFIDENCE
 from latecomer.evaluation.running_mean import find_refuted
-from latecomer.service.bandit.lift import CONFIDENCE, compare_arms
+from latecomer.service.bandit.lift import compare_arms
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.bandit_report import LiftReport
 

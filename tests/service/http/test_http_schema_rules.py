@@ -23,6 +23,7 @@ PATHS = {
     "conversion": ("POST", f"{BANDIT}/conversions"),
     "revocation": ("POST", f"{BANDIT}/revocations"),
     "activation": ("POST", f"{BANDIT}/activations"),
+    "freeze": ("PUT", f"{BANDIT}/freeze"),
 }
 ROW, WHEN = [0.5, 0.0, -0.5], "2026-01-02T03:04:05Z"
 EXAMPLES: list[tuple[str, Any]] = [
@@ -64,6 +65,7 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("conversion", [{"decision_id": "x", "value": 1}]),
     ("conversion", {"subject": "x", "value": 1}),
     ("activation", [{"decision_id": "x"}]),
+    ("freeze", {"frozen": False}),
     ("decision", {"actions": [ROW], "deferred": True, "subject": "x"}),
     ("spec", {"dim": 3, "window": "7d", "grace": "1d", "activation_timeout": "1h", "attribution": "all"}),
     ("spec", {"dim": 3, "window": 7, "grace": None, "activation_timeout": 1}),

@@ -95,13 +95,12 @@ class Algorithm:
     advance_time: Callable[..., None] = _unchanged_by_time
     """advance_time(state, ring, now): bring statistics up to a decision at `now`, before `expire`."""
     observe_actions: Callable[..., None] | None = None
-    """observe_actions(state, summary): learn from the summary of the action set; the extra fields must have
-    `action_summary`. It comes before `advance_time`, live and in a replay."""
+    """observe_actions(state, summary): learn from the summary of the set, before `advance_time`; the extra fields must
+    have `action_summary`."""
     begin_round: Callable[..., None] = _unchanged_by_round
     """begin_round(state, ring, draws): the other changes that a decision makes, between `advance_time` and `expire`."""
     advance_set: Callable[..., None] = _unchanged_by_time
-    """advance_set(state, ring, now): let a confidence set learn from the rounds that close at `now`; see
-    `latecomer.core.confidence_set`. It comes after `advance_time`."""
+    """advance_set(state, ring, now): let a confidence set learn from closing rounds, after `advance_time`."""
     record_in_set: Callable[..., None] = _keep_no_set
     """record_in_set(state, ring, action): let it know of the round that has just been added to the ring."""
     correct_set: Callable[..., None] = _no_set_to_correct
@@ -117,36 +116,27 @@ class Algorithm:
     estimate: Callable[..., None] = _ridge_estimate
     """estimate(state): fill state.theta_hat."""
     posterior: Callable[..., None] | None = None
-    """posterior(state, ring, actions, means, spread): the Gaussian law of the scores that `choose` samples: their
-    means, and spread[:, k] such that means[k] + Σ_i z_i·spread[i, k] is a sample of score k; spread comes as zeros."""
+    """posterior(state, ring, actions, means, spread): the Gaussian law of the scores that `choose` samples: score k is
+    means[k] + Σ_i z_i·spread[i, k]; spread comes as zeros."""
     square_bonus: Callable[..., float] = _no_bonus
     """square_bonus(state): the factor of ‖a‖²_{V⁻¹} in the means of `posterior`, which is linear in a otherwise."""
     scores_are_probabilities: bool = False
     """The scores are the probabilities by which `choose` draws."""
     fill_probabilities: Callable[..., None] | None = None
     """fill_probabilities(state, ring, actions, draws, scores, out): see `choice_probabilities`, which sets it."""
-    propose: Callable[..., int] | None = None
-    """The `choose` of the algorithm that this one randomises."""
-    suggest: Callable[..., int] | None = None
-    """The `choose` of the algorithm that this one guards."""
-    guards: "Algorithm | None" = None
-    """The algorithm whose proposals this one judges, where it does: see `guard`."""
-    randomises: "Algorithm | None" = None
-    """The algorithm that this one randomises, where it does."""
+    propose: Callable[..., int] | None = None  # the `choose` of the algorithm that this one randomises
+    suggest: Callable[..., int] | None = None  # the `choose` of the algorithm that this one guards
+    guards: "Algorithm | None" = None  # the algorithm whose proposals this one judges: see `guard`
+    randomises: "Algorithm | None" = None  # the algorithm that this one randomises
     signed_propensity: Callable[..., float] = _unknown_propensity
     """signed_propensity(state): the probability of the latest choice, negative where the control made it."""
-    draw: Draw = Draw.NOTHING
-    """The random numbers that a decision takes."""
-    needs_cholesky: bool = False
-    """Keep U with UᵀU = V, to sample from N(0, V⁻¹)."""
-    needs_arrival_times: bool = False
-    """Keep the arrival times of conversions in snapshots: the algorithm reads delays."""
-    learn_on_close: bool = False
-    """Let a round enter V and B when it closes, not when it is played."""
+    draw: Draw = Draw.NOTHING  # the random numbers that a decision takes
+    needs_cholesky: bool = False  # keep U with UᵀU = V, to sample from N(0, V⁻¹)
+    needs_arrival_times: bool = False  # keep the arrival times of conversions in snapshots: it reads delays
+    learn_on_close: bool = False  # let a round enter V and B when it closes, not when it is played
     extra_fields: Callable[[int, int, float], ExtraFields] = _no_fields
     """extra_fields(dim, span, ridge): the fields that the state has besides, by name."""
-    key: str = field(init=False)
-    """The name by which kernels find the algorithm."""
+    key: str = field(init=False)  # the name by which kernels find the algorithm
 
     def __post_init__(self) -> None:
         number = sum(other.name == self.name for other in _ALGORITHMS.values())
@@ -305,4 +295,5 @@ def estimate(state: State) -> None:
 
 def _summarise_and_observe(state: State, actions: Array) -> None:
     summarise_actions(actions, state.action_summary)
-    observe_summary(state, state.action_summary)
+    if not state.frozen:
+        observe_summary(state, state.action_summary)

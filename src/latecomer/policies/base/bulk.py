@@ -174,11 +174,15 @@ def read_open(policy: LinearPolicy, field: str) -> Integers | Array:
 
 
 def read_held(policy: LinearPolicy, field: str) -> Integers | Array:
-    """Return a field of the rounds that the ring holds, those in their grace and the open ones, oldest first."""
+    """Return a field of the rounds that the ring holds, those in their grace and the open ones, oldest first.
+
+    Of their actions it is the largest entry, in size.
+    """
     record, ring = policy.state.record, policy.state.ring
     head, oldest, kept, rounds = (record[name].item() for name in ("head", "oldest", "kept", "rounds"))
     first, held = (kept - 1) % ROUNDS_PER_BLOCK, rounds - kept + 1
     start = (head - (oldest - kept)) // ROUNDS_PER_BLOCK
     blocks = (start + np.arange(spanned_blocks(first, held))) % len(ring)
-    values: Integers | Array = ring[field][blocks].ravel()[first : first + held]
+    found = ring[field][blocks]
+    values: Integers | Array = (abs(found).max(axis=1) if field == "action" else found).ravel()[first : first + held]
     return values

@@ -5,9 +5,10 @@ floor ε and a control, and draws the choice from the result, so that the probab
 
     p_k = f·c_k + (1 − f)·((1 − ε)·e_k + ε/K),
 
-f the share of the control and c its own choice. For an optimist e is 1 for the best action. For a sampler e_k is the
-share of n samples in which action k has the largest score; given the samples that is the probability of the choice, and
-over all samples a choice is distributed as the sampler's own.
+f the share of the control and c its own choice. With a ceiling e is first replaced by the nearest probabilities that
+keep (1 − ε)·e_k + ε/K at or below it: what one action has too much goes to the others in equal parts. For an optimist e
+is 1 for the best action. For a sampler e_k is the share of n samples in which action k has the largest score; given the
+samples that is the probability of the choice, and over all samples a choice is distributed as the sampler's own.
 """
 
 import numpy as np
@@ -74,6 +75,30 @@ def _add_floor(state: State, probability: float, count: int) -> float:
 
 
 @kernel
+def cap_probabilities(state: State, own: Array) -> None:
+    """Replace e by the nearest probabilities that respect the ceiling: e_k = min(limit, e_k + t), with Σ e_k = 1.
+
+    The sum is concave in t, so that Newton's steps do not overshoot, and linear in pieces, so that they end.
+    """
+    count = own.shape[0]
+    if state.ceiling >= 1.0 or state.floor >= 1.0:
+        return
+    limit = max(1.0 / count, (state.ceiling - state.floor / count) / (1.0 - state.floor))
+    rise = 0.0
+    for _ in range(count):
+        total, free = 0.0, 0
+        for k in range(count):
+            total += min(limit, own[k] + rise)
+            if own[k] + rise < limit:
+                free += 1
+        if total >= 1.0 or free == 0:
+            break
+        rise += (1.0 - total) / free
+    for k in range(count):
+        own[k] = min(limit, own[k] + rise)
+
+
+@kernel
 def draw_choice(state: State, number: float, own: Array) -> int:
     """Draw the choice, given the algorithm's own probabilities e; keep its probability, negative for the control."""
     count = own.shape[0]
@@ -100,6 +125,7 @@ def choose_by_probabilities(state: State, ring: Ring, actions: Array, draws: Arr
     """Draw the choice by its probabilities; a score is the algorithm's own, for a sampler its mean."""
     own = np.empty(actions.shape[0])
     fill_probabilities(state, ring, actions, draws, scores, own)
+    cap_probabilities(state, own)
     _, number = mix(seed_from(draws[draws.shape[0] - 1]))
     return draw_choice(state, number, own)
 
@@ -118,6 +144,7 @@ def assess_actions(
     observe_actions(state, actions)
     start_round(state, ring, stamp, draws)
     fill_probabilities(state, ring, actions, draws, scores, out)
+    cap_probabilities(state, out)
     count = actions.shape[0]
     share = _control_share(state, count)
     for k in range(count):

@@ -13,6 +13,32 @@ from latecomer.timestamps import Moment
 class ConvertingPolicy(CreditingPolicy):
     """A policy that takes conversions, revocations and corrections."""
 
+    @property
+    def is_frozen(self) -> bool:
+        """Tell whether the policy decides without learning."""
+        return bool(self.state.record["frozen"][0])
+
+    def freeze(self) -> None:
+        """Decide without learning from now on: rounds are recorded, and neither they nor their conversions teach.
+
+        Rounds of before go on to close and to take their conversions. Frozen rounds have ids, windows, verdicts and
+        propensities as others have; the mean rate and the delay curve go on to count them.
+
+        Examples
+        --------
+        >>> import numpy as np, latecomer as lc
+        >>> policy = lc.recommended(dim=2, window=100, seed=0)
+        >>> policy.freeze()
+        >>> policy.convert(policy.decide(np.eye(2))).name, policy.V.tolist(), policy.B.tolist()
+        ('ACCEPTED', [[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0])
+        >>> policy.unfreeze()
+        """
+        self.state.record["frozen"][0] = 1
+
+    def unfreeze(self) -> None:
+        """Learn again, from the rounds that are decided from now on."""
+        self.state.record["frozen"][0] = 0
+
     def convert(
         self,
         decision: Decision | float | None = None,

@@ -124,7 +124,10 @@ def decide_and_record(state: State, ring: Ring, actions: Array, stamp: int, draw
     observe_actions(state, actions)
     stamp = start_round(state, ring, stamp, draws)
     index = choose(state, ring, actions, draws, scores)
-    record(state, ring, actions[index], stamp)
+    action = actions[index]
+    if state.frozen:
+        action, state.last_frozen = np.zeros(action.shape[0]), state.rounds + 1
+    record(state, ring, action, stamp)
     return index
 
 
@@ -216,9 +219,13 @@ def record_many(
     """Record decisions that were made before, as `decide_and_record` does; the ring has room for them."""
     state = states[0]
     for i in range(actions.shape[0]):
-        observe_summary(state, summaries[i])
+        if not state.frozen:
+            observe_summary(state, summaries[i])
         stamp = start_round(state, ring, stamps[i], draws[i])
-        record(state, ring, actions[i], stamp)
+        action = actions[i]
+        if state.frozen:
+            action, state.last_frozen = np.zeros(action.shape[0]), state.rounds + 1
+        record(state, ring, action, stamp)
 
 
 @kernel

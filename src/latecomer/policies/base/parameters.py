@@ -22,7 +22,7 @@ class CommonParameters(TypedDict, total=False):
     """Arguments of every policy, which its constructor takes as `**common`.
 
     `seed` is an int, or a NumPy generator; None takes fresh entropy. `clock` tells the time where the window is a time
-    and `at` is not given. `floor`, `draws` and `control` make propensities known, `guard` gives a guarantee,
+    and `at` is not given. `floor`, `ceiling`, `draws` and `control` make propensities known, `guard` gives a guarantee,
     `half_life` lets old rounds count less, `grace` waits for late reports, `activation_timeout` for activations,
     `attribution` is for conversions of subjects, `reward` for amounts, and `returns` for those that are taken back
     late: see `LinearPolicy`.
@@ -30,6 +30,7 @@ class CommonParameters(TypedDict, total=False):
 
     half_life: Span | None
     floor: float
+    ceiling: float
     draws: int
     control: Control | None
     guard: float | None
@@ -45,6 +46,7 @@ class CommonParameters(TypedDict, total=False):
 _DEFAULTS = {
     "half_life": None,
     "floor": 0.0,
+    "ceiling": 1.0,
     "draws": 1,
     "control": None,
     "guard": None,

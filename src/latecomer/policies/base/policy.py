@@ -53,29 +53,28 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         The age at which a round counts half, in rounds or as a time, as the window is; None: all count alike.
     floor
         ε in [0, 1]: every one of K actions is chosen with a probability of at least ε/K.
+    ceiling
+        In (0, 1]: no action is chosen with a larger probability, or 1/K where that is more, but by the control.
     draws
-        n ≥ 1: where n > 1 a sampler draws n samples and chooses by the share of them that each action wins, so that
-        the probability of its choice is known. With one draw and no floor its choices are as they always were.
+        n > 1: a sampler chooses by the share of n samples that each action wins, so that the probability is known.
     control
         {"share": 0.05, "policy": "uniform"}: that share of the decisions is made by the control, which is "uniform",
         the index of an action, or its id (then `decide` is told its index in the set). They are marked `is_control`.
     guard
-        κ ≥ 0: the policy proposes, and a confidence set judges; a proposal whose upper bound is more than κ times the
-        width of its interval below the best one's is replaced by that one. The regret then has a bound, 1 + κ times
-        that of `OTFLinUCB(width="variance")`; 4 is usual. None is off.
+        κ ≥ 0, 4 is usual: a proposal whose upper bound is more than κ times the width of its interval below the best
+        one's is replaced by that one. The regret is then at most 1 + κ times `OTFLinUCB(width="variance")`'s bound.
     grace
         Where the window is a time: how long after its window a decision still takes conversions that occurred inside
         the window, "1d" or a `timedelta`. Until then its action is kept; for widths and maturity it is closed.
     activation_timeout
         How long a deferred decision waits for its activation, in the unit of the window; None is as long as the window.
     attribution
-        The decisions that a conversion of a subject is credited to: the "last" of those in the window, the "first", or
-        "all" of them.
+        The decisions in the window that a conversion of a subject is credited to: the "last", the "first" or "all".
     reward
         {"scale": 200, "aggregate": "sum"}: conversions have amounts, of which the "first", the "sum" or the "max"
         counts, as a share of the scale, and no more than that. None is a value in [0, 1], of the first conversion.
     returns
-        In the unit of the window: how long after its window a credited value can still be revoked or corrected. The
+        How long after its window a credited value can still be revoked or corrected, in the unit of the window; the
         actions of credited decisions are kept until then. None is as long as the grace.
     seed
         An int, or a NumPy generator; None takes fresh entropy.
@@ -103,6 +102,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         refresh_norms: bool = False,
         half_life: Span | None = None,
         floor: float = 0.0,
+        ceiling: float = 1.0,
         draws: int = 1,
         control: Control | None = None,
         guard: float | None = None,
@@ -114,7 +114,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
-        self._randomisation = randomisation = Randomisation.check(floor, draws, control)
+        self._randomisation = randomisation = Randomisation.check(floor, draws, control, ceiling)
         algorithm, guarded = algorithm or self.algorithm, check_guard(guard)
         self.algorithm = algorithm = randomise(find_guarded(algorithm) if guarded else algorithm, randomisation)
         self._dim = check_dim(dim, has_set=algorithm.has_set)

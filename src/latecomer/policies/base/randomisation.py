@@ -1,4 +1,4 @@
-"""Choices by known probabilities: the parameters `floor`, `draws` and `control`, and the algorithm that they make."""
+"""Choices by known probabilities: `floor`, `ceiling`, `draws` and `control`, and the algorithm that they make."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -30,20 +30,22 @@ Control = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Randomisation:
-    """The checked parameters. With a floor of 0, one draw and no control, choices are the algorithm's own."""
+    """The checked parameters. With none of them, choices are the algorithm's own."""
 
     floor: float = 0.0
     draws: int = 1
+    ceiling: float = 1.0
     control_share: float = 0.0
     control_policy: str | int = "uniform"
 
     @classmethod
-    def check(cls, floor: float, draws: int, control: Control | None) -> Self:
+    def check(cls, floor: float, draws: int, control: Control | None, ceiling: float = 1.0) -> Self:
         """Return the parameters; `InputError` where one breaks a rule."""
         share, policy = _check_control(control)
         return cls(
             floor=check_share("floor", floor),
             draws=_check_draws(draws),
+            ceiling=_check_ceiling(ceiling),
             control_share=share,
             control_policy=policy,
         )
@@ -51,7 +53,7 @@ class Randomisation:
     @property
     def is_off(self) -> bool:
         """Tell whether the algorithm chooses by itself."""
-        return self.floor == 0.0 and self.draws == 1 and self.control_share == 0.0
+        return self.floor == 0.0 and self.draws == 1 and self.control_share == 0.0 and self.ceiling == 1.0
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -59,6 +61,8 @@ class Randomisation:
         given: dict[str, Any] = {"floor": self.floor} if self.floor else {}
         if self.draws > 1:
             given["draws"] = self.draws
+        if self.ceiling < 1.0:
+            given["ceiling"] = self.ceiling
         if self.control_share:
             given["control"] = {"share": self.control_share, "policy": self.control_policy}
         return given
@@ -74,6 +78,7 @@ class Randomisation:
         return {
             "floor": self.floor,
             "draws": float(self.draws),
+            "ceiling": self.ceiling,
             "control_share": self.control_share,
             "control_index": float(self.control_index),
         }
@@ -118,6 +123,13 @@ class Randomisation:
 def _to_whole(value: Any) -> Any:
     """Return a whole number that came as a float, as JSON may have it, as an int."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check_ceiling(ceiling: float) -> float:
+    found = check_share("ceiling", ceiling)
+    if found == 0.0:
+        raise InputError(f"ceiling must be above 0, a share of the choices; got {ceiling!r}", field="ceiling")
+    return found
 
 
 def _check_draws(draws: int) -> int:

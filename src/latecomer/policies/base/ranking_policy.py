@@ -78,6 +78,7 @@ class RankingPolicy(SearchingPolicy):
     def _check_ranking(self, actions: Array, k: int) -> int:
         """Return k; `InputError` where there are fewer actions, or the policy cannot rank them."""
         check_integer("k", k, least=1)
+        self._check_no_ceiling("a ranking")
         if k > len(actions):
             raise InputError(f"k must be at most the number of actions, {len(actions)}; got {k}", field="k")
         if self.algorithm.guards is not None:

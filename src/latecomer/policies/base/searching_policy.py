@@ -50,6 +50,7 @@ class SearchingPolicy(ConvertingPolicy):
                 f"{self.algorithm.name} does not: give it the actions, or take one such as MaturedLinTS",
                 field="policy",
             )
+        self._check_no_ceiling("a search")
         digest = b"" if subject is None else digest_subject(subject)
         unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
@@ -66,6 +67,15 @@ class SearchingPolicy(ConvertingPolicy):
         if digest:
             self.subjects.add(digest, self.rounds, int(self.state.number("kept")))
         return Decision(self.rounds, index, action, score, chosen.first, chosen.is_control)
+
+    def _check_no_ceiling(self, what: str) -> None:
+        """Raise `InputError` where the policy has a ceiling, which needs the probabilities of every action."""
+        if self._randomisation.ceiling < 1.0:
+            raise InputError(
+                f"{what} needs a policy without a ceiling, which takes the probabilities of all actions at once: make "
+                "one without, or decide for one action among those given",
+                field="ceiling",
+            )
 
     def _choose(self, search: Search, stamp: int, control: int | None, draws: Array) -> tuple[Ranking, float]:
         """Return the choice of the samples, and its score: for a policy with propensities, that of their mean."""

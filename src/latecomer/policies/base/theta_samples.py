@@ -47,7 +47,8 @@ def sample_thetas(
     the factor of ‖a‖²_{V⁻¹}.
     """
     state, dim = states[0], basis.shape[1]
-    observe_summary(state, summary)
+    if not state.frozen:
+        observe_summary(state, summary)
     start_round(state, ring, stamp, draws)
     means, spread = np.zeros(dim + 1), np.zeros((numbers, dim + 1))
     posterior(state, ring, basis, means, spread)

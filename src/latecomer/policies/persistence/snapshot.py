@@ -1,7 +1,8 @@
 """A policy without the actions of the rounds that it holds, for snapshots beside a log that has the actions.
 
 The held rounds' actions are most of a policy. A snapshot has the statistics, and of each such round 16 bytes or more:
-norm, credit, the arrival of the conversion where the algorithm needs it, and the algorithm's own numbers.
+norm, credit, the arrival of the conversion where the algorithm needs it, and the algorithm's own numbers. Where rounds
+were recorded with the action 0, since the policy was frozen, it says which: a log has the actions that were chosen.
 """
 
 from typing import Any
@@ -23,6 +24,15 @@ def _open_fields(policy: LinearPolicy) -> tuple[str, ...]:
     """Name the fields of an open round that a log does not have."""
     arrival = ("arrival",) if policy.algorithm.needs_arrival_times else ()
     return ("norm", "credit", *arrival, *policy.algorithm.round_fields)
+
+
+_BLANK = "open/blank"
+
+
+def _find_blanks(policy: LinearPolicy) -> dict[str, npt.NDArray[Any]]:
+    """Return which held rounds have the action 0, where any has."""
+    state = policy.state
+    return {_BLANK: read_held(policy, "action") == 0.0} if state.number("last_frozen") >= state.number("kept") else {}
 
 
 class PolicySnapshot(Struct, frozen=True, kw_only=True):
@@ -57,6 +67,7 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
             arrays={
                 **{f"state/{name}": record[name] for name in policy.state.saved_fields()},
                 **{f"open/{name}": read_held(policy, name) for name in _open_fields(policy)},
+                **_find_blanks(policy),
                 **policy.table_arrays(),
             },
         )
@@ -97,6 +108,8 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
             raise InputError(f"actions and stamps must be of {held} rounds; got {actions.shape} and {stamps.shape}")
         first = (self.kept - 1) % ROUNDS_PER_BLOCK  # a round's lane follows from its number
         arrays = {**self.arrays, "state/head": first + self.arrays["state/oldest"] - self.kept}
+        if (blank := arrays.pop(_BLANK, None)) is not None:
+            actions = np.where(blank[:, None], 0.0, actions)
         try:
             policy: LinearPolicy = policy_class(self.policy)(**self.parameters)
             ring = new_ring(policy.state.ring.dtype, spanned_blocks(first, held + 1))

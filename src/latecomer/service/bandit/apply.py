@@ -15,6 +15,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.catalogue import read_change
 from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
+from latecomer.service.bandit.freezing import apply_freeze
 from latecomer.service.bandit.offers import read_contexts
 from latecomer.service.bandit.reports import compute_arrivals
 from latecomer.service.bandit.tally.notes import Notes
@@ -197,13 +198,29 @@ class _Catalogue:
         """Do nothing: a change is not counted."""
 
 
-_APPLIERS: dict[int, type[_Decisions | _Conversions | _Revocations | _Deferred | _Activations | _Catalogue]] = {
+class _Freezes:
+    """The beginnings and ends of a time in which the bandit decides without learning."""
+
+    def __init__(self, bandit: Bandit, payload: Payload) -> None:
+        self._bandit, self._frozen = bandit, payload.records(events.FREEZE)["frozen"].tolist()
+
+    def apply(self, part: slice) -> None:
+        for frozen in self._frozen[part]:
+            apply_freeze(self._bandit, is_frozen=bool(frozen))
+
+    def finish(self, payload: Payload) -> None:
+        """Do nothing: a freeze is not counted."""
+
+
+_Applier = _Decisions | _Conversions | _Revocations | _Deferred | _Activations | _Catalogue | _Freezes
+_APPLIERS: dict[int, type[_Applier]] = {
     events.DECISION: _Decisions,
     events.CONVERSION: _Conversions,
     events.REVOCATION: _Revocations,
     events.DEFERRED: _Deferred,
     events.ACTIVATION: _Activations,
     events.CATALOGUE: _Catalogue,
+    events.FREEZE: _Freezes,
 }
 
 _NOTHING = 0

@@ -248,6 +248,7 @@ class Bandit:
             drift=drift,
             refactorisations=refactorisations,
             deferred={name: getattr(policy.deferred, name) for name in ("waiting", "activated", "expired")},
+            frozen=policy.is_frozen,
         )
 
     def stats(self, alarms: Sequence[Alarm] = ()) -> BanditStats:

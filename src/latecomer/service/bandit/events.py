@@ -21,6 +21,7 @@
 | 23 | a change of the catalogue (`bandit.catalogue`): length u32, MessagePack | 5 + length |
 | 30 | the chosen action's place in the request u32, where some were left out, after its decision | 5 |
 | 31 | the probabilities of all actions of the request, after its decision: length u32, f64 each | 5 + length |
+| 40 | the bandit is frozen, or not any more: 1 or 0 u8, stamp i64 | 10 |
 
 The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
 store's microseconds since 1970; `occurred` is `NOT_GIVEN` where the report does not say. Verdicts are the kernels'
@@ -43,6 +44,7 @@ DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, 
 PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
 DEFERRED, ACTIVATION, SUBJECT, CATALOGUE = 20, 21, 22, 23
 PLACE, PROBABILITIES = 30, 31
+FREEZE = 40
 ANNOTATIONS = (PLACE, PROBABILITIES, LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT)
 """Events that say more of the decision before them."""
 
@@ -58,6 +60,7 @@ pack_propensity = struct.Struct("<Bd").pack
 pack_repeated_offer = struct.Struct("<BI").pack
 pack_place = struct.Struct("<BI").pack
 pack_activation = struct.Struct("<BBqq").pack
+pack_freeze = struct.Struct("<BBq").pack
 pack_secret = struct.Struct(f"<Bq{SECRET_SIZE}s").pack
 
 _DECISION = [("kind", "u1"), ("index", "<u4"), ("round", "<i8"), ("stamp", "<i8"), ("score", "<f8")]
@@ -86,6 +89,7 @@ def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
         REPEATED_OFFER: np.dtype([("kind", "u1"), ("distance", "<u4")]),
         PLACE: np.dtype([("kind", "u1"), ("place", "<u4")]),
         SUBJECT: np.dtype([("kind", "u1"), ("digest", "V16")]),
+        FREEZE: np.dtype([("kind", "u1"), ("frozen", "u1"), ("stamp", "<i8")]),
         ACTIVATION: np.dtype([("kind", "u1"), ("verdict", "u1"), ("number", "<i8"), ("stamp", "<i8")]),
     }
 

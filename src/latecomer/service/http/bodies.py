@@ -95,6 +95,12 @@ class Verdicts(Struct, frozen=True):
     attributed: list[Attributed] | UnsetType = UNSET
 
 
+class Freeze(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the bandit decides without learning."""
+
+    frozen: bool
+
+
 class Bandits(Struct, frozen=True):
     """Every bandit that the key may read."""
 

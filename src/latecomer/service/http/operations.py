@@ -14,6 +14,7 @@ from latecomer.service.http.bodies import (
     Conversions,
     DecisionOutcome,
     Decisions,
+    Freeze,
     Readiness,
     Revocations,
     State,
@@ -95,12 +96,7 @@ LIST_BANDITS = Operation(
     gives=Bandits,
 )
 GET_BANDIT = Operation(
-    name="getBandit",
-    method="GET",
-    path=_BANDIT,
-    summary="What a bandit is.",
-    scope="read",
-    gives=BanditInfo,
+    name="getBandit", method="GET", path=_BANDIT, summary="What a bandit is.", scope="read", gives=BanditInfo
 )
 DELETE_BANDIT = Operation(
     name="deleteBandit",
@@ -197,6 +193,15 @@ ACTIVATE = Operation(
     takes=Activations,
     gives=Verdicts,
 )
+FREEZE = Operation(
+    name="freeze",
+    method="PUT",
+    path=f"{_BANDIT}/freeze",
+    summary="Have a bandit decide without learning, or learn again.",
+    scope="admin",
+    takes=Freeze,
+    gives=Freeze,
+)
 IMPORT = Operation(
     name="import",
     method="POST",
@@ -284,6 +289,6 @@ PAGE_DECISION = _page(
 
 OPERATIONS = (
     CREATE_BANDIT, LIST_BANDITS, GET_BANDIT, DELETE_BANDIT, GET_STATS, GET_REPORT, EXPLAIN, DECIDE,
-    PUT_ACTIONS, GET_ACTIONS, CONVERT, REVOKE, ACTIVATE, IMPORT, HEALTHZ, READYZ, METRICS, SCHEMA, PAGE,
+    PUT_ACTIONS, GET_ACTIONS, CONVERT, REVOKE, ACTIVATE, FREEZE, IMPORT, HEALTHZ, READYZ, METRICS, SCHEMA, PAGE,
     PAGE_STYLE, PAGE_SCRIPT, PAGE_ICON, PAGE_LIST, PAGE_BANDIT, PAGE_DECISION,
 )  # fmt: skip

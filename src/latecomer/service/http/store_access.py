@@ -34,7 +34,7 @@ Decisions = Sequence[tuple[PendingDecision, ParsedDecision]]
 Batch = Sequence[Arguments | Exception]
 _TURN_SECONDS = 0.1
 """Seconds that one batch may hold up the loop, about."""
-ReportKind = Literal["convert", "revoke", "activate"]
+ReportKind = Literal["convert", "revoke", "activate", "freeze"]
 
 
 _NOTHING: AbstractContextManager[Any] = nullcontext()
@@ -59,8 +59,8 @@ class StoreAccess(Protocol):
     async def decide_batch(self, name: str, requests: Batch) -> list[Outcome]:
         """Make the decisions of a batch; an answer or an error for each, in its place."""
 
-    async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
-        """Report conversions, revocations or activations."""
+    async def report(self, kind: ReportKind, name: str, reports: Any) -> "VerdictList":
+        """Report conversions, revocations or activations, or freeze a bandit."""
 
     async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
         """Apply a batch of an import."""
@@ -151,8 +151,8 @@ class LocalAccess:
             await self._wait(ticket)
         return outcomes
 
-    async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
-        """Report conversions, revocations or activations, and wait for their commit."""
+    async def report(self, kind: ReportKind, name: str, reports: Any) -> "VerdictList":
+        """Report conversions, revocations or activations, or freeze a bandit, and wait for the commit."""
         verdicts: VerdictList
         with self._trace("store"):
             verdicts, ticket = getattr(self._store, kind)(name, reports)
@@ -269,8 +269,8 @@ class ReplicatedAccess:
         with self._trace("commit"):
             return await self._store.put_actions(name, actions, withdraw, replace=replace)
 
-    async def report(self, kind: ReportKind, name: str, reports: Sequence[Any]) -> "VerdictList":
-        """Report conversions, revocations or activations."""
+    async def report(self, kind: ReportKind, name: str, reports: Any) -> "VerdictList":
+        """Report conversions, revocations or activations, or freeze a bandit."""
         with self._trace("commit"):
             verdicts: VerdictList = await getattr(self._store, kind)(name, reports)
             return verdicts

@@ -23,5 +23,11 @@ def test_processes_share_deferred_decisions(database: str) -> None:
             assert third.convert(other) is lc.Verdict.UNKNOWN
             assert third.stats().deferred == {"waiting": 1, "activated": 1, "expired": 0}
             assert third.stats().theta_hat == first.stats().theta_hat
+        with lc.open(database, name="shop") as fourth:
+            assert fourth.freeze() is lc.Verdict.ACCEPTED
+        assert first.freeze() is lc.Verdict.DUPLICATE
+        learnt = first.stats().theta_hat
+        assert first.convert(first.decide(np.eye(2))) is lc.Verdict.ACCEPTED
+        assert (first.stats().frozen, first.stats().theta_hat) == (True, learnt)
     with open_for_replay(database) as store:
         assert replay(store, "shop", "again").deferred["waiting"] == 1

@@ -7,7 +7,7 @@ import msgspec
 
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.http import operations
-from latecomer.service.http.bodies import Bandits
+from latecomer.service.http.bodies import Bandits, Freeze
 from latecomer.service.http.context import AppContext
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.query import check_query, query_param
@@ -15,6 +15,7 @@ from latecomer.service.http.report_queries import describe_service, read_decisio
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
 from latecomer.service.http.router import Route
+from latecomer.service.messages import Verdict
 
 if TYPE_CHECKING:
     from latecomer.service.replicated_store import ReplicatedStore
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def routes(context: AppContext) -> list[Route]:
     """Bind the handlers to their operations."""
     store, access, limits, log = context.store, context.access, context.settings, context.log
-    specs = msgspec.json.Decoder(BanditSpec)
+    specs, freezes = msgspec.json.Decoder(BanditSpec), msgspec.json.Decoder(Freeze)
     creating = asyncio.Lock()
 
     async def create(request: Request) -> Response:
@@ -60,6 +61,14 @@ def routes(context: AppContext) -> list[Route]:
         report = await access.bandit_report(request.bandit, since, until)
         return json_response(msgspec.structs.replace(report, service=await describe_service(context)))
 
+    async def freeze(request: Request) -> Response:
+        await access.find(request.bandit)  # an unknown bandit is refused before the body is read
+        body = await context.body_reader.read_json(request, freezes)
+        verdicts = await access.report("freeze", request.bandit, body.frozen)
+        if verdicts[0] is Verdict.ACCEPTED:
+            log.info("bandit frozen" if body.frozen else "bandit unfrozen", bandit=request.bandit, key=_key_id(request))
+        return json_response(body)
+
     async def explain(request: Request) -> Response:
         return json_response(await access.explain(request.bandit, read_decision_id(request)))
 
@@ -79,6 +88,7 @@ def routes(context: AppContext) -> list[Route]:
         Route(operations.GET_STATS, show_stats),
         Route(operations.GET_REPORT, show_report),
         Route(operations.EXPLAIN, explain),
+        Route(operations.FREEZE, freeze),
         Route(operations.DELETE_BANDIT, delete),
     ]
 

@@ -1,7 +1,7 @@
 """Calls on a bandit that wait for a commit: each is run on the whole state, and answered once it is durable."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from latecomer.service.bandit.bandit import Bandit
@@ -45,11 +45,11 @@ class Repeatable:
 
 
 class Report:
-    """A report of conversions or revocations."""
+    """A report of conversions, revocations or activations, or a freeze."""
 
     __slots__ = ("_apply", "_reports", "lookup", "request")
 
-    def __init__(self, apply: Callable[..., tuple[VerdictList, bytes]], reports: Sequence[Any]) -> None:
+    def __init__(self, apply: Callable[..., tuple[VerdictList, bytes]], reports: Any) -> None:
         self._apply, self._reports, self.request, self.lookup = apply, reports, b"", b""
 
     def run(self, bandit: Bandit, now: int, shift: int) -> tuple[Any, bytes, int]:

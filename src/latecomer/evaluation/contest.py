@@ -1,0 +1,159 @@
+"""Champion and challenger: two policies that share the traffic, and of which each learns from all of it."""
+
+import numpy as np
+import numpy.typing as npt
+
+from latecomer.core.state import UNSTAMPED
+from latecomer.errors import InputError
+from latecomer.evaluation.arm_comparison import ArmComparison, compare_arms
+from latecomer.policies.base import bulk
+from latecomer.policies.base.action_validation import check_actions
+from latecomer.policies.base.clock import Clock, system_clock
+from latecomer.policies.base.decision import Decision, Verdict, round_of
+from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.rng import Draw
+from latecomer.timestamps import Moment
+from latecomer.validation import check_share
+
+CHAMPION, CHALLENGER = 0, 1
+
+
+class Contest:
+    """A champion that decides, and a challenger that decides a share of the time.
+
+    Whoever decides, both record the round and take its conversion, so that neither has the advantage of more data, and
+    the challenger is warm when it takes over. The share of each arm is drawn before anything else, so that the arms
+    can be compared as in any experiment (`compare`).
+
+    Parameters
+    ----------
+    champion, challenger
+        Two policies of one dimension, window and grace that have as many rounds: none, or those of one log.
+    share
+        The share of the decisions that the challenger makes, below 1.
+    seed
+        Of the draw of the arm: an int, or a NumPy generator; None takes fresh entropy.
+    clock
+        Where the window is a time: the function that tells the time when `at` is not given.
+
+    Examples
+    --------
+    >>> import numpy as np, latecomer as lc
+    >>> contest = lc.Contest(lc.LinUCB(2, 100), lc.recommended(2, 100, seed=0), share=0.5, seed=1)
+    >>> for _ in range(20):
+    ...     decision = contest.decide(np.eye(2))
+    ...     _ = contest.convert(decision, float(decision.index))
+    >>> contest.champion.rounds, contest.challenger.rounds, contest.compare().decisions
+    (20, 20, 0)
+    """
+
+    def __init__(
+        self,
+        champion: LinearPolicy,
+        challenger: LinearPolicy,
+        *,
+        share: float = 0.1,
+        seed: int | np.random.Generator | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.champion, self.challenger = champion, challenger
+        self.share = check_share("share", share)
+        if self.share == 1.0:
+            raise InputError(f"share must be below 1, the challenger's part; got {share!r}", field="share")
+        for name in ("dim", "window", "grace", "rounds"):
+            one, other = (getattr(policy, name) for policy in (champion, challenger))
+            if one != other:
+                raise InputError(
+                    f"challenger must have the champion's {name}, {one!r}; got {other!r}: make both alike",
+                    field="challenger",
+                )
+        self._rng, self._clock = np.random.default_rng(seed), clock or system_clock
+        self._first = champion.rounds + 1
+        self._arms: list[int] = []
+        self._values: list[float] = []
+        self._closed, self._sums = [0, 0], [0.0, 0.0]
+
+    @property
+    def rounds(self) -> int:
+        """The number of decisions of both."""
+        return self.champion.rounds
+
+    def decide(self, actions: npt.ArrayLike, *, at: Moment | None = None) -> Decision:
+        """Choose an action, by the arm that the draw gives; both record it. `is_control` is True of the champion's.
+
+        The propensity is that before the arm was drawn, (1 − f)·p + f·p′, where both policies know theirs.
+        """
+        rows, at = check_actions(actions, self.champion.dim), self._moment(at)
+        arm = CHALLENGER if self._rng.random() < self.share else CHAMPION
+        leader, follower = (self.champion, self.challenger)[:: 1 if arm == CHAMPION else -1]
+        chances = follower.probabilities(rows, at=at) if _knows_probabilities(follower) else None
+        decision = leader.decide(rows, at=at)
+        stamp = UNSTAMPED if isinstance(leader.window, int) else int(leader.state.number("now"))
+        bulk.record(follower, decision.action[None], bulk.latest_summary(leader, rows)[None], np.array([stamp]))
+        self._close_rounds()
+        self._arms.append(arm)
+        self._values.append(0.0)
+        propensity = None
+        if chances is not None and decision.propensity is not None:
+            weights = (1.0 - self.share, self.share)
+            propensity = weights[arm] * decision.propensity + weights[1 - arm] * float(chances[decision.index])
+        return Decision(
+            decision.round, decision.index, decision.action, decision.score, propensity, is_control=arm == CHAMPION
+        )
+
+    def _moment(self, at: Moment | None) -> Moment | None:
+        """Return the time that both policies are told."""
+        return self._clock() if at is None and not isinstance(self.champion.window, int) else at
+
+    def convert(self, decision: Decision | float, value: float = 1.0, *, at: Moment | None = None) -> Verdict:
+        """Credit a conversion in both policies, and to the arm that decided; see `LinearPolicy.convert`."""
+        at = self._moment(at)
+        verdict = self.champion.convert(decision, value, at=at)
+        self.challenger.convert(decision, value, at=at)
+        if verdict is Verdict.ACCEPTED:
+            self._values[round_of(decision) - self._first] = float(value)
+        return verdict
+
+    def revoke(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
+        """Take a conversion back in both policies, and from the arm that decided; see `LinearPolicy.revoke`."""
+        at = self._moment(at)
+        verdict = self.champion.revoke(decision, at=at)
+        self.challenger.revoke(decision, at=at)
+        if verdict is Verdict.ACCEPTED:
+            self._values[round_of(decision) - self._first] = 0.0
+        return verdict
+
+    def freeze(self) -> None:
+        """Have both decide without learning."""
+        self.champion.freeze()
+        self.challenger.freeze()
+
+    def unfreeze(self) -> None:
+        """Have both learn again."""
+        self.champion.unfreeze()
+        self.challenger.unfreeze()
+
+    def _close_rounds(self) -> None:
+        """Count the rounds whose window and grace have passed: their values are final."""
+        closed = int(self.champion.state.number("kept")) - self._first
+        for arm, value in zip(self._arms[:closed], self._values[:closed], strict=True):
+            self._closed[arm] += 1
+            self._sums[arm] += value
+        if closed > 0:
+            del self._arms[:closed], self._values[:closed]
+            self._first += closed
+
+    def compare(self) -> ArmComparison:
+        """Compare the challenger with the champion, over the decisions whose windows have closed."""
+        (champion, challenger), (earned, challenged) = self._closed, self._sums
+        return compare_arms((challenger, challenged), (champion, earned), name="challenger", against="champion")
+
+    def promote(self) -> LinearPolicy:
+        """Return the challenger, to decide alone from now on: it has learnt from all rounds."""
+        return self.challenger
+
+
+def _knows_probabilities(policy: LinearPolicy) -> bool:
+    """Tell whether the probabilities of a policy's next choice are exact."""
+    algorithm = policy.algorithm
+    return algorithm.is_randomised or algorithm.draw is Draw.NOTHING or algorithm.scores_are_probabilities

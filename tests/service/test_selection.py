@@ -19,7 +19,7 @@ def decide_both(path: Path, kept: list[int], **options: Any) -> tuple[list[Decis
     """Decide with options, and among the rows that they leave."""
     with lc.open(path / "a.db", name="left-out", **SPEC) as bandit:
         found = [bandit.decide(ROWS, ids=IDS, **options) for _ in range(12)]
-        fates = bandit._store.explain("left-out", found[3].decision_id)  # type: ignore[union-attr]
+        fates = bandit._store.explain("left-out", found[3].decision_id)
         assert [action.action_id for action in fates.actions or []] == [IDS[place] for place in kept]
     with lc.open(path / "a.db", name="never-there", **SPEC) as bandit:
         return found, [bandit.decide(ROWS[kept], ids=[IDS[place] for place in kept]) for _ in range(12)]

@@ -72,10 +72,11 @@ class OpenBandit(CatalogueBandit):
         subject
             The user that the decision is for, whom a conversion may name in its place; a digest of it is kept.
         exclude, pin
-            Actions that must not be chosen, and the one that must be, by index or id; see docs/how-to/guardrails.md.
+            Actions that must not be chosen, and the one that must be, by index or id; see docs/how-to/exclude-and-pin.md.
         """
-        options: CallOptions = {"request_id": request_id, "deferred": deferred, "subject": subject}
-        answer, ticket = self._store.decide(self.name, actions, ids, **options, exclude=exclude, pin=pin)
+        options: CallOptions = {"deferred": deferred, "subject": subject, "exclude": exclude, "pin": pin}
+        options["request_id"] = request_id
+        answer, ticket = self._store.decide(self.name, actions, ids, **options)
         self._store.wait(ticket)
         return answer
 
@@ -103,7 +104,7 @@ class OpenBandit(CatalogueBandit):
         deferred, subject, exclude, pin
             As in `decide`.
         """
-        options: CallOptions = {"deferred": deferred, "subject": subject, "exclude": exclude, "pin": pin}
+        options: dict[str, Any] = {"deferred": deferred, "subject": subject, "exclude": exclude, "pin": pin}
         prepared = self._prepare_features(actions, context=context, request_id=request_id, **options)
         answer, ticket = self._store.decide(self.name, **prepared)
         self._store.wait(ticket)

@@ -18,13 +18,13 @@ from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
-MEALS = {
+MEALS: dict[str, list[dict[str, Any]]] = {
     "pasta": [{"taste": "salty", "spice": 0.4}, {"nutrition": {"calories": 0.6}}],
     "salad": [{"taste": "fresh", "spice": 0.1}, {"nutrition": {"calories": 0.2}}],
     "soup": [{"taste": "salty", "tags": ["warm", "quick"]}, {"vector": [0.1, 0.2]}],
     "cake": [{"taste": "sweet"}],
 }
-CONTEXT = [{"timeOfDay": "morning"}, {"device": {"kind": "phone", "wide": False}}]
+CONTEXT: list[dict[str, Any]] = [{"timeOfDay": "morning"}, {"device": {"kind": "phone", "wide": False}}]
 
 
 class Service:
@@ -152,14 +152,15 @@ def test_a_bad_rank_has_an_error_in_its_shape(service: Service, case: str) -> No
 def test_unknown_events_wrong_values_and_keys_are_refused(service: Service) -> None:
     client = service.client()
     client.rank(make_request("known"))
-    for call, status, code in (
+    wrong: list[tuple[Any, int, str]] = [
         (lambda: client.events.reward("never ranked", 1.0), 404, "ResourceNotFound"),
         (lambda: client.events.activate("never ranked"), 404, "ResourceNotFound"),
         (lambda: client.events.reward("known", -1.0), 400, "BadRequest"),
         (lambda: service.client(key="wrong").rank(make_request()), 401, "Unauthorized"),
         (lambda: service.client("/v1/bandits/other").rank(make_request()), 403, "Forbidden"),
         (lambda: service.client("/v1/bandits/none", service.admin).rank(make_request()), 404, "ResourceNotFound"),
-    ):
+    ]
+    for call, status, code in wrong:
         with pytest.raises(HttpOperationError) as error:
             call()
         assert error.value.response.status_code == status

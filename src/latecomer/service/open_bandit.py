@@ -72,7 +72,7 @@ class OpenBandit(CatalogueBandit):
         subject
             The user that the decision is for, whom a conversion may name in its place; a digest of it is kept.
         exclude, pin
-            Actions that must not be chosen, and the one that must be, by index or id; see docs/how-to/exclude-and-pin.md.
+            Actions that must not be chosen, and the one that must be, by index or id.
         """
         options: CallOptions = {"deferred": deferred, "subject": subject, "exclude": exclude, "pin": pin}
         options["request_id"] = request_id

@@ -53,7 +53,7 @@ def test_propensities_are_those_of_the_first_and_of_each_inclusion(control: Any)
     policy = lc.OTFLinTS(3, 30, seed=1, floor=0.3, draws=8, control=control)
     first, included = np.zeros((400, len(ROWS))), np.zeros((400, len(ROWS)))
     for turn in range(400):
-        decision = policy.decide(ROWS, k=2)
+        decision: Any = policy.decide(ROWS, k=2)
         first[turn, decision.index] = 1.0 / decision.propensity
         included[turn, list(decision.indices)] = 1.0 / np.array(decision.propensities)
         assert not decision.is_control or control["policy"] == "uniform" or decision.index == 3
@@ -67,16 +67,17 @@ def test_propensities_are_those_of_the_first_and_of_each_inclusion(control: Any)
 def test_uniform_ranks_every_order_alike() -> None:
     policy = lc.Uniform(3, 30, seed=0)
     orders = list(permutations(range(3), 2))
-    found = [orders.index(policy.decide(ROWS[:3], k=2).indices) for _ in range(600)]
+    found = [orders.index(policy.decide(ROWS[:3], k=2).indices) for _ in range(600)]  # type: ignore[arg-type]
     counts = np.bincount(found, minlength=6)
     assert ((counts - 100) ** 2 / 100).sum() < 20.5  # chi squared with 5 degrees of freedom, 0.1 %
     decision = policy.decide(ROWS[:3], k=2)
-    assert (decision.propensity, decision.propensities) == (pytest.approx(1 / 3), pytest.approx((2 / 3, 2 / 3)))
+    assert decision.propensity == pytest.approx(1 / 3)
+    assert decision.propensities == pytest.approx((2 / 3, 2 / 3))
 
 
 def test_examination_scales_what_is_learnt() -> None:
     policy = lc.OTFLinUCB(3, 30)
-    decision = policy.decide(ROWS, k=2, examination=[1.0, 0.5])
+    decision: Any = policy.decide(ROWS, k=2, examination=[1.0, 0.5])
     policy.convert(decision, position=2)
     rows = ROWS[list(decision.indices)] * [[1.0], [0.5]]
     np.testing.assert_allclose(policy.V, np.eye(3) + rows.T @ rows, atol=1e-12)
@@ -91,9 +92,9 @@ def test_examination_is_estimated_from_random_orders() -> None:
     found = estimate_examination(positions, generator.random(len(positions)) < rates)
     np.testing.assert_allclose(found, truth, atol=0.03)
     assert estimate_examination([1, 2, 3] * 4, [1, 0, 1] * 4) == [1.0, 0.5, 0.5]
-    for positions, converted in (([], []), ([1, 2], [0, 1]), ([1, 3], [1, 1]), ([0, 1], [1, 1]), ([1], [1, 1])):
+    for places, converted in (([], []), ([1, 2], [0, 1]), ([1, 3], [1, 1]), ([0, 1], [1, 1]), ([1], [1, 1])):
         with pytest.raises(InputError):
-            estimate_examination(positions, converted)
+            estimate_examination(places, converted)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from latecomer.errors import InputError
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.decision_batch import decide_batch
-from latecomer.service.messages import Activation, Conversion, DecisionAnswer, Revocation, Verdict
+from latecomer.service.messages import Activation, Conversion, DecisionAnswer, RankingAnswer, Revocation, Verdict
 from latecomer.service.store import Store
 
 RETENTION = 5 * SECOND
@@ -50,10 +50,6 @@ class DeskAndModel(CatalogueRules):
 
     def open(self) -> None:
         self.store = Store.open(self.path, clock=self.machine, snapshot_every=4, retention="5s")
-
-    @property
-    def now(self) -> int:
-        return self.store.clock.now()
 
     def played(self, answer: DecisionAnswer) -> None:
         """A new decision, which the model follows."""
@@ -87,6 +83,17 @@ class DeskAndModel(CatalogueRules):
                 self.played(outcome)
             else:
                 self.asked("x", outcome)
+
+    @rule(k=st.integers(2, 3))
+    def decide_ranking(self, k: int) -> None:
+        """A ranking is k decisions, one after the other, each with an id of its own."""
+        answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"], k=k)
+        self.store.wait(ticket)
+        assert isinstance(answer, RankingAnswer)
+        assert len({entry.index for entry in answer.ranking}) == k
+        for entry in answer.ranking:
+            assert entry.round == self.model.decide(OFFERS[entry.index], self.now)
+            self.ids.append(entry.decision_id)
 
     @rule(subject=st.sampled_from(["ann", "bob"]))
     def decide_for(self, subject: str) -> None:

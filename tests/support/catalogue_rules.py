@@ -25,8 +25,12 @@ class CatalogueRules(RuleBasedStateMachine):
     deferred: list[str]
     offered: dict[int, tuple[int, list[str]]]
     """By round, the version and the ids that a decision was made among."""
-    now: int
     check_pruned: Callable[[int], None]
+
+    @property
+    def now(self) -> int:
+        """The store's time."""
+        return self.store.clock.now()
 
     @rule(
         put=st.dictionaries(st.sampled_from("abc"), st.integers(0, 2), max_size=3),

@@ -1,11 +1,12 @@
-"""The methods of both clients for catalogues."""
+"""The methods of both clients for catalogues and rankings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 from latecomer.client import catalogue_calls
+from latecomer.client.decision_calls import decide_ranking
 from latecomer.encoding.values import FeatureRow
-from latecomer.service.messages import CatalogueInfo, DecisionAnswer
+from latecomer.service.messages import CatalogueInfo, DecisionAnswer, RankingAnswer
 
 
 class CatalogueOptions(TypedDict, total=False):
@@ -55,6 +56,15 @@ class CatalogueClient:
         found: DecisionAnswer = self._send(catalogue_calls.decide_catalogue(name, **options))
         return found
 
+    def decide_ranking(self, name: str, actions: object, k: int, **options: Any) -> RankingAnswer:
+        """Choose k different actions, ranked, each a decision of its own.
+
+        Actions are rows or have features, or are those of the catalogue where they are None; `examination` has the
+        probability that each position is looked at, and the other options are those of such a decision.
+        """
+        found: RankingAnswer = self._send(decide_ranking(name, actions, k, options))
+        return found
+
 
 class AsyncCatalogueClient:
     """The catalogues of a server's bandits."""
@@ -89,4 +99,13 @@ class AsyncCatalogueClient:
         `deferred` and `subject` are as in `decide`.
         """
         found: DecisionAnswer = await self._send(catalogue_calls.decide_catalogue(name, **options))
+        return found
+
+    async def decide_ranking(self, name: str, actions: object, k: int, **options: Any) -> RankingAnswer:
+        """Choose k different actions, ranked, each a decision of its own.
+
+        Actions are rows or have features, or are those of the catalogue where they are None; `examination` has the
+        probability that each position is looked at, and the other options are those of such a decision.
+        """
+        found: RankingAnswer = await self._send(decide_ranking(name, actions, k, options))
         return found

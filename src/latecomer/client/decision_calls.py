@@ -13,7 +13,7 @@ from latecomer.client.protocol import Call, bandit_path, encode_json
 from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.errors import ConflictError, InputError, ServiceError
 from latecomer.service.decision_batch import MAX_DECISIONS, check_request_names
-from latecomer.service.messages import DecisionAnswer, check_request_id
+from latecomer.service.messages import DecisionAnswer, RankingAnswer, check_request_id
 from latecomer.validation import short_repr
 
 Actions = np.ndarray[Any, np.dtype[Any]] | Sequence[Sequence[float]]
@@ -30,7 +30,7 @@ class Problem(Struct, frozen=True):
 class Outcome(Struct, frozen=True):
     """The decision of one request of a batch, or its error."""
 
-    decision: DecisionAnswer | None = None
+    decision: RankingAnswer | None = None
     error: Problem | None = None
 
 
@@ -80,11 +80,19 @@ def _features_body(
     subject: str | None = None,
     exclude: Sequence[int | str] | None = None,
     pin: int | str | None = None,
+    **ranking: Any,
 ) -> dict[str, Any]:
     described = [{"id": id_, "features": features} for id_, features in to_plain_actions(actions)]
     context_features = {} if context is None else to_plain_features(context, "context")
     body = {"context": context_features, "actions": described, "request_id": _choose_request_id(request_id)}
-    return body | make_options(deferred, subject, exclude, pin)
+    return body | make_options(deferred, subject, exclude, pin) | ranking
+
+
+def decide_ranking(name: str, actions: object, k: int, options: Mapping[str, Any]) -> Call[RankingAnswer]:
+    """Make the call for k actions, ranked."""
+    request = {**options, "k": k} if actions is None else {"actions": actions, **options, "k": k}
+    body = encode_json(_request_body(request, 0))
+    return Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=RankingAnswer, content=body)
 
 
 def make_options(
@@ -104,6 +112,7 @@ def catalogue_body(
     request_id: str | None = None,
     deferred: bool = False,
     subject: str | None = None,
+    **ranking: Any,
 ) -> dict[str, Any]:
     """Return the body of a decision among a catalogue."""
     around = None if context is None else to_plain_features(context, "context")
@@ -111,7 +120,7 @@ def catalogue_body(
     body = {name: value for name, value in given.items() if value is not None}
     if search != "exact":
         body["search"] = search
-    return body | {"request_id": _choose_request_id(request_id)} | make_options(deferred, subject, None, None)
+    return body | {"request_id": _choose_request_id(request_id)} | make_options(deferred, subject, None, None) | ranking
 
 
 def decide_many(name: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[Call[list[Outcome]]]:

@@ -14,7 +14,7 @@ import numpy as np
 from latecomer.core.state import Array, Integers
 from latecomer.extras import require_packages
 from latecomer.policies.base.search import ExactSearch, rank_by_score
-from latecomer.service.bandit.catalogue import Catalogue, Vectors
+from latecomer.service.bandit.catalogue import Catalogue
 
 LEAST = 10_000
 """Actions from which an index is faster than a matrix product."""
@@ -110,7 +110,7 @@ class IndexSearch(ExactSearch):
         places, index, left_out = self._catalogue.places, self._index, set(self._excluded.tolist())
         beside = [places[id_] for id_ in tuple(index.changed) if id_ in places]
         found = np.empty((len(thetas), k), np.int64)
-        rows: Vectors = self.rows  # type: ignore[assignment]
+        rows = self.rows
         for row, hits in enumerate(index.scan(thetas, _NEAR + len(left_out) + k).tolist()):
             known = (places.get(index.ids[hit]) for hit in hits if hit >= 0)
             near = sorted({*beside, *(place for place in known if place is not None)} - left_out)

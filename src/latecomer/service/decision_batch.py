@@ -34,9 +34,9 @@ _NOT_YET = AssertionError("a request of a batch has got no outcome")
 _FIRST_RUN, _LONGEST_RUN = 4, 250
 """Requests that are decided together, at first and at most; in between as many as their pace leaves time for."""
 
-_OPTIONS = ("request_id", "deferred", "subject", "exclude", "pin")
+_OPTIONS = ("request_id", "deferred", "subject", "exclude", "pin", "k", "examination")
 ROWS, FEATURES = ("actions", "ids", *_OPTIONS), ("actions", "context", *_OPTIONS)
-CATALOGUE = ("context", "candidates", "search", "exclude", "request_id", "deferred", "subject")
+CATALOGUE = ("context", "candidates", "search", "exclude", "request_id", "deferred", "subject", "k", "examination")
 """The arguments of a request in a batch: actions as rows of numbers, by their features, or of the catalogue."""
 
 
@@ -102,7 +102,7 @@ class _Batch:
                     self.outcomes[place] = request
                     continue
                 call = check_decision_call(self._bandit.dim, **request)
-                if call.deferred or call.pick is not None or call.request in digests:
+                if call.deferred or call.pick is not None or call.k > 1 or call.request in digests:
                     self._decide_run(run, places)
                     run, places, digests = [], [], set()
                     self._take(place, *self._store.run(self._bandit, call))

@@ -79,6 +79,26 @@ class RankedAnswer(DecisionAnswer, frozen=True):
     probabilities: list[float] = []
 
 
+class RankedAction(Struct, frozen=True):
+    """One position of a ranking: a decision of its own, which converts by its own `decision_id`.
+
+    `propensity` is the probability that the action is among the k.
+    """
+
+    position: int
+    index: int
+    action_id: str | None
+    decision_id: str
+    round: int
+    propensity: float | None
+
+
+class RankingAnswer(DecisionAnswer, frozen=True):
+    """The answer to a request for k actions: that of the first, and all of them in `ranking`."""
+
+    ranking: list[RankedAction] = []
+
+
 def decision_id_of(decision: DecisionAnswer | str) -> str:
     """Return the id of a decision, given as a text or as its answer."""
     found = decision.decision_id if isinstance(decision, DecisionAnswer) else decision

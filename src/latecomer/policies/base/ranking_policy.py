@@ -140,7 +140,7 @@ def check_examination(examination: Sequence[float] | None, k: int) -> Array:
     return found
 
 
-def estimate_examination(positions: Sequence[int], converted: Sequence[float]) -> list[float]:
+def estimate_examination(positions: npt.ArrayLike, converted: npt.ArrayLike) -> list[float]:
     """Estimate the examination of each position from rankings in a random order: rates over that of the first.
 
     In a uniformly random order (the rounds of a uniform control, or those of `Uniform`) every position has the same

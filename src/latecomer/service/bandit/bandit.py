@@ -29,6 +29,7 @@ from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.monitor.grid import Grid
 from latecomer.service.bandit.monitor.monitor import Monitor
 from latecomer.service.bandit.offers import OfferWriter
+from latecomer.service.bandit.ranked_decisions import decide_ranking
 from latecomer.service.bandit.reports import check_value, compute_arrivals, pack_reports, parse_occurrences
 from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.bandit.verdict_list import VerdictList, make_early_warnings
@@ -92,6 +93,8 @@ class Bandit:
         """Choose an action and record the round; return the answer and the events for the log."""
         call = call.pick_actions(self)
         control = call.find_control(self._control_id)
+        if call.k > 1:
+            return decide_ranking(self, call, control, now=now, shift=shift)
         if call.deferred:
             return self.deferrals.decide(call, control, now=now, shift=shift)
         self.has_unlogged_change = True

@@ -79,8 +79,8 @@ def check_pick(
     )
 
 
-def pick_actions(bandit: "Bandit", pick: CataloguePick) -> PickedActions:
-    """Return the actions that a decision chooses from, as the catalogue has them now."""
+def pick_actions(bandit: "Bandit", pick: CataloguePick, *, needs_rows: bool = False) -> PickedActions:
+    """Return the actions that a decision chooses from, as the catalogue has them now: rows, where those are needed."""
     catalogue, control_id = bandit.catalogue, bandit.descriptor.control_id
     if not len(catalogue):
         raise InputError("the catalogue has no actions: put some, or send them with the decision", field="actions")
@@ -94,7 +94,7 @@ def pick_actions(bandit: "Bandit", pick: CataloguePick) -> PickedActions:
         ids: Sequence[str] = pick.candidates
     else:
         excluded = _find_excluded(catalogue, pick.excluded)
-        search = _find_search(bandit, pick, excluded)
+        search = None if needs_rows else _find_search(bandit, pick, excluded)
         if search is not None:
             control = None if control_id is None else catalogue.places.get(control_id)
             return PickedActions(ids=catalogue.ids, offer=offer, search=search, control=control)

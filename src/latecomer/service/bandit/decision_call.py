@@ -10,9 +10,11 @@ from msgspec import Struct, structs
 
 from latecomer.core.action_summary import Shorts
 from latecomer.core.state import Array
+from latecomer.errors import InputError
 from latecomer.policies.base import bulk
 from latecomer.policies.base.decision import Decision
 from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.ranking_policy import check_examination
 from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit import action_checks, events, idempotency
 from latecomer.service.bandit.catalogue_pick import CataloguePick, PickedActions, pick_actions
@@ -20,9 +22,14 @@ from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.offers import Described, Features, pack_offer
 from latecomer.service.bandit.selection import Choice, select_actions
 from latecomer.service.messages import DecisionAnswer
+from latecomer.validation import check_integer
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
+
+
+MAX_RANKED = 100
+"""Positions of a ranking."""
 
 
 class CallOptions(TypedDict, total=False):
@@ -37,6 +44,8 @@ class CallOptions(TypedDict, total=False):
     pin: Choice | None
     probabilities: bool
     pick: CataloguePick | None
+    k: int
+    examination: Sequence[float] | None
 
 
 class DecisionCall(Struct, frozen=True):
@@ -76,12 +85,15 @@ class DecisionCall(Struct, frozen=True):
     """In place of the actions: what the decision takes from the bandit's catalogue."""
     picked: PickedActions | None = None
     """The actions that it has taken."""
+    k: int = 1
+    """How many actions to choose."""
+    examination: Sequence[float] | None = None
 
     def pick_actions(self, bandit: "Bandit") -> "DecisionCall":
         """Return the call with the actions that it takes from the catalogue as it is now; itself, where it has them."""
         if self.pick is None:
             return self
-        picked = pick_actions(bandit, self.pick)
+        picked = pick_actions(bandit, self.pick, needs_rows=self.k > 1)
         return structs.replace(self, actions=picked.rows, ids=picked.ids, picked=picked)
 
     def find_control(self, control_id: str | None) -> int | None:
@@ -144,7 +156,7 @@ class DecisionCall(Struct, frozen=True):
         if self.request:
             bandit.deferrals.check_free(self.request_id, self.request)
         answer, data = bandit.decide(self, now=now, shift=shift)
-        return answer, data, 1
+        return answer, data, self.k
 
     def check_same_body(self, body: bytes) -> None:
         """Raise `ConflictError` where the request id was used by a decision with another body, or not deferred."""
@@ -165,6 +177,8 @@ def check_decision_call(
     pin: Choice | None = None,
     probabilities: bool = False,
     pick: CataloguePick | None = None,
+    k: int = 1,
+    examination: Sequence[float] | None = None,
 ) -> DecisionCall:
     """Return a call whose shape is right; `InputError` where it is not.
 
@@ -194,7 +208,27 @@ def check_decision_call(
         Whether the answer has the probabilities of all actions.
     pick
         What the decision takes from the catalogue, in place of actions.
+    k, examination
+        How many actions to choose, and the probability that each position is looked at.
     """
+    if k != 1 or examination is not None:
+        return _check_ranking_call(
+            check_decision_call(
+                dim,
+                actions,
+                ids,
+                request_id=request_id,
+                body=body,
+                described=described,
+                deferred=deferred,
+                subject=subject,
+                exclude=exclude,
+                pin=pin,
+                pick=pick,
+            ),
+            k,
+            examination,
+        )
     array = None
     if pick is None or actions is not None:
         array = action_checks.check_action_array([] if actions is None else actions, dim)
@@ -223,6 +257,19 @@ def check_decision_call(
     if array is None or (places is None and not probabilities):
         return call
     return _leave_out(call, places, probabilities)
+
+
+def _check_ranking_call(call: DecisionCall, k: int, examination: Sequence[float] | None) -> DecisionCall:
+    """Return a call for k actions; its body's digest knows them."""
+    check_integer("k", k, least=1)
+    if k > MAX_RANKED or (call.actions is not None and k > len(call.actions)):
+        most = MAX_RANKED if call.actions is None else min(MAX_RANKED, len(call.actions))
+        raise InputError(f"k must be at most {most}, the actions to choose from; got {k}", field="k")
+    seen = check_examination(examination, k)
+    if call.deferred:
+        raise InputError("deferred must be left out where k or examination is given", field="deferred")
+    body = call.body and blake2b(call.body + bytes([k]) + seen.tobytes(), digest_size=events.BODY).digest()
+    return structs.replace(call, k=k, examination=seen.tolist(), body=body)
 
 
 def array_bytes(places: list[int]) -> bytes:

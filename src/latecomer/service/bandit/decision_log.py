@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from latecomer.core.action_summary import Shorts
 from latecomer.policies.base.decision import Decision
@@ -11,7 +12,7 @@ from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit import events
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.idempotency import LoggedDecision
-from latecomer.service.messages import DecisionAnswer, RankedAnswer
+from latecomer.service.messages import DecisionAnswer, RankedAction, RankedAnswer, RankingAnswer
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
@@ -84,4 +85,17 @@ def repeat_answer(bandit: "Bandit", known: LoggedDecision, *, shift: int) -> Dec
         known.propensity,
         known.is_control,
     )
+    if known.ranking:
+        ranking = [
+            RankedAction(
+                place + 1,
+                each.index,
+                each.label,
+                bandit.ids.id_of(known.round + place),
+                known.round + place,
+                each.included,
+            )
+            for place, each in enumerate(known.ranking)
+        ]
+        return RankingAnswer(**structs.asdict(answer), ranking=ranking)
     return rank_answer(answer, known.probabilities)

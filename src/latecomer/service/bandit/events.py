@@ -19,6 +19,7 @@
 | 21 | activation: verdict u8, number i64, stamp i64; the decision that it becomes follows | 18 |
 | 22 | the digest of the decision's subject (16), after its decision | 17 |
 | 23 | a change of the catalogue (`bandit.catalogue`): length u32, MessagePack | 5 + length |
+| 24 | a position in a ranking u8, of how many u8, the probability of inclusion f64 or NaN, examination f64 | 19 |
 | 30 | the chosen action's place in the request u32, where some were left out, after its decision | 5 |
 | 31 | the probabilities of all actions of the request, after its decision: length u32, f64 each | 5 + length |
 | 40 | the bandit is frozen, or not any more: 1 or 0 u8, stamp i64 | 10 |
@@ -42,10 +43,10 @@ from latecomer.tiers.tiered_kernel import TieredKernel
 
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
 PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
-DEFERRED, ACTIVATION, SUBJECT, CATALOGUE = 20, 21, 22, 23
+DEFERRED, ACTIVATION, SUBJECT, CATALOGUE, RANKED = range(20, 25)
 PLACE, PROBABILITIES = 30, 31
 FREEZE = 40
-ANNOTATIONS = (PLACE, PROBABILITIES, LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT)
+ANNOTATIONS = (RANKED, PLACE, PROBABILITIES, LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT)
 """Events that say more of the decision before them."""
 
 NOT_GIVEN = -(2**63)
@@ -59,6 +60,7 @@ pack_created = struct.Struct("<BI").pack
 pack_propensity = struct.Struct("<Bd").pack
 pack_repeated_offer = struct.Struct("<BI").pack
 pack_place = struct.Struct("<BI").pack
+pack_ranked = struct.Struct("<BBBdd").pack
 pack_activation = struct.Struct("<BBqq").pack
 pack_freeze = struct.Struct("<BBq").pack
 pack_secret = struct.Struct(f"<Bq{SECRET_SIZE}s").pack
@@ -87,6 +89,9 @@ def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
         SECRET: np.dtype([("kind", "u1"), ("round", "<i8"), ("secret", f"V{SECRET_SIZE}")]),
         PROPENSITY: np.dtype([("kind", "u1"), ("signed", "<f8")]),
         REPEATED_OFFER: np.dtype([("kind", "u1"), ("distance", "<u4")]),
+        RANKED: np.dtype(
+            [("kind", "u1"), ("position", "u1"), ("size", "u1"), ("included", "<f8"), ("examination", "<f8")]
+        ),
         PLACE: np.dtype([("kind", "u1"), ("place", "<u4")]),
         SUBJECT: np.dtype([("kind", "u1"), ("digest", "V16")]),
         FREEZE: np.dtype([("kind", "u1"), ("frozen", "u1"), ("stamp", "<i8")]),

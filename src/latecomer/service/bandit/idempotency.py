@@ -3,8 +3,10 @@
 Which round answered a request is found in `request_id_index`.
 """
 
+import math
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -34,6 +36,14 @@ def check_same_body(request_id: str, body: bytes, known: bytes) -> None:
         raise ConflictError(f"request_id {request_id!r} was used with another body: a new request needs a new id")
 
 
+class LoggedPosition(NamedTuple):
+    """A position of a ranking: the place in the request, the id of the action, and the probability of its inclusion."""
+
+    index: int
+    label: str | None
+    included: float | None
+
+
 class LoggedDecision(Struct, frozen=True, kw_only=True):
     """The logged event of a decision that had a request id."""
 
@@ -48,6 +58,7 @@ class LoggedDecision(Struct, frozen=True, kw_only=True):
     request: bytes
     body: bytes
     probabilities: list[float] | None = None
+    ranking: Sequence[LoggedPosition] = ()
 
 
 def find_logged_decision(data: bytes, dim: int, round: int) -> LoggedDecision | None:
@@ -73,8 +84,29 @@ def find_logged_decision(data: bytes, dim: int, round: int) -> LoggedDecision | 
             request=bytes(found["request"]),
             body=bytes(found["body"]),
             probabilities=probabilities,
+            ranking=_read_ranking(payload, number),
         )
     return None
+
+
+def _read_ranking(payload: events.Payload, number: int) -> list[LoggedPosition]:
+    """Return the positions of the ranking that begins with the decision of that number; none where it is no ranking."""
+    decisions = payload.numbers(events.DECISION)
+    place, found, size = int(np.searchsorted(decisions, number)), list[LoggedPosition](), 1
+    while len(found) < size and place < len(decisions):
+        begin = int(decisions[place])
+        end = int(decisions[place + 1]) if place + 1 < len(decisions) else len(payload.kinds)
+        ranked = np.flatnonzero(payload.kinds[begin:end] == events.RANKED) + begin
+        if not len(ranked):
+            return []
+        record = payload.records(events.RANKED, ranked[:1])[0]
+        size, included = int(record["size"]), float(record["included"])
+        index = int(payload.records(events.DECISION, decisions[place : place + 1])[0]["index"])
+        label, _ = read_annotations(payload, begin)
+        known = None if math.isnan(included) else included
+        found.append(LoggedPosition(_read_request(payload, begin, index)[0], label, known))
+        place += 1
+    return found
 
 
 def read_annotations(payload: events.Payload, number: int) -> tuple[str | None, float | None]:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from latecomer.service.bandit.decision_call import MAX_RANKED
 from latecomer.service.bandit.verdict_list import Attributed, ReportWarning
 from latecomer.service.decision_batch import MAX_DECISIONS
 from latecomer.service.http.errors import Problem
@@ -41,8 +42,9 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The actions to choose from: rows of numbers, or described by features together with those of the context.
 
     Without `actions`, those of the bandit's catalogue: all, or the `candidates`. A decision that is `deferred` counts
-    only once it is activated. `subject` is the user that it is for. Actions in `exclude` are not chosen, and the one of
-    `pin` is; both take indices, or ids, of which a catalogue has ids alone.
+    only once it is activated. With `k` above 1 the answer has that many actions, ranked; `examination` says how likely
+    each position is looked at. `subject` is the user that it is for. Actions in `exclude` are not chosen, and the one
+    of `pin` is; both take indices, or ids, of which a catalogue has ids alone.
     """
 
     actions: list[list[float] | DescribedAction] | None = None
@@ -55,6 +57,8 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     pin: Index | Label | None = None
     candidates: list[Label] | None = None
     search: Literal["exact", "approximate"] = "exact"
+    k: Annotated[int, Meta(ge=1, le=MAX_RANKED)] = 1
+    examination: Annotated[list[float], Meta(max_length=MAX_RANKED)] | None = None
 
 
 class CatalogueAction(Struct, frozen=True, forbid_unknown_fields=True):

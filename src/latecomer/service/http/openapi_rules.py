@@ -93,6 +93,8 @@ def constrain(components: dict[str, Schema], settings: Settings) -> None:
         for given, other in (("decision_id", "subject"), ("subject", "decision_id"))
     ]
     components["DecisionAnswer"]["properties"]["decision_id"]["pattern"] = DECISION_ID
+    ranking = {"type": "array", "items": {"type": "object"}, "description": "With k > 1: every position."}
+    components["DecisionAnswer"]["properties"]["ranking"] = ranking
 
 
 def _constrain_spec(spec: Schema, largest: int) -> None:

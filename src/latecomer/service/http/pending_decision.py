@@ -30,10 +30,12 @@ class ParsedDecision(Struct, frozen=True):
     probabilities: bool = False
     pick: "CataloguePick | None" = None
     """In place of rows: what the decision takes from the bandit's catalogue."""
+    k: int = 1
+    examination: list[float] | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Store.decide`, but for the bandit's name."""
-        found = {
+        found: dict[str, Any] = {
             "actions": self.rows,
             "ids": self.ids,
             "request_id": self.request_id,
@@ -45,6 +47,8 @@ class ParsedDecision(Struct, frozen=True):
         }
         if self.exclude is not None or self.pin is not None or self.probabilities:
             found |= {"exclude": self.exclude, "pin": self.pin, "probabilities": self.probabilities}
+        if self.k != 1 or self.examination is not None:
+            found |= {"k": self.k, "examination": self.examination}
         return found
 
 

@@ -31,6 +31,8 @@ _SMALL_FEATURES = 2048
 
 
 _decoder = msgspec.json.Decoder(DecisionRequest)
+_OPTIONS = ("deferred", "subject", "exclude", "pin", "k", "examination")
+_DEFAULTS = {name: getattr(DecisionRequest(), name) for name in _OPTIONS}
 
 
 def routes(context: AppContext) -> list[Route]:
@@ -97,10 +99,8 @@ def _parse_json(body: bytes, info: "BanditInfo", limits: Settings, key: str | No
 
 
 def _take_options(decision: ParsedDecision, request: DecisionRequest) -> ParsedDecision:
-    if request.deferred or request.subject is not None or request.exclude is not None or request.pin is not None:
-        options = {name: getattr(request, name) for name in ("deferred", "subject", "exclude", "pin")}
-        return msgspec.structs.replace(decision, **options)
-    return decision
+    options = {name: getattr(request, name) for name in _OPTIONS}
+    return decision if options == _DEFAULTS else msgspec.structs.replace(decision, **options)
 
 
 def _to_array(rows: list[list[float] | DescribedAction], dim: int) -> npt.NDArray[np.float64]:
@@ -121,7 +121,8 @@ def _parse_pick(request: DecisionRequest) -> ParsedDecision:
     if request.pin is not None:
         raise invalid("pin must be left out without actions: it may be the only one of the candidates", "pin")
     pick = check_pick(request.context, request.candidates, request.exclude, request.search, find_index)
-    return ParsedDecision(None, None, request.request_id, deferred=request.deferred, subject=request.subject, pick=pick)
+    found = ParsedDecision(None, None, request.request_id, pick=pick)
+    return _take_options(found, msgspec.structs.replace(request, exclude=None))  # the pick has it
 
 
 def parse_features(

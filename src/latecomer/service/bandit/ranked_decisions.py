@@ -1,0 +1,64 @@
+"""Rankings of a bandit: k decisions of one request, logged one after the other, each with its position."""
+
+import math
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from latecomer.errors import InputError
+from latecomer.policies.base.decision import Decision
+from latecomer.policies.base.ranking_policy import check_examination
+from latecomer.policies.base.search import summarise
+from latecomer.service.bandit import events
+from latecomer.service.bandit.decision_call import DecisionCall
+from latecomer.service.bandit.decision_log import log_decision
+from latecomer.service.messages import DecisionAnswer, RankedAction, RankingAnswer
+
+if TYPE_CHECKING:
+    from latecomer.service.bandit.bandit import Bandit
+
+
+def decide_ranking(
+    bandit: "Bandit", call: DecisionCall, control: int | None, *, now: int, shift: int
+) -> tuple[DecisionAnswer, bytes]:
+    """Choose k actions and record a round for each; return the answer and the events for the log.
+
+    The first decision has the request's digests. The score of a later one is its estimate.
+    """
+    if call.deferred or call.probabilities:
+        raise InputError("deferred must be left out where k is given: rankings count at once", field="deferred")
+    rows, policy = call.rows, bandit.policy
+    seen, theta_hat = check_examination(call.examination, call.k), policy.theta_hat
+    bandit.has_unlogged_change = True
+    decision = policy.decide(
+        rows,
+        at=None if bandit.in_rounds else now / 1e6,
+        control=control,
+        subject=call.subject,
+        k=call.k,
+        examination=call.examination,
+    )
+    indices, included = decision.indices or (decision.index,), decision.propensities or (decision.propensity,)
+    summary, expires_at, data = summarise(rows), bandit.find_expiry(now, shift), b""
+    entries: list[RankedAction] = []
+    later = structs.replace(call, request=b"", body=b"")
+    for place, (index, inclusion) in enumerate(zip(indices, included, strict=True)):
+        each = Decision(
+            decision.round + place,
+            index,
+            rows[index] * seen[place],
+            float(rows[index] @ theta_hat) if place else decision.score,
+            inclusion if place else decision.propensity,
+            decision.is_control,
+        )
+        answer, more = log_decision(bandit, later if place else call, each, summary, now=now, expires_at=expires_at)
+        probability = math.nan if inclusion is None else inclusion
+        data += more + events.pack_ranked(events.RANKED, place + 1, call.k, probability, float(seen[place]))
+        entries.append(
+            RankedAction(place + 1, answer.index, answer.action_id, answer.decision_id, answer.round, inclusion)
+        )
+        if not place:
+            first = answer
+    if bandit.tally.is_full:
+        bandit.count_notes()
+    return RankingAnswer(**structs.asdict(first), ranking=entries), data

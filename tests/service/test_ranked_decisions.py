@@ -33,7 +33,7 @@ def test_a_ranking_survives_a_restart_a_replay_and_is_repeated(tmp_path: Path) -
         assert (answer.decision_id, answer.index) == (answer.ranking[0].decision_id, answer.ranking[0].index)
         assert 0.0 < (answer.propensity or 0.0) <= (answer.ranking[0].propensity or 0.0) <= 1.0
         assert bandit.decide_ranking(ROWS, 2, **options) == answer
-        for changed in ({"k": 1}, {"k": 2, "examination": [1.0, 0.4]}):
+        for changed in ({"k": 3, "examination": None}, {"k": 2, "examination": [1.0, 0.4]}):
             with pytest.raises(ConflictError):
                 bandit.decide_ranking(ROWS, **({"k": 2} | options | changed))
         assert bandit.convert(answer.ranking[1].decision_id) is lc.Verdict.ACCEPTED

@@ -102,7 +102,7 @@ class _Batch:
                     self.outcomes[place] = request
                     continue
                 call = check_decision_call(self._bandit.dim, **request)
-                if call.deferred or call.pick is not None or call.k > 1 or call.request in digests:
+                if call.deferred or call.pick is not None or call.examination is not None or call.request in digests:
                     self._decide_run(run, places)
                     run, places, digests = [], [], set()
                     self._take(place, *self._store.run(self._bandit, call))

@@ -93,7 +93,7 @@ class Bandit:
         """Choose an action and record the round; return the answer and the events for the log."""
         call = call.pick_actions(self)
         control = call.find_control(self._control_id)
-        if call.k > 1:
+        if call.examination is not None:
             return decide_ranking(self, call, control, now=now, shift=shift)
         if call.deferred:
             return self.deferrals.decide(call, control, now=now, shift=shift)

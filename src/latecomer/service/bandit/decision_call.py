@@ -86,14 +86,14 @@ class DecisionCall(Struct, frozen=True):
     picked: PickedActions | None = None
     """The actions that it has taken."""
     k: int = 1
-    """How many actions to choose."""
     examination: Sequence[float] | None = None
+    """Of a ranking, and of nothing else: the probability that each of its k positions is looked at."""
 
     def pick_actions(self, bandit: "Bandit") -> "DecisionCall":
         """Return the call with the actions that it takes from the catalogue as it is now; itself, where it has them."""
         if self.pick is None:
             return self
-        picked = pick_actions(bandit, self.pick, needs_rows=self.k > 1)
+        picked = pick_actions(bandit, self.pick, needs_rows=self.examination is not None)
         return structs.replace(self, actions=picked.rows, ids=picked.ids, picked=picked)
 
     def find_control(self, control_id: str | None) -> int | None:

@@ -37,8 +37,9 @@ def check_same_body(request_id: str, body: bytes, known: bytes) -> None:
 
 
 class LoggedPosition(NamedTuple):
-    """A position of a ranking: the place in the request, the id of the action, and the probability of its inclusion."""
+    """A position of a ranking: its event's number, the place in the request, the action's id, and the propensity."""
 
+    number: int
     index: int
     label: str | None
     included: float | None
@@ -69,43 +70,44 @@ def find_logged_decision(data: bytes, dim: int, round: int) -> LoggedDecision | 
     payload = events.Payload(data, dim)
     decisions = payload.records(events.DECISION_WITH_REQUEST)
     for place in np.flatnonzero(decisions["round"] == round).tolist():
-        found = decisions[place]
-        number = int(payload.numbers(events.DECISION_WITH_REQUEST)[place])
+        asked, number = decisions[place], int(payload.numbers(events.DECISION_WITH_REQUEST)[place])
+        ranking = _read_ranking(payload, number)
+        number = ranking[0].number if ranking else number
+        found = payload.records(events.DECISION, np.array([number]))[0]
         label, signed = read_annotations(payload, number)
         index, probabilities = _read_request(payload, number, int(found["index"]))
         return LoggedDecision(
-            round=round,
+            round=int(found["round"]),
             index=index,
             score=float(found["score"]),
             stamp=int(found["stamp"]),
             label=label,
             propensity=None if signed is None else abs(signed),
             is_control=signed is not None and signed < 0.0,
-            request=bytes(found["request"]),
-            body=bytes(found["body"]),
+            request=bytes(asked["request"]),
+            body=bytes(asked["body"]),
             probabilities=probabilities,
-            ranking=_read_ranking(payload, number),
+            ranking=ranking,
         )
     return None
 
 
-def _read_ranking(payload: events.Payload, number: int) -> list[LoggedPosition]:
-    """Return the positions of the ranking that begins with the decision of that number; none where it is no ranking."""
+def _read_ranking(payload: events.Payload, last: int) -> list[LoggedPosition]:
+    """Return the positions of the ranking that ends with the decision of that number; none where it is no ranking."""
     decisions = payload.numbers(events.DECISION)
-    place, found, size = int(np.searchsorted(decisions, number)), list[LoggedPosition](), 1
-    while len(found) < size and place < len(decisions):
-        begin = int(decisions[place])
+    place, found, size = int(np.searchsorted(decisions, last)), list[LoggedPosition](), 1
+    while len(found) < size and place >= 0:
+        number = int(decisions[place])
         end = int(decisions[place + 1]) if place + 1 < len(decisions) else len(payload.kinds)
-        ranked = np.flatnonzero(payload.kinds[begin:end] == events.RANKED) + begin
+        ranked = np.flatnonzero(payload.kinds[number:end] == events.RANKED) + number
         if not len(ranked):
             return []
         record = payload.records(events.RANKED, ranked[:1])[0]
         size, included = int(record["size"]), float(record["included"])
         index = int(payload.records(events.DECISION, decisions[place : place + 1])[0]["index"])
-        label, _ = read_annotations(payload, begin)
-        known = None if math.isnan(included) else included
-        found.append(LoggedPosition(_read_request(payload, begin, index)[0], label, known))
-        place += 1
+        label, known = read_annotations(payload, number)[0], None if math.isnan(included) else included
+        found.insert(0, LoggedPosition(number, _read_request(payload, number, index)[0], label, known))
+        place -= 1
     return found
 
 

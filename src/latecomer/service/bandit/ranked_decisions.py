@@ -23,7 +23,8 @@ def decide_ranking(
 ) -> tuple[DecisionAnswer, bytes]:
     """Choose k actions and record a round for each; return the answer and the events for the log.
 
-    The first decision has the request's digests. The score of a later one is its estimate.
+    The last decision has the request's digests, as the index of request ids has it. The score of a later one is its
+    estimate.
     """
     if call.deferred or call.probabilities:
         raise InputError("deferred must be left out where k is given: rankings count at once", field="deferred")
@@ -41,7 +42,7 @@ def decide_ranking(
     indices, included = decision.indices or (decision.index,), decision.propensities or (decision.propensity,)
     summary, expires_at, data = summarise(rows), bandit.find_expiry(now, shift), b""
     entries: list[RankedAction] = []
-    later = structs.replace(call, request=b"", body=b"")
+    earlier = structs.replace(call, request=b"", body=b"")
     for place, (index, inclusion) in enumerate(zip(indices, included, strict=True)):
         each = Decision(
             decision.round + place,
@@ -51,7 +52,8 @@ def decide_ranking(
             inclusion if place else decision.propensity,
             decision.is_control,
         )
-        answer, more = log_decision(bandit, later if place else call, each, summary, now=now, expires_at=expires_at)
+        logged = call if place == call.k - 1 else earlier
+        answer, more = log_decision(bandit, logged, each, summary, now=now, expires_at=expires_at)
         probability = math.nan if inclusion is None else inclusion
         data += more + events.pack_ranked(events.RANKED, place + 1, call.k, probability, float(seen[place]))
         entries.append(

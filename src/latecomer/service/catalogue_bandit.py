@@ -1,11 +1,14 @@
-"""The catalogue of a bandit in this process: changes, and decisions among what is in it."""
+"""The catalogue of a bandit in this process: changes, and decisions among what is in it; and rankings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import numpy.typing as npt
 
 from latecomer.encoding.values import FeatureRow
 from latecomer.service.catalogue_arguments import prepare_pick
-from latecomer.service.messages import CatalogueInfo, DecisionAnswer
+from latecomer.service.messages import CatalogueInfo, DecisionAnswer, RankingAnswer
 from latecomer.service.store import Store
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ class CatalogueBandit:
 
     name: str
     _store: "Store | BlockingStore"
+    _prepare_one: Callable[[Mapping[str, Any], int], Mapping[str, Any] | Exception]
 
     def put_actions(
         self, actions: Mapping[str, Any] | None = None, *, withdraw: Sequence[str] = (), replace: bool = False
@@ -70,3 +74,19 @@ class CatalogueBandit:
         answer, ticket = self._store.decide(self.name, **arguments)
         self._store.wait(ticket)
         return answer
+
+    def decide_ranking(
+        self, actions: npt.ArrayLike | Mapping[str, FeatureRow] | None, k: int, **options: Any
+    ) -> RankingAnswer:
+        """Choose k different actions, ranked, each a decision of its own; see docs/how-to/top-k.md.
+
+        Actions are rows or have features, or are those of the catalogue where they are None; `examination` has the
+        probability that each position is looked at, and the other options are those of such a decision.
+        """
+        given = {**options, "k": k} if actions is None else {"actions": actions, **options, "k": k}
+        prepared = self._prepare_one(given, 0)
+        if isinstance(prepared, Exception):
+            raise prepared
+        answer, ticket = self._store.decide(self.name, **prepared)
+        self._store.wait(ticket)
+        return answer if isinstance(answer, RankingAnswer) else RankingAnswer(**msgspec.structs.asdict(answer))

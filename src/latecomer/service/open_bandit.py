@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
 import numpy.typing as npt
 
 from latecomer.encoding.encoder import Encoder
@@ -26,7 +25,6 @@ from latecomer.service.messages import (
     DecisionAnswer,
     ImportAnswer,
     ImportBatch,
-    RankingAnswer,
     Revocation,
     Verdict,
     decision_id_of,
@@ -111,22 +109,6 @@ class OpenBandit(CatalogueBandit):
         answer, ticket = self._store.decide(self.name, **prepared)
         self._store.wait(ticket)
         return answer
-
-    def decide_ranking(
-        self, actions: npt.ArrayLike | Mapping[str, FeatureRow] | None, k: int, **options: Any
-    ) -> RankingAnswer:
-        """Choose k different actions, ranked, each a decision of its own; see docs/how-to/top-k.md.
-
-        Actions are rows or have features, or are those of the catalogue where they are None; `examination` has the
-        probability that each position is looked at, and the other options are those of such a decision.
-        """
-        given = {**options, "k": k} if actions is None else {"actions": actions, **options, "k": k}
-        prepared = self._prepare_one(given, 0)
-        if isinstance(prepared, Exception):
-            raise prepared
-        answer, ticket = self._store.decide(self.name, **prepared)
-        self._store.wait(ticket)
-        return answer if isinstance(answer, RankingAnswer) else RankingAnswer(**msgspec.structs.asdict(answer))
 
     def _prepare_features(
         self,

@@ -28,7 +28,7 @@ def test_both_learn_from_every_round_whoever_decides(in_time: bool) -> None:
         decision = contest.decide(ROWS, **at)
         actions = np.column_stack([actions, decision.action])
         assert contest.convert(decision, 0.5, **at) is lc.Verdict.ACCEPTED
-        assert contest.convert(decision, **at) is lc.Verdict.DUPLICATE
+        assert contest.convert(decision, 0.5, **at) is lc.Verdict.DUPLICATE
     V, B = np.eye(2) + actions @ actions.T, 0.5 * actions.sum(axis=1)
     for policy in (contest.champion, contest.challenger):
         np.testing.assert_allclose(policy.V, V, atol=1e-12)

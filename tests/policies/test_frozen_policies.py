@@ -52,20 +52,19 @@ def test_frozen_choices_keep_exploring_with_propensities() -> None:
 
 
 def test_saved_batched_and_recorded_rounds_are_frozen_alike(tmp_path: Path) -> None:
-    one, batch, recorded = (lc.recommended(2, 9, seed=4) for _ in range(3))
-    decisions = []
-    for policy in (one, batch, recorded):
+    saved, batch, recorded = (lc.recommended(2, 9, seed=4) for _ in range(3))
+    for policy in (saved, batch, recorded):
         policy.decide_many(SETS[:10])
         policy.freeze()
-    one.save(tmp_path / "one")
+    saved.save(tmp_path / "one")
     one = lc.load(tmp_path / "one")
     assert one.is_frozen
     decisions = [one.decide(actions) for actions in SETS]
     batch.decide_many(SETS)
     chosen = np.array([decision.action for decision in decisions])
     bulk.record(recorded, chosen, np.array([bulk.summarise(each) for each in SETS]), np.zeros(len(SETS), np.int64))
-    for policy in (one, batch, recorded):
-        policy.unfreeze()
-        assert not policy.is_frozen
+    for frozen in (one, batch, recorded):
+        frozen.unfreeze()
+        assert not frozen.is_frozen
     found = {policy.decide(SETS[3]).score for policy in (one, batch, recorded)}
     assert len(found) == 1

@@ -35,7 +35,7 @@ def test_store_refuses_everything_after_an_unlogged_decision(path: Path, monkeyp
     with lc.open(path, dim=2, window=100) as bandit:
         kept = bandit.decide(ROWS)
         with monkeypatch.context() as broken:
-            broken.setattr(Bandit, "make_answer", lambda *_, **__: 1 // 0)
+            broken.setattr(Bandit, "find_expiry", lambda *_, **__: 1 // 0)
             with pytest.raises(ZeroDivisionError):
                 bandit.decide(ROWS)
         with pytest.raises(StoreError, match=r"could not be logged .*ZeroDivisionError.*: open the store again"):

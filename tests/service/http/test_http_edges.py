@@ -17,8 +17,7 @@ OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     store = tmp_path_factory.mktemp("edges") / "a.db"
-    limits = {"LATECOMER_MAX_CONNECTIONS_PER_ADDRESS": "8", "LATECOMER_BODY_TIMEOUT": "300"}
-    with run_server(store, port=0, **limits) as server:
+    with run_server(store, LATECOMER_MAX_CONNECTIONS_PER_ADDRESS="8", LATECOMER_BODY_TIMEOUT="300") as server:
         spec = b'{"dim": 2, "window": 7, "policy": "OTFLinUCB"}'
         head = b"PUT /v1/bandits/b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         assert talk(server, head + b"Content-Length: %d\r\n\r\n" % len(spec) + spec) == [201]

@@ -6,7 +6,6 @@ Which round answered a request is found in `request_id_index`.
 import math
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -36,7 +35,7 @@ def check_same_body(request_id: str, body: bytes, known: bytes) -> None:
         raise ConflictError(f"request_id {request_id!r} was used with another body: a new request needs a new id")
 
 
-class LoggedPosition(NamedTuple):
+class LoggedPosition(Struct, frozen=True):
     """A position of a ranking: its event's number, the place in the request, the action's id, and the propensity."""
 
     number: int

@@ -128,13 +128,13 @@ def test_an_error_in_a_batch_is_the_answer_to_its_own_call(database: str) -> Non
 def test_a_call_that_breaks_half_way_leaves_no_trace(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(one: ReplicatedStore, other: ReplicatedStore) -> None:
         await one.decide("shop", ROWS)
-        good = Bandit.make_answer
+        good = Bandit.find_expiry
 
         def broken(self: Bandit, *_: Any, **__: Any) -> Any:
-            monkeypatch.setattr(Bandit, "make_answer", good)
+            monkeypatch.setattr(Bandit, "find_expiry", good)
             raise RuntimeError("after the policy has changed")
 
-        monkeypatch.setattr(Bandit, "make_answer", broken)
+        monkeypatch.setattr(Bandit, "find_expiry", broken)
         with pytest.raises(RuntimeError):
             await one.decide("shop", ROWS)
         assert (await one.decide("shop", ROWS)).round == 2

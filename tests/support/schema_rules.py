@@ -12,6 +12,18 @@ MADE: dict[str, Any] = {"dim": 3, "window": 100, "features": {"price": {"scale":
 _BEYOND_A_SCHEMA = (
     r"actions must have 3 columns, one per dimension",  # it knows no bandit
     r"actions must have norm at most 1",  # it does not add up squares
+    r"the catalogue has no actions",  # it does not know what was put
+    r"(candidates|withdraw|actions): an id must be",
+    r"candidates must be (in the catalogue|at least one id)",
+    r"exclude must (leave at least one|be left out)",
+    r"context is for a catalogue",
+    r'search="approximate" needs',
+    r"action \d+: actions must have 3 columns",
+    r"actions must (all be vectors|have different ids|have (vectors|features), as|be at least one where)",
+    r"withdraw must not have ids that are put",
+    r"k must be at most \d+, the actions",
+    r"examination must be \d+ numbers",
+    r"deferred must be left out where k",
     r"ids must be one for each of the \d+ actions",  # it does not compare lengths
     r"(context|action \d+): .* must have a declared scale",  # it does not know what was declared
     r"(context|action \d+): .* must be a number, as declared",

@@ -89,7 +89,7 @@ def repeat_answer(bandit: "Bandit", known: LoggedDecision, *, shift: int) -> Dec
         ranking = [
             RankedAction(
                 place + 1,
-                each.index,
+                each.place,
                 each.label,
                 bandit.ids.id_of(known.round + place),
                 known.round + place,

@@ -39,7 +39,7 @@ class LoggedPosition(Struct, frozen=True):
     """A position of a ranking: its event's number, the place in the request, the action's id, and the propensity."""
 
     number: int
-    index: int
+    place: int
     label: str | None
     included: float | None
 

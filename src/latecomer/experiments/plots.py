@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from latecomer.experiments.paper.experiments import OURS, RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
+from latecomer.experiments.window.grid import format_duration
 from latecomer.simulation.plot import COLOURS, draw_result, escape_label, make_figure, plot_result, style_by_position
 from latecomer.simulation.result import Result
 
@@ -62,7 +63,9 @@ def plot_density(grid: Array, density: Array, *, source: str) -> Figure:
     made, (axes,) = make_figure(width=6.4, height=4.0)
     axes.fill_between(grid, density, color=COLOURS[0], alpha=0.2, linewidth=0)
     axes.plot(grid, density, **line_style(0))
-    axes.set(title=f"Delays ({source})", xlabel="log10 of the delay in seconds", ylabel="density")
+    half = 10.0 ** grid[np.searchsorted(np.cumsum(density), density.sum() / 2.0)]
+    title = f"Half of the conversions come within {format_duration(round(half))} ({source})"
+    axes.set(title=title, xlabel="log10 of the delay in seconds", ylabel="density")
     for seconds, name in ((60, "minute"), (3600, "hour"), (86400, "day"), (30 * 86400, "30 days")):
         axes.axvline(np.log10(seconds), color="#888888", linewidth=0.8, linestyle=":")
         axes.text(np.log10(seconds), axes.get_ylim()[1], f" {name}", fontsize=8, va="top", color="#555555")
@@ -100,13 +103,15 @@ def plot_coverage(rounds: Array, coverage: Array, ratios: Mapping[str, Array], *
     made, (left, right) = make_figure(2, width=5.4)
     left.plot(rounds, coverage, label="measured, all rounds up to t", **line_style(0))
     left.axhline(floor, label=f"promised, 1 − 2δ = {floor:g}", **line_style(1))
-    left.set(title="Theorem 1: coverage", xlabel="round", ylabel="share of runs", ylim=(0, 1.05), xlim=(0, rounds[-1]))
+    left.set(title=f"The set covers in {coverage[-1]:.0%} of the runs", xlabel="round", ylabel="share of runs")
+    left.set(ylim=(0, 1.05), xlim=(0, rounds[-1]))
     left.legend(frameon=False, fontsize=9, loc="lower left")
     for position, (name, ratio) in enumerate(ratios.items()):
         right.plot(rounds, ratio, label=name, **line_style(position))
     right.axhline(1.0, color="#888888", linewidth=0.8)
-    right.set(title="How much of the radius is used", xlabel="round", ylabel="deviation / radius", xlim=(0, rounds[-1]))
-    right.set_ylim(0, 1.05)
+    most = max(float(ratio.max()) for ratio in ratios.values())
+    right.set(title=f"At most {most:.0%} of the radius is used", xlabel="round", ylabel="deviation / radius")
+    right.set(ylim=(0, 1.05), xlim=(0, rounds[-1]))
     right.legend(frameon=False, fontsize=9)
     return made
 

@@ -108,6 +108,8 @@ def plot_random_worlds(table: pl.DataFrame, *, runs: int) -> Figure:
     if table[column].is_nan().all():
         column, reference = "to_undelayed", "a learner without delay"
     made, (axes,) = make_figure(width=7.5, height=4.6)
+    means = table.group_by("policy").agg(pl.col(column).clip(1e-3).log().mean().exp()).sort(column)
+    best = f"{means['policy'][0]} does best: {means[column][0]:.2f} of the regret of {reference}"
     for place, ((policy,), scores) in enumerate(table.group_by("policy", maintain_order=True)):
         ratios = np.sort(np.maximum(scores[column].to_numpy(), 1e-3))
         shares = (np.arange(len(ratios)) + 0.5) / len(ratios)
@@ -117,6 +119,6 @@ def plot_random_worlds(table: pl.DataFrame, *, runs: int) -> Figure:
     axes.set_xlim(0.0, 100.0)
     axes.set_xlabel("% of the worlds, each policy's best first", fontsize=8)
     axes.set_ylabel(f"mean regret over that of {reference}", fontsize=8)
-    axes.set_title(f"{table['world'].n_unique()} random worlds, {runs} runs each", fontsize=10)
+    axes.set_title(f"{best}; {table['world'].n_unique()} random worlds, {runs} runs each", fontsize=9)
     axes.legend(fontsize=7, loc="upper left")
     return made

@@ -173,7 +173,7 @@ def report_theorems_2_and_3(setting: Setting) -> Section:
         table["horizon"].to_numpy().astype(np.float64),
         {name: table[column].to_numpy() for name, column in curves_.items()},
         vacuous_until=found.vacuous_until,
-        title="Regret between its bounds (d = 2)",
+        title=f"Theorem 2 says less than T until T = {found.vacuous_until:,} (d = 2)",
     )
     return Section("theorems-2-and-3", "Theorems 2 and 3: regret between its bounds", text, figure, table, table)
 
@@ -184,6 +184,16 @@ def _play_sweep(
     results = [setting.play(experiment, f"{name} = {point}") for point, experiment in experiments.items()]
     rows = (final_table(result, **{name: point}) for point, result in zip(experiments, results, strict=True))
     return results, pl.concat(list(rows))
+
+
+def _compare_ends(thing: str, experiments: dict[int, paper.Experiment], results: list[Result]) -> str:
+    """Return a sweep's finding: what its first and its last point cost `recommended`, and uniform play."""
+    points, ours, dice = list(experiments), paper.OURS, paper.UNIFORM
+    first, last, uniform = results[0].final(ours), results[-1].final(ours), results[-1].final(dice)
+    return (
+        f"{ours}: {thing} of {points[0]} costs {first.mean():.0f}, of {points[-1]} {last.mean():.0f}; "
+        f"at random {uniform.mean():.0f}"
+    )
 
 
 def _pivot(table: pl.DataFrame, index: str) -> pl.DataFrame:
@@ -203,7 +213,7 @@ def report_window_effect(setting: Setting) -> Section:
     figure = plots.plot_sweep(
         list(experiments),
         results,
-        title="The effect of the window",
+        title=_compare_ends("a window", experiments, results),
         xlabel="window m, rounds",
         mark=(100, "mean delay"),
     )
@@ -220,7 +230,11 @@ def report_delay_effect(setting: Setting) -> Section:
     beyond, that of uniform play. "recommended" is ours; see the last section.
     """
     figure = plots.plot_sweep(
-        list(experiments), results, title="The effect of the delay", xlabel="mean delay μ, rounds", mark=(100, "window")
+        list(experiments),
+        results,
+        title=_compare_ends("a mean delay", experiments, results),
+        xlabel="mean delay μ, rounds",
+        mark=(100, "window"),
     )
     return Section(
         "effect-of-delay", "The effect of the mean delay at fixed m", text, figure, _pivot(table, "mean_delay"), table

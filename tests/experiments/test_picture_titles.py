@@ -1,0 +1,31 @@
+"""Titles of pictures say the finding, with its numbers."""
+
+import numpy as np
+import polars as pl
+
+from latecomer.experiments.arena.plot import plot_random_worlds
+from latecomer.experiments.plots import plot_coverage, plot_density
+
+
+def test_density_says_when_half_of_the_conversions_have_come() -> None:
+    grid = np.linspace(0.0, 6.0, 601)
+    density = np.exp(-0.5 * ((grid - 4.0) / 0.2) ** 2)  # symmetric about 10,000 seconds
+    (axes,) = plot_density(grid, density, source="made").axes
+    assert axes.get_title() == "Half of the conversions come within 2.78 h (made)"
+
+
+def test_coverage_says_how_often_and_how_loosely_the_set_covers() -> None:
+    rounds, ratios = np.arange(1.0, 4.0), {"median run": np.full(3, 0.05), "worst run": np.array([0.1, 0.125, 0.12])}
+    left, right = plot_coverage(rounds, np.array([1.0, 1.0, 0.97]), ratios, floor=0.8).axes
+    assert left.get_title() == "The set covers in 97% of the runs"
+    assert right.get_title() == "At most 12% of the radius is used"
+
+
+def test_random_worlds_say_which_policy_does_best() -> None:
+    table = pl.DataFrame(
+        {"policy": ["a", "a", "b", "b"], "world": [1, 2, 1, 2], "to_best_published": [0.5, 0.5, 2.0, 0.25]}
+    )
+    (axes,) = plot_random_worlds(table, runs=3).axes
+    assert axes.get_title() == (
+        "a does best: 0.50 of the regret of the best published policy; 2 random worlds, 3 runs each"
+    )

@@ -118,7 +118,8 @@ def test_returns_are_taken_until_their_time_has_passed_and_no_new_conversion_is(
     assert policy.revoke(conversion_id="a") == "accepted"
     assert policy.B[0] == 0.25
     decide(policy)
-    assert (policy.revoke(conversion_id="b"), policy.correct(decision, 10)) == ("late", "late")
+    assert (policy.revoke(decision, conversion_id="b"), policy.correct(decision, 10)) == ("late", "late")
+    assert policy.revoke(conversion_id="b") == "unknown"  # an id is forgotten when nothing can be done with it
     assert policy.B[0] == 0.25
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from bandit_model import WINDOW, Model
-from catalogue_rules import OFFERS, CatalogueRules
+from bandit_model import SCALE, WINDOW, Model
+from basket_rules import BasketRules
+from catalogue_rules import OFFERS
 from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -22,22 +24,30 @@ from hypothesis.stateful import (
 )
 
 from latecomer.errors import InputError
-from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.bandit_spec import BanditSpec, RewardSpec
 from latecomer.service.decision_batch import decide_batch
-from latecomer.service.messages import Activation, Conversion, DecisionAnswer, RankingAnswer, Revocation, Verdict
+from latecomer.service.messages import (
+    Activation,
+    Conversion,
+    DecisionAnswer,
+    RankingAnswer,
+    Revocation,
+    Verdict,
+)
 from latecomer.service.store import Store
 
 RETENTION = 5 * SECOND
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class DeskAndModel(CatalogueRules):
+class DeskAndModel(BasketRules):
     """Events, faults and the passing of time."""
 
-    @initialize(in_rounds=st.booleans(), grace=st.sampled_from([0, 8]))
-    def begin(self, in_rounds: bool, grace: int) -> None:
+    @initialize(in_rounds=st.booleans(), grace=st.sampled_from([0, 8]), aggregate=st.sampled_from([None, "sum", "max"]))
+    def begin(self, in_rounds: bool, grace: int, aggregate: Any) -> None:
         self.folder = TemporaryDirectory()
-        self.machine, self.model = FakeClocks(), Model(in_rounds, 0 if in_rounds else grace * SECOND)
+        self.machine, later = FakeClocks(), 4 if in_rounds else 15 * SECOND
+        self.model = Model(in_rounds, 0 if in_rounds else grace * SECOND, aggregate, later if aggregate else 0)
         self.requests: dict[str, DecisionAnswer] = {}
         self.ids: list[str] = []
         self.deferred: list[str] = []
@@ -46,6 +56,9 @@ class DeskAndModel(CatalogueRules):
         self.path = Path(self.folder.name) / "store.db"
         self.open()
         spec = BanditSpec(dim=2, window=3) if in_rounds else BanditSpec(dim=2, window="10s", grace=f"{grace}s")
+        if aggregate:
+            reward = RewardSpec(scale=SCALE, aggregate=aggregate)
+            spec = msgspec.structs.replace(spec, reward=reward, returns=4 if in_rounds else "15s")
         self.store.create("shop", spec)
 
     def open(self) -> None:
@@ -244,6 +257,9 @@ class DeskAndModel(CatalogueRules):
         wanted = {id_: OFFERS[row].astype(np.float32).tolist() for id_, row in self.model.versions[-1].items()}
         assert {id_: catalogue.vectors[place].tolist() for id_, place in catalogue.places.items()} == wanted
         assert catalogue.version == len(self.model.versions) - 1
+        assert stats.capped == self.model.capped
+        assert {name: found.decisions for name, found in stats.stages.items()} == self.model.count_stages()
+        assert stats.value == pytest.approx(self.model.value * (SCALE if self.model.aggregate else 1.0), abs=1e-6)
         np.testing.assert_allclose(policy.B, self.model.B, rtol=0, atol=1e-12)
         np.testing.assert_allclose(policy.V, self.model.V, rtol=0, atol=1e-12)
 
@@ -254,27 +270,14 @@ class DeskAndModel(CatalogueRules):
 
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
+PLAIN = settings(deadline=None, database=None, suppress_health_check=QUIET)
 
 
 def test_store_agrees_with_a_model() -> None:
-    run_state_machine_as_test(
-        DeskAndModel,
-        settings=settings(
-            max_examples=10,
-            stateful_step_count=30,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            suppress_health_check=QUIET,
-        ),
-    )
+    short = settings(PLAIN, max_examples=10, stateful_step_count=30, derandomize=True)
+    run_state_machine_as_test(DeskAndModel, settings=short)
 
 
 @pytest.mark.soak
 def test_store_agrees_with_a_model_for_long() -> None:
-    run_state_machine_as_test(
-        DeskAndModel,
-        settings=settings(
-            max_examples=2000, stateful_step_count=60, deadline=None, database=None, suppress_health_check=QUIET
-        ),
-    )
+    run_state_machine_as_test(DeskAndModel, settings=settings(PLAIN, max_examples=2000, stateful_step_count=60))

@@ -1,5 +1,6 @@
 """A model of a bandit that keeps everything in lists: every rule as it is written in the documentation."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ from fake_clocks import SECOND
 from latecomer.service.messages import Verdict
 
 WINDOW = 10 * SECOND
+SCALE = 2.0
+"""Of a reward that has amounts."""
 
 
 class Deferred:
@@ -20,7 +23,12 @@ class Deferred:
 class Model:
     """Decisions in a list; every rule as it is written in the documentation."""
 
-    def __init__(self, in_rounds: bool, grace: int) -> None:
+    def __init__(self, in_rounds: bool, grace: int, aggregate: str | None = None, returns: int = 0) -> None:
+        self.aggregate, self.correctable = aggregate, max(grace, returns)
+        self.baskets: dict[int, dict[str | None, float | None]] = {}
+        """By round, amounts by conversion id: None once taken back."""
+        self.capped = 0
+        self.stages: set[tuple[int, str]] = set()
         self.in_rounds, self.grace, self.commits = in_rounds, grace, 3 if in_rounds else WINDOW
         self.stamps: list[int] = []
         self.actions: list[Any] = []
@@ -113,14 +121,69 @@ class Model:
             return Verdict.LATE
         return Verdict.ACCEPTED if self.credits[round_ - 1] is None else Verdict.DUPLICATE
 
-    def convert(self, round_: int, value: float, occurred: int, reported: int) -> Verdict:
-        verdict = self.judge(round_, occurred, reported)
+    def convert(
+        self, round_: int, value: float, occurred: int, reported: int, conversion_id: str | None = None
+    ) -> Verdict:
+        verdict, basket = self.judge(round_, occurred, reported), self.baskets.get(round_)
         if verdict is Verdict.ACCEPTED:
             self.credits[round_ - 1] = value
+            if self.aggregate or conversion_id:
+                self.baskets[round_] = {conversion_id: value}
+        elif verdict is Verdict.DUPLICATE and self.aggregate and basket is not None and conversion_id not in basket:
+            basket[conversion_id] = value
+            verdict = Verdict.ACCEPTED
+        if verdict is Verdict.ACCEPTED and self.aggregate and self.total(round_) > SCALE:
+            self.capped += 1
         self.counts["c", verdict] += 1
         return verdict
 
-    def revoke(self, round_: int, occurred: int, reported: int) -> Verdict:
+    def reach(self, round_: int, stage: str, reported: int) -> Verdict:
+        verdict = self.judge(round_, reported, reported, is_revocation=True)
+        if verdict in (Verdict.LATE, Verdict.UNKNOWN):
+            return verdict
+        if (round_, stage) in self.stages:
+            return Verdict.DUPLICATE
+        self.stages.add((round_, stage))
+        return Verdict.ACCEPTED
+
+    def count_stages(self) -> dict[str, int]:
+        return dict(Counter(stage for _, stage in self.stages))
+
+    def total(self, round_: int) -> float:
+        kept = [amount for amount in self.baskets[round_].values() if amount is not None]
+        return max(kept, default=0.0) if self.aggregate == "max" else sum(kept)
+
+    def find_id(self, conversion_id: str, occurred: int, reported: int) -> list[int]:
+        """Return the rounds that have a conversion of that id, which can still be taken back."""
+        found = [round_ for round_, basket in self.baskets.items() if conversion_id in basket]
+        return [round_ for round_ in found if not self.is_past_returns(round_, occurred, reported)]
+
+    def is_past_returns(self, round_: int, occurred: int, reported: int) -> bool:
+        if self.in_rounds:
+            return len(self.stamps) - round_ > self.commits + self.correctable
+        moment = max(reported if self.correctable else occurred, self.stamps[-1])
+        return moment - self.stamps[round_ - 1] > WINDOW + self.correctable
+
+    def revoke_basket(self, round_: int, occurred: int, reported: int, conversion_id: str | None) -> Verdict:
+        basket = self.baskets.get(round_)
+        if basket is None:
+            is_late = self.judge(round_, reported, reported, is_revocation=True) is Verdict.LATE
+            return Verdict.LATE if is_late else Verdict.UNKNOWN
+        if self.is_past_returns(round_, occurred, reported):
+            return Verdict.LATE
+        if conversion_id is not None and conversion_id not in basket:
+            return Verdict.UNKNOWN
+        gone = list(basket) if conversion_id is None else [conversion_id]
+        if all(basket[each] is None for each in gone):
+            return Verdict.DUPLICATE
+        basket.update(dict.fromkeys(gone))
+        return Verdict.ACCEPTED
+
+    def revoke(self, round_: int, occurred: int, reported: int, conversion_id: str | None = None) -> Verdict:
+        if conversion_id is not None or round_ in self.baskets:
+            verdict = self.revoke_basket(round_, occurred, reported, conversion_id)
+            self.counts["r", verdict] += 1
+            return verdict
         verdict = self.judge(round_, occurred, reported, is_revocation=True)
         if verdict is Verdict.ACCEPTED:
             verdict = Verdict.UNKNOWN
@@ -137,7 +200,19 @@ class Model:
     @property
     def B(self) -> Any:
         rounds = [i for i, credit in enumerate(self.credits) if credit is not None and i + 1 not in self.revoked]
-        return sum((self.credits[i] * self.actions[i] for i in rounds), np.zeros(2))
+        return sum((self.credit(i + 1) * self.actions[i] for i in rounds), np.zeros(2))
+
+    def credit(self, round_: int) -> float:
+        """Return what a round that has converted is credited with, in [0, 1]."""
+        if round_ not in self.baskets:
+            return float(self.credits[round_ - 1] or 0.0)
+        return min(self.total(round_) / (SCALE if self.aggregate else 1.0), 1.0)
+
+    @property
+    def value(self) -> float:
+        """The sum of all credits."""
+        rounds = [i for i, credit in enumerate(self.credits) if credit is not None and i + 1 not in self.revoked]
+        return sum(self.credit(i + 1) for i in rounds)
 
     @property
     def V(self) -> Any:

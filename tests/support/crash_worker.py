@@ -53,9 +53,11 @@ def subject_of(i: int) -> str | None:
 
 
 def conversion_of(i: int, decision_id: str, value: float) -> Conversion:
-    """Return the conversion of request i, by its subject where it has one."""
-    subject = subject_of(i)
-    return Conversion(decision_id, value) if subject is None else Conversion(value=value, subject=subject)
+    """Return the conversion of request i, by its subject where it has one; every other has an id."""
+    subject, own = subject_of(i), f"c{i}" if i % 2 else None
+    if subject is not None:
+        return Conversion(value=value, subject=subject)
+    return Conversion(decision_id, value, conversion_id=own)
 
 
 def journal_of(text: str) -> Journal:

@@ -33,6 +33,8 @@ _BEYOND_A_SCHEMA = (
     r"parameters: seed must be a whole number of at least 0; got [0-9.]+(e\+[0-9]+)?:",
     r"parameters: half_life (must be|is for)",  # it does not compare units, nor know which policies forget
     r"occurred_at of report \d+ must not lie more than a day ahead",  # it has no clock
+    r"value of conversion \d+ must be in \[0, 1\]",  # it knows no bandit
+    r"unit must be left out where the reward has a scale",  # it compares no fields
     r"actions must be one for each of \d+ decisions",
     r"actions must be a \(K, 3\) array",
     r"decided_at must be in the order of time",

@@ -8,9 +8,9 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from latecomer.client import decision_calls, protocol
+from latecomer.client import creation_calls, decision_calls, protocol
 from latecomer.client.address import parse_url, redact_url
-from latecomer.client.batch import check_limits, make_conversion
+from latecomer.client.batch import check_limits, make_conversion, make_revocation
 from latecomer.client.catalogues import AsyncCatalogueClient
 from latecomer.client.certificates import trusted_certificates
 from latecomer.client.decision_calls import make_options
@@ -27,7 +27,7 @@ from latecomer.service.messages import (
     BanditStats,
     Conversion,
     DecisionAnswer,
-    Revocation,
+    StageReport,
     Verdict,
     decision_id_of,
 )
@@ -50,7 +50,7 @@ class AsyncClient(AsyncCatalogueClient):
     def __repr__(self) -> str:
         return f"AsyncClient({self._redacted_url!r})"
 
-    async def create(self, name: str, *, window: Span, **spec: Unpack[protocol.SpecOptions]) -> BanditInfo:
+    async def create(self, name: str, *, window: Span, **spec: Unpack[creation_calls.SpecOptions]) -> BanditInfo:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
         The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
@@ -58,7 +58,7 @@ class AsyncClient(AsyncCatalogueClient):
         `unit` (of values in reports, as in {"name": "EUR", "scale": 250}), `grace`,
         `activation_timeout` and `attribution`.
         """
-        return await self._send(protocol.create(name, window=window, **spec))
+        return await self._send(creation_calls.create(name, window=window, **spec))
 
     async def bandits(self) -> list[BanditInfo]:
         """List the bandits that the key may read."""
@@ -139,14 +139,15 @@ class AsyncClient(AsyncCatalogueClient):
         name: str,
         decision_id: DecisionAnswer | str | None = None,
         *,
-        value: float = 1.0,
+        value: float | None = None,
         occurred_at: Moment | None = None,
         subject: str | None = None,
+        conversion_id: str | None = None,
     ) -> Verdict:
         """Report a conversion; `occurred_at` as in `Client.convert`."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
         target = None if decision_id is None else decision_id_of(decision_id)
-        return (await self._convert(name, [Conversion(target, value, occurred, subject)])).warn()[0]
+        return (await self._convert(name, [Conversion(target, value, occurred, subject, conversion_id)])).warn()[0]
 
     async def convert_many(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
         """Report many conversions; return a verdict for each, and `warnings` about some of them."""
@@ -158,6 +159,13 @@ class AsyncClient(AsyncCatalogueClient):
             answer = await self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings, answer.attributed)
         return found
+
+    async def stage(
+        self, name: str, decision_id: DecisionAnswer | str, stage: str, *, occurred_at: Moment | None = None
+    ) -> Verdict:
+        """Report that a decision has reached a stage, such as "click"."""
+        reports = [StageReport(decision_id_of(decision_id), stage, parse_datetime(occurred_at, name="occurred_at"))]
+        return (await self._send(protocol.stage(name, reports))).verdicts[0]
 
     async def activate(self, name: str, decision_id: DecisionAnswer | str) -> Verdict:
         """Report that a deferred decision was shown: it counts from now on, and its window begins."""
@@ -183,13 +191,16 @@ class AsyncClient(AsyncCatalogueClient):
         return run.finish()
 
     async def revoke(
-        self, name: str, decision_id: DecisionAnswer | str, *, occurred_at: Moment | None = None
+        self,
+        name: str,
+        decision_id: DecisionAnswer | str | None = None,
+        *,
+        occurred_at: Moment | None = None,
+        conversion_id: str | None = None,
     ) -> Verdict:
-        """Take a conversion back."""
-        occurred = parse_datetime(occurred_at, name="occurred_at")
-        return (await self._send(protocol.revoke(name, [Revocation(decision_id_of(decision_id), occurred)]))).verdicts[
-            0
-        ]
+        """Take a decision's conversions back, or the one of a `conversion_id`."""
+        revocation = make_revocation(decision_id, occurred_at, conversion_id)
+        return (await self._send(protocol.revoke(name, [revocation]))).verdicts[0]
 
     def batch(self, name: str, *, size: int = 1000, seconds: float = 0.5) -> "AsyncConversionBatch":
         """Collect conversions, and send them when `size` are waiting, or after `seconds`, or at the end of `with`."""
@@ -241,10 +252,15 @@ class AsyncConversionBatch:
         self._task: asyncio.Task[None] | None = None
 
     async def convert(
-        self, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
+        self,
+        decision_id: DecisionAnswer | str,
+        *,
+        value: float | None = None,
+        occurred_at: Moment | None = None,
+        conversion_id: str | None = None,
     ) -> None:
         """Report a conversion, soon."""
-        self._waiting.append(make_conversion(decision_id, value, occurred_at))
+        self._waiting.append(make_conversion(decision_id, value, occurred_at, conversion_id))
         if len(self._waiting) >= self._size:
             await self.flush()
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Self
 
 from latecomer.errors import InputError, LatecomerError
+from latecomer.policies.base.baskets import digest_conversion
 from latecomer.service.bandit.verdict_list import VerdictList, warn_of
-from latecomer.service.messages import Conversion, DecisionAnswer, Verdict, decision_id_of
+from latecomer.service.messages import Conversion, DecisionAnswer, Revocation, Verdict, decision_id_of
 from latecomer.timestamps import Moment, parse_datetime
-from latecomer.validation import check_conversion_value
+from latecomer.validation import check_nonnegative
 
 
 class ConversionBatch:
@@ -31,11 +32,16 @@ class ConversionBatch:
         self._thread = threading.Thread(target=self._flush_periodically, daemon=True, name="latecomer-batch")
 
     def convert(
-        self, decision_id: DecisionAnswer | str, *, value: float = 1.0, occurred_at: Moment | None = None
+        self,
+        decision_id: DecisionAnswer | str,
+        *,
+        value: float | None = None,
+        occurred_at: Moment | None = None,
+        conversion_id: str | None = None,
     ) -> None:
         """Report a conversion, soon."""
         with self._lock:
-            self._waiting.append(make_conversion(decision_id, value, occurred_at))
+            self._waiting.append(make_conversion(decision_id, value, occurred_at, conversion_id))
             is_full = len(self._waiting) >= self._size
         if is_full:
             self.flush()
@@ -74,10 +80,23 @@ class ConversionBatch:
         warn_of(self.warnings, stacklevel=3)
 
 
-def make_conversion(decision_id: DecisionAnswer | str, value: float, occurred_at: Moment | None) -> Conversion:
+def make_conversion(
+    decision_id: DecisionAnswer | str, value: float | None, occurred_at: Moment | None, conversion_id: str | None
+) -> Conversion:
     """Make a conversion; a mistake is raised at once, not when the batch is sent."""
-    check_conversion_value("value", value)
-    return Conversion(decision_id_of(decision_id), value, parse_datetime(occurred_at, name="occurred_at"))
+    if value is not None:
+        check_nonnegative("value", value)  # what else it must be depends on the bandit's reward
+    digest_conversion(conversion_id)
+    occurred = parse_datetime(occurred_at, name="occurred_at")
+    return Conversion(decision_id_of(decision_id), value, occurred, None, conversion_id)
+
+
+def make_revocation(
+    decision_id: DecisionAnswer | str | None, occurred_at: Moment | None, conversion_id: str | None
+) -> Revocation:
+    """Make a revocation, of a decision or of a conversion."""
+    target = None if decision_id is None else decision_id_of(decision_id)
+    return Revocation(target, parse_datetime(occurred_at, name="occurred_at"), conversion_id)
 
 
 def check_limits(size: int, seconds: float) -> None:

@@ -3,22 +3,16 @@
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, TypedDict, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import Struct
 
 from latecomer import errors
-from latecomer.durations import Duration, Span
-from latecomer.encoding.encoder import Encoder, read_encoder
-from latecomer.encoding.scales import parse_scales
-from latecomer.policies.base.subjects import Attribution
 from latecomer.service.bandit.verdict_list import Attributed, ReportWarning
 from latecomer.service.bandit_report import BanditReport
-from latecomer.service.bandit_spec import parse_unit
 from latecomer.service.decision_report import DecisionExplanation
-from latecomer.service.durations import format_grace, format_window
 from latecomer.service.messages import (
     Activation,
     BanditInfo,
@@ -28,6 +22,7 @@ from latecomer.service.messages import (
     ImportAnswer,
     ImportBatch,
     Revocation,
+    StageReport,
     Verdict,
     decision_id_of,
 )
@@ -86,63 +81,6 @@ class _Problem(Struct, frozen=True):
 
 class _ErrorBody(Struct, frozen=True):
     error: _Problem
-
-
-class SpecOptions(TypedDict, total=False):
-    """The optional arguments that create a bandit."""
-
-    dim: int | None
-    policy: str | None
-    parameters: Mapping[str, Any] | None
-    features: Mapping[str, Any] | None
-    encoder: Encoder | Mapping[str, Any] | None
-    log_offers: bool
-    unit: Mapping[str, Any] | None
-    grace: Duration | None
-    activation_timeout: Span | None
-    attribution: Attribution | None
-
-
-def create(
-    name: str,
-    *,
-    window: Span,
-    dim: int | None = None,
-    policy: str | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    features: Mapping[str, Any] | None = None,
-    encoder: Encoder | Mapping[str, Any] | None = None,
-    log_offers: bool = True,
-    unit: Mapping[str, Any] | None = None,
-    grace: Duration | None = None,
-    activation_timeout: Span | None = None,
-    attribution: Attribution | None = None,
-) -> Call[BanditInfo]:
-    """Make the call that creates a bandit."""
-    encoding = None if encoder is None else read_encoder(encoder)
-    if dim is None and encoding is None:
-        raise errors.InputError("dim must be given, or an encoder, which has one", field="dim")
-    dim = encoding.dim if dim is None and encoding is not None else dim
-    spec: dict[str, Any] = {"dim": dim, "window": format_window(window), "parameters": dict(parameters or {})}
-    if policy is not None:
-        spec["policy"] = policy
-    if features is not None:
-        spec["features"] = parse_scales(features)
-    if encoding is not None:
-        spec["encoder"] = encoding
-    if not log_offers:
-        spec["log_offers"] = False
-    if unit is not None:
-        spec["unit"] = parse_unit(unit)
-    if grace is not None:
-        spec["grace"] = format_grace(grace)
-    if activation_timeout is not None:
-        spec["activation_timeout"] = format_window(activation_timeout)
-    if attribution is not None:
-        spec["attribution"] = attribution
-    return Call(
-        method="PUT", path=bandit_path(name), gives=BanditInfo, content=encode_json(spec), timeout=CREATE_TIMEOUT
-    )
 
 
 def bandits() -> "Call[_Bandits]":
@@ -220,6 +158,11 @@ def revoke(name: str, revocations: Sequence[Revocation]) -> "Call[_Verdicts]":
     return Call(
         method="POST", path=f"{bandit_path(name)}/revocations", gives=_Verdicts, content=encode_json(revocations)
     )
+
+
+def stage(name: str, reports: Sequence[StageReport]) -> "Call[_Verdicts]":
+    """Make the call that reports stages."""
+    return Call(method="POST", path=f"{bandit_path(name)}/stages", gives=_Verdicts, content=encode_json(reports))
 
 
 def activate(name: str, activations: Sequence[Activation]) -> "Call[_Verdicts]":

@@ -6,9 +6,9 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from latecomer.client import decision_calls, protocol
+from latecomer.client import creation_calls, decision_calls, protocol
 from latecomer.client.address import parse_url, redact_url
-from latecomer.client.batch import ConversionBatch
+from latecomer.client.batch import ConversionBatch, make_revocation
 from latecomer.client.catalogues import CatalogueClient
 from latecomer.client.certificates import trusted_certificates
 from latecomer.client.decision_calls import make_options
@@ -25,7 +25,7 @@ from latecomer.service.messages import (
     BanditStats,
     Conversion,
     DecisionAnswer,
-    Revocation,
+    StageReport,
     Verdict,
     decision_id_of,
 )
@@ -63,15 +63,15 @@ class Client(CatalogueClient):
     def __repr__(self) -> str:
         return f"Client({self._redacted_url!r})"
 
-    def create(self, name: str, *, window: Span, **spec: Unpack[protocol.SpecOptions]) -> BanditInfo:
+    def create(self, name: str, *, window: Span, **spec: Unpack[creation_calls.SpecOptions]) -> BanditInfo:
         """Create a bandit; the same again changes nothing. `window`: rounds, or a time such as "7d".
 
         The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
         numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's), `log_offers`,
         `unit` (of values in reports, as in {"name": "EUR", "scale": 250}), `grace`,
-        `activation_timeout` and `attribution`.
+        `activation_timeout`, `attribution`, `reward` and `returns`.
         """
-        return self._send(protocol.create(name, window=window, **spec))
+        return self._send(creation_calls.create(name, window=window, **spec))
 
     def bandits(self) -> list[BanditInfo]:
         """List the bandits that the key may read."""
@@ -152,19 +152,22 @@ class Client(CatalogueClient):
         name: str,
         decision_id: DecisionAnswer | str | None = None,
         *,
-        value: float = 1.0,
+        value: float | None = None,
         occurred_at: Moment | None = None,
         subject: str | None = None,
+        conversion_id: str | None = None,
     ) -> Verdict:
         """Report a conversion.
 
         `occurred_at`, where it happened before now, is a `datetime` (UTC where it has no zone), an ISO 8601 text, a
         numpy.datetime64, or seconds since 1970. More than a day ahead of the server's clock is refused; before its
-        decision it is accepted with a warning, `errors.OccurredBeforeDecisionWarning`.
+        decision it is accepted with a warning, `errors.OccurredBeforeDecisionWarning`. `value` is in [0, 1], and 1
+        where it is not given; where the bandit's reward has a scale, the amount. A `conversion_id` is the conversion's
+        own: the same counts once, others of the decision may count too, and `revoke` can name it.
         """
         occurred = parse_datetime(occurred_at, name="occurred_at")
         target = None if decision_id is None else decision_id_of(decision_id)
-        return self._convert(name, [Conversion(target, value, occurred, subject)]).warn()[0]
+        return self._convert(name, [Conversion(target, value, occurred, subject, conversion_id)]).warn()[0]
 
     def convert_many(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
         """Report many conversions; return a verdict for each, and `warnings` about some of them."""
@@ -177,10 +180,24 @@ class Client(CatalogueClient):
             found.append_portion(answer.verdicts, answer.warnings, answer.attributed)
         return found
 
-    def revoke(self, name: str, decision_id: DecisionAnswer | str, *, occurred_at: Moment | None = None) -> Verdict:
-        """Take a conversion back."""
+    def revoke(
+        self,
+        name: str,
+        decision_id: DecisionAnswer | str | None = None,
+        *,
+        occurred_at: Moment | None = None,
+        conversion_id: str | None = None,
+    ) -> Verdict:
+        """Take a decision's conversions back, or the one of a `conversion_id`."""
+        revocation = make_revocation(decision_id, occurred_at, conversion_id)
+        return self._send(protocol.revoke(name, [revocation])).verdicts[0]
+
+    def stage(
+        self, name: str, decision_id: DecisionAnswer | str, stage: str, *, occurred_at: Moment | None = None
+    ) -> Verdict:
+        """Report that a decision has reached a stage, such as "click"."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        return self._send(protocol.revoke(name, [Revocation(decision_id_of(decision_id), occurred)])).verdicts[0]
+        return self._send(protocol.stage(name, [StageReport(decision_id_of(decision_id), stage, occurred)])).verdicts[0]
 
     def activate(self, name: str, decision_id: DecisionAnswer | str) -> Verdict:
         """Report that a deferred decision was shown: it counts from now on, and its window begins."""

@@ -10,11 +10,13 @@ from latecomer.encoding.spec import EncoderSpec, Scale
 from latecomer.errors import InputError
 from latecomer.validation import short_repr
 
-__all__ = ["DEFAULT_GRACE", "DEFAULT_POLICY", "BanditSpec", "Scale", "ValueUnit"]
+__all__ = ["DEFAULT_GRACE", "DEFAULT_POLICY", "BanditSpec", "RewardSpec", "Scale", "ValueUnit"]
 
 DEFAULT_POLICY = "recommended"
 """The policy of a specification that names none: that of `latecomer.recommended` on the day of its creation."""
 
+DEFAULT_RETURNS, DEFAULT_RETURN_WINDOWS = "90d", 10
+"""The time for returns of a specification that gives none, where conversions have amounts."""
 DEFAULT_GRACE = "1d"
 """The grace of a specification that gives none, where its window is a time."""
 
@@ -24,6 +26,17 @@ class ValueUnit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(min_length=1, max_length=20)]
     scale: Annotated[float, Meta(gt=0.0, le=1e12)] = 1.0
+
+
+class RewardSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A reward of amounts: a decision is worth the `aggregate` of its conversions, and `scale` at most.
+
+    `unit` is the name of their unit in reports, as in EUR.
+    """
+
+    scale: Annotated[float, Meta(gt=0.0, le=1e12)]
+    aggregate: Literal["first", "sum", "max"] = "sum"
+    unit: Annotated[str, Meta(min_length=1, max_length=20)] | None = None
 
 
 class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,7 +50,9 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     decisions with features instead of vectors; `encoder`, in its place, is an encoder as `Encoder.to_dict` gives it.
     `log_offers` says whether the log gets the whole offer of each decision, which evaluating another policy needs.
     `unit` is that of values in reports. `attribution` says to which of a subject's decisions in the window a conversion
-    of that subject is credited.
+    of that subject is credited. `reward` says what conversions are worth: "binary", values in [0, 1] of which the first
+    counts, or amounts. `returns`, in the unit of the window, is how long after it they can be taken back (where it is
+    null, "90d" or ten windows if there are amounts, and else as long as the grace).
     """
 
     dim: int
@@ -51,11 +66,45 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     grace: str | None = None
     activation_timeout: int | str | None = None
     attribution: Literal["last", "first", "all"] = "last"
+    reward: Literal["binary"] | RewardSpec = "binary"
+    returns: int | str | None = None
+
+    @property
+    def resolved_returns(self) -> int | str | None:
+        """The time for returns that it stands for."""
+        if self.returns is not None or isinstance(self.reward, str):
+            return self.returns
+        return DEFAULT_RETURNS if isinstance(self.window, str) else DEFAULT_RETURN_WINDOWS * self.window
+
+    @property
+    def resolved_unit(self) -> ValueUnit | None:
+        """The unit that it stands for: that of its reward, where that has amounts."""
+        if isinstance(self.reward, str) or self.unit is not None:
+            return self.unit
+        return ValueUnit(name=self.reward.unit or "units", scale=self.reward.scale)
 
     @property
     def resolved_grace(self) -> str | None:
         """The grace that it stands for; None where the window is in rounds."""
         return DEFAULT_GRACE if self.grace is None and isinstance(self.window, str) else self.grace
+
+
+def parse_reward_spec(given: RewardSpec | Mapping[str, Any] | str | None) -> Literal["binary"] | RewardSpec:
+    """Return a reward that may be given as a dict; `InputError` where it is none.
+
+    >>> parse_reward_spec({"scale": 200, "unit": "EUR"})
+    RewardSpec(scale=200.0, aggregate='sum', unit='EUR')
+    """
+    if given is None or given == "binary":
+        return "binary"
+    try:
+        return msgspec.convert(msgspec.to_builtins(given), RewardSpec)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InputError(
+            f'reward must be "binary", or as {{"scale": 200, "unit": "EUR", "aggregate": "sum"}}: {error}; '
+            f"got {short_repr(given)}",
+            field="reward",
+        ) from None
 
 
 def parse_unit(given: ValueUnit | Mapping[str, Any] | None) -> ValueUnit | None:

@@ -27,6 +27,7 @@ from latecomer.service.messages import (
     ImportAnswer,
     ImportBatch,
     Revocation,
+    StageReport,
 )
 from latecomer.service.replicated_store import ReplicatedStore
 
@@ -128,6 +129,14 @@ class BlockingStore:
 
         async def call() -> VerdictList:
             return await self._store.freeze(name, is_frozen)
+
+        return self._run(call()), DoneTicket()
+
+    def report_stages(self, name: str, reports: Sequence[StageReport]) -> tuple[VerdictList, Ticket]:
+        """Report stages that decisions have reached."""
+
+        async def call() -> VerdictList:
+            return await self._store.report_stages(name, reports)
 
         return self._run(call()), DoneTicket()
 

@@ -12,7 +12,7 @@ from latecomer.errors import InputError, UnknownBanditError
 from latecomer.extras import require_packages
 from latecomer.policies.base.subjects import Attribution
 from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec, parse_unit
+from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec, parse_reward_spec, parse_unit
 from latecomer.service.durations import format_grace, format_window, parse_retention
 from latecomer.service.open_bandit import OpenBandit
 from latecomer.service.storage.clock import Clocks
@@ -40,6 +40,8 @@ def open(
     grace: Duration | None = None,
     activation_timeout: Span | None = None,
     attribution: Attribution = "last",
+    reward: Mapping[str, Any] | str | None = None,
+    returns: Span | None = None,
     retention: str | None = None,
     clock: Clocks | None = None,
     create: bool = False,
@@ -74,6 +76,12 @@ def open(
     attribution
         The decisions that a conversion of a subject is credited to: the "last" of those in the window, the "first", or
         "all" of them.
+    reward
+        {"scale": 200, "unit": "EUR", "aggregate": "sum"}: conversions have amounts, of which the "first", the "sum" or
+        the "max" counts, and the scale at most. None is "binary": values in [0, 1], of which the first counts.
+    returns
+        In the unit of the window: how long after it a credited value can be taken back. None is "90d" or ten windows
+        where conversions have amounts, and else as long as the grace.
     retention
         How long after its window a decision stays in the log, as "7d" or "forever"; the file keeps it. None: as it was
         set last, "7d" where it never was.
@@ -116,6 +124,8 @@ def open(
             grace=format_grace(grace),
             attribution=attribution,
             activation_timeout=None if activation_timeout is None else format_window(activation_timeout),
+            reward=parse_reward_spec(reward),
+            returns=None if returns is None else format_window(returns),
         )
         check_policy(name, spec)  # a mistake leaves no file behind
     if address is None:

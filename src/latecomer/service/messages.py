@@ -8,7 +8,8 @@ from msgspec import Meta, Struct
 from latecomer.encoding.spec import EncoderSpec, Scale
 from latecomer.errors import InputError
 from latecomer.policies.base.decision import Verdict
-from latecomer.service.bandit_spec import ValueUnit
+from latecomer.service.bandit_spec import RewardSpec, ValueUnit
+from latecomer.service.report_messages import Activation, Conversion, Revocation, StageCounts, StageReport
 from latecomer.validation import short_repr
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "ImportAnswer",
     "ImportBatch",
     "Revocation",
+    "StageCounts",
+    "StageReport",
     "Verdict",
 ]
 
@@ -52,6 +55,9 @@ class BanditInfo(Struct, frozen=True, kw_only=True):
     """The longest wait of a deferred decision for its activation; null is the window."""
     attribution: str = "last"
     """The decisions that a conversion of a subject is credited to: "last", "first" or "all"."""
+    reward: Literal["binary"] | RewardSpec = "binary"
+    returns: int | str | None = None
+    """How long after its window a credited value can be taken back; null is as long as the grace."""
 
 
 class DecisionAnswer(Struct, frozen=True):
@@ -120,32 +126,6 @@ def check_request_id(request_id: object) -> str:
     return request_id
 
 
-class Conversion(Struct, frozen=True, forbid_unknown_fields=True):
-    """A report of a conversion: `value` in [0, 1], and `occurred_at` where it happened before it was reported.
-
-    It must have occurred inside its decision's window, and be reported inside the window and the grace. It names its
-    decision, or the `subject` of some.
-    """
-
-    decision_id: str | None = None
-    value: float = 1.0
-    occurred_at: datetime | None = None
-    subject: str | None = None
-
-
-class Revocation(Struct, frozen=True, forbid_unknown_fields=True):
-    """A report that takes a conversion back."""
-
-    decision_id: str
-    occurred_at: datetime | None = None
-
-
-class Activation(Struct, frozen=True, forbid_unknown_fields=True):
-    """A report that a deferred decision was shown: it counts from now on."""
-
-    decision_id: str
-
-
 class EventActivation(Struct, frozen=True):
     """A report that the deferred decision of a request id was shown."""
 
@@ -204,7 +184,8 @@ class BanditCounts(Struct, frozen=True, kw_only=True):
     the other accepted ones, in seconds or rounds: a count for each edge (delays up to it, and above the one before),
     and one beyond; `delay_sum` is their sum. `drift` is max |V·V⁻¹ − I| at its last check. `deferred` counts deferred
     decisions: `waiting` for their activation, `activated`, and `expired` without one. `frozen` tells whether the bandit
-    decides without learning.
+    decides without learning. `capped` counts accepted conversions after which their decision was worth more than the
+    scale of the reward, and counted as the scale.
     """
 
     name: str
@@ -220,6 +201,7 @@ class BanditCounts(Struct, frozen=True, kw_only=True):
     refactorisations: int
     deferred: dict[str, int] = {}
     frozen: bool = False
+    capped: int = 0
 
 
 class Alarm(Struct, frozen=True, kw_only=True):
@@ -244,7 +226,9 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
     the policy's own estimate, where it makes one: pairs of an age and the share of in-window conversions that have
     arrived by then; `delay_band` has its 90 % confidence band, pairs of low and high at the same ages, from the counts
     alone, where the curve has a prior and may be outside. The share of all conversions that the window keeps cannot be
-    estimated from inside it. `alarms` has those of the bandit, then those of its store.
+    estimated from inside it. `alarms` has those of the bandit, then those of its store. `value` is the sum of what
+    decisions are credited with, in the bandit's `unit`, or in values of 1 where it has none. `stages` has the decisions
+    that reached each stage, and how many of these converted.
     """
 
     theta_hat: list[float]
@@ -253,6 +237,9 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
     delay_curve: list[list[float]] | None
     delay_band: list[list[float]] | None = None
     alarms: list[Alarm] = []
+    value: float = 0.0
+    unit: str | None = None
+    stages: dict[str, StageCounts] = {}
 
 
 class Health(Struct, frozen=True, kw_only=True):

@@ -19,7 +19,6 @@ from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.features import digest_features, encode_features
 from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
 from latecomer.service.messages import (
-    Activation,
     BanditStats,
     Conversion,
     DecisionAnswer,
@@ -29,6 +28,7 @@ from latecomer.service.messages import (
     Verdict,
     decision_id_of,
 )
+from latecomer.service.reporting_bandit import ReportingBandit
 from latecomer.service.store import Store
 from latecomer.timestamps import Moment, parse_datetime
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from latecomer.service.blocking_store import BlockingStore
 
 
-class OpenBandit(CatalogueBandit):
+class OpenBandit(ReportingBandit, CatalogueBandit):
     """One bandit of a store. When a method returns, its effect is on disk; threads may share the bandit."""
 
     def __init__(self, store: "Store | BlockingStore", name: str, *, path: str) -> None:
@@ -169,25 +169,6 @@ class OpenBandit(CatalogueBandit):
         except LatecomerError as error:
             return error
 
-    def activate(self, decision_id: DecisionAnswer | str) -> Verdict:
-        """Report that a deferred decision was shown: it counts from now on, and its window begins."""
-        verdicts, ticket = self._store.activate(self.name, [Activation(decision_id_of(decision_id))])
-        self._store.wait(ticket)
-        return verdicts[0]
-
-    def freeze(self) -> Verdict:
-        """Decide without learning from now on, also after a restart; `DUPLICATE` where it is so already."""
-        return self._set_frozen(True)
-
-    def unfreeze(self) -> Verdict:
-        """Learn again, from the decisions that are made from now on."""
-        return self._set_frozen(False)
-
-    def _set_frozen(self, is_frozen: bool) -> Verdict:
-        verdicts, ticket = self._store.freeze(self.name, is_frozen)
-        self._store.wait(ticket)
-        return verdicts[0]
-
     def import_log(
         self,
         log: LearnableLog,
@@ -225,9 +206,10 @@ class OpenBandit(CatalogueBandit):
         self,
         decision_id: DecisionAnswer | str | None = None,
         *,
-        value: float = 1.0,
+        value: float | None = None,
         occurred_at: Moment | None = None,
         subject: str | None = None,
+        conversion_id: str | None = None,
     ) -> Verdict:
         """Report a conversion of a decision, or of a subject.
 
@@ -236,7 +218,7 @@ class OpenBandit(CatalogueBandit):
         decision_id
             The answer's, or the answer itself.
         value
-            Its value, in [0, 1].
+            Its value, in [0, 1], and 1 where it is not given; where the bandit's reward has a scale, its amount.
         occurred_at
             When it happened, where that was before now: a `datetime` (UTC where it has no zone), an ISO 8601 text, a
             numpy.datetime64, or seconds since 1970. More than a day ahead of the store's clock is refused. Before its
@@ -244,10 +226,12 @@ class OpenBandit(CatalogueBandit):
         subject
             In place of the decision: the user, whose decisions are credited as the bandit's `attribution` says;
             `convert_many` tells which.
+        conversion_id
+            Its own id: the same counts once, others of the decision may count too, and `revoke` can name it.
         """
         occurred = parse_datetime(occurred_at, name="occurred_at")
         target = None if decision_id is None else decision_id_of(decision_id)
-        return self._convert([Conversion(target, value, occurred, subject)]).warn()[0]
+        return self._convert([Conversion(target, value, occurred, subject, conversion_id)]).warn()[0]
 
     def convert_many(self, conversions: Sequence[Conversion]) -> VerdictList:
         """Report many conversions with one wait for the disk; return their verdicts, whose `warnings` have indices."""
@@ -258,10 +242,17 @@ class OpenBandit(CatalogueBandit):
         self._store.wait(ticket)
         return verdicts
 
-    def revoke(self, decision_id: DecisionAnswer | str, *, occurred_at: Moment | None = None) -> Verdict:
-        """Take a conversion back."""
+    def revoke(
+        self,
+        decision_id: DecisionAnswer | str | None = None,
+        *,
+        occurred_at: Moment | None = None,
+        conversion_id: str | None = None,
+    ) -> Verdict:
+        """Take a decision's conversions back, or the one of a `conversion_id`."""
         occurred = parse_datetime(occurred_at, name="occurred_at")
-        verdicts, ticket = self._store.revoke(self.name, [Revocation(decision_id_of(decision_id), occurred)])
+        target = None if decision_id is None else decision_id_of(decision_id)
+        verdicts, ticket = self._store.revoke(self.name, [Revocation(target, occurred, conversion_id)])
         self._store.wait(ticket)
         return verdicts[0]
 

@@ -18,23 +18,20 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.catalogue_call import check_catalogue_call
 from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import check_policy, resolve_spec
-from latecomer.service.bandit.freezing import freeze_bandit
 from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.messages import (
-    Activation,
     BanditInfo,
     CatalogueInfo,
-    Conversion,
     DecisionAnswer,
     Health,
     ImportAnswer,
     ImportBatch,
-    Revocation,
 )
 from latecomer.service.replicated_reports import ReplicatedReports
+from latecomer.service.report_calls import Apply, ReportCalls
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.postgres.call_queue import PATIENCE
 from latecomer.service.storage.postgres.calls import PendingCall, Repeatable, Report, Work
@@ -51,7 +48,7 @@ CONNECTIONS = 4
 """Connections that requests use, at most; one more reads settings and keys."""
 
 
-class ReplicatedStore:
+class ReplicatedStore(ReportCalls["asyncio.Future[VerdictList]"]):
     """Bandits by name, on a database that others share; made by `ReplicatedStore.open`.
 
     Parameters
@@ -147,21 +144,9 @@ class ReplicatedStore:
         found = (await self.refresh(name)).catalogue
         return CatalogueInfo(version=found.version, size=len(found))
 
-    def convert(self, name: str, conversions: Sequence[Conversion]) -> "asyncio.Future[VerdictList]":
-        """Report conversions; the verdicts are durable when the future has them."""
-        return self._submit(self._bandits.get(name), Report(Bandit.convert, conversions))
-
-    def revoke(self, name: str, revocations: Sequence[Revocation]) -> "asyncio.Future[VerdictList]":
-        """Take conversions back; the verdicts are durable when the future has them."""
-        return self._submit(self._bandits.get(name), Report(Bandit.revoke, revocations))
-
-    def activate(self, name: str, activations: Sequence[Activation]) -> "asyncio.Future[VerdictList]":
-        """Report deferred decisions that were shown; the verdicts are durable when the future has them."""
-        return self._submit(self._bandits.get(name), Report(Bandit.activate, activations))
-
-    def freeze(self, name: str, is_frozen: bool) -> "asyncio.Future[VerdictList]":
-        """Have a bandit decide without learning, or learn again; see `Store.freeze`."""
-        return self._submit(self._bandits.get(name), Report(freeze_bandit, is_frozen))
+    def report(self, name: str, apply: Apply, reports: Any) -> "asyncio.Future[VerdictList]":
+        """Report conversions or the like; the verdicts are durable when the future has them. See `ReportCalls`."""
+        return self._submit(self._bandits.get(name), Report(apply, reports))
 
     def _submit(
         self, worker: ChainWorker, work: Work, future: "asyncio.Future[Any] | None" = None

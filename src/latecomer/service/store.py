@@ -5,7 +5,7 @@ the ticket is on disk; `resolve_when_done` has futures resolved then. An answer 
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, Unpack
 
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.catalogue_call import check_catalogue_call
 from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
-from latecomer.service.bandit.freezing import freeze_bandit
 from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.registry import Registry, make_unknown_error
 from latecomer.service.bandit.verdict_list import VerdictList
@@ -24,16 +23,14 @@ from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_retention
 from latecomer.service.log_interface import DoneTicket, Log, Ticket
 from latecomer.service.messages import (
-    Activation,
     BanditInfo,
     CatalogueInfo,
-    Conversion,
     DecisionAnswer,
     Health,
     ImportAnswer,
     ImportBatch,
-    Revocation,
 )
+from latecomer.service.report_calls import Apply, ReportCalls
 from latecomer.service.storage.clock import Clocks, StoreClock, SystemClocks
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
@@ -42,7 +39,7 @@ from latecomer.service.store_reports import StoreReports
 from latecomer.service.store_settings import StoreSettings
 
 
-class Store:
+class Store(ReportCalls[tuple[VerdictList, Ticket]]):
     """Bandits by name, and the log that keeps them; made by `Store.open`. Threads may share it.
 
     Parameters
@@ -160,25 +157,8 @@ class Store:
             self.check_unlogged_change(bandit, error)
             raise
 
-    def convert(self, name: str, conversions: Sequence[Conversion]) -> tuple[VerdictList, Ticket]:
-        """Report conversions; return a verdict for each, and the ticket to wait for before they leave."""
-        return self._report(name, Bandit.convert, conversions)
-
-    def revoke(self, name: str, revocations: Sequence[Revocation]) -> tuple[VerdictList, Ticket]:
-        """Take conversions back; return a verdict for each, and the ticket to wait for before they leave."""
-        return self._report(name, Bandit.revoke, revocations)
-
-    def activate(self, name: str, activations: Sequence[Activation]) -> tuple[VerdictList, Ticket]:
-        """Report deferred decisions that were shown; return a verdict for each, and the ticket to wait for."""
-        return self._report(name, Bandit.activate, activations)
-
-    def freeze(self, name: str, is_frozen: bool) -> tuple[VerdictList, Ticket]:
-        """Have a bandit decide without learning, or learn again; `DUPLICATE` where it is so already."""
-        return self._report(name, freeze_bandit, is_frozen)
-
-    def _report(
-        self, name: str, apply: Callable[..., tuple[VerdictList, bytes]], reports: object
-    ) -> tuple[VerdictList, Ticket]:
+    def report(self, name: str, apply: Apply, reports: Any) -> tuple[VerdictList, Ticket]:
+        """Report conversions or the like; return the verdicts, and the ticket to wait for. See `ReportCalls`."""
         with self._lock:
             bandit = self.registry.get(name)
             self.check_open()

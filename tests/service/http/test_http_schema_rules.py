@@ -24,6 +24,7 @@ PATHS = {
     "revocation": ("POST", f"{BANDIT}/revocations"),
     "activation": ("POST", f"{BANDIT}/activations"),
     "freeze": ("PUT", f"{BANDIT}/freeze"),
+    "stage": ("POST", f"{BANDIT}/stages"),
 }
 ROW, WHEN = [0.5, 0.0, -0.5], "2026-01-02T03:04:05Z"
 EXAMPLES: list[tuple[str, Any]] = [
@@ -64,6 +65,10 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("conversion", {"decision_id": "x", "value": 0.5, "occurred_at": WHEN}),
     ("conversion", [{"decision_id": "x", "value": 1}]),
     ("conversion", {"subject": "x", "value": 1}),
+    ("conversion", {"decision_id": "x", "value": None, "conversion_id": "y"}),
+    ("revocation", {"conversion_id": "y"}),
+    ("stage", {"decision_id": "x", "stage": "click", "occurred_at": WHEN}),
+    ("spec", {"dim": 3, "window": "7d", "reward": {"scale": 200, "aggregate": "max", "unit": "EUR"}, "returns": "30d"}),
     ("activation", [{"decision_id": "x"}]),
     ("freeze", {"frozen": False}),
     ("decision", {"actions": [ROW], "deferred": True, "subject": "x"}),

@@ -99,9 +99,10 @@ class BasketTable:
         """Return a round's basket, if it has one."""
         return self._baskets.get(round)
 
-    def find_rounds(self, digest: bytes) -> list[int]:
-        """Return the rounds that have a conversion of that id; none for conversions without one."""
-        return [] if digest == ANONYMOUS else list(self._rounds.get(digest, ()))
+    def find_rounds(self, digest: bytes, oldest_stamp: int) -> list[int]:
+        """Return the rounds from that stamp on that have a conversion of that id; none for conversions without one."""
+        found = () if digest == ANONYMOUS else self._rounds.get(digest, ())
+        return [round_ for round_ in found if self._baskets[round_].stamp >= oldest_stamp]
 
     def add(self, basket: Basket, oldest_stamp: int) -> None:
         """Add a basket; those of earlier stamps than `oldest_stamp` may be forgotten."""

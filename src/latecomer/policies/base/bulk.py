@@ -5,12 +5,13 @@ order: a log's stamps never run backwards.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.action_summary import Shorts
+from latecomer.core.conversions import ACCEPTED
 from latecomer.core.ring import spanned_blocks
 from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Array, Integers
 from latecomer.errors import InputError
@@ -127,12 +128,25 @@ def convert(
     """
     if policy.keeps_baskets:
         scale, anonymous = policy.reward.scale, [ANONYMOUS] * len(rounds)
-        verdicts, delays, _ = convert_amounts(
+        found = convert_amounts(
             policy, rounds, values * scale, anonymous, stamps, stamps if reported is None else reported
         )
-        return verdicts, delays
+        return found.verdicts, found.delays
     stamps = _stamps(policy, stamps)
     return policy.state.convert_many(rounds, values, stamps, stamps if reported is None else _stamps(policy, reported))
+
+
+class Credited(NamedTuple):
+    """Verdicts on conversions with amounts or ids, and delays, −1 where unknown, of those that are `is_first`.
+
+    `credits` are those that the rounds of accepted ones then have, `is_capped` tells which of these the scale limits.
+    """
+
+    verdicts: Integers
+    delays: Integers
+    is_first: npt.NDArray[np.bool_]
+    credits: Array
+    is_capped: npt.NDArray[np.bool_]
 
 
 def convert_amounts(
@@ -142,13 +156,25 @@ def convert_amounts(
     digests: Sequence[bytes],
     stamps: Integers,
     reported: Integers,
-) -> tuple[Integers, Integers, npt.NDArray[np.bool_]]:
-    """Apply conversions that have amounts or ids, in their order: verdicts, delays, and which are first of theirs."""
+) -> Credited:
+    """Apply conversions that have amounts or ids, in their order."""
     stamps, reported = _stamps(policy, stamps), _stamps(policy, reported)
+    count = len(rounds)
+    found = Credited(
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.bool_),
+        np.zeros(count),
+        np.zeros(count, np.bool_),
+    )
     reports = zip(rounds.tolist(), amounts.tolist(), digests, stamps.tolist(), reported.tolist(), strict=True)
-    found = [policy.credit_conversion(*report) for report in reports]
-    verdicts, delays, is_first = zip(*found, strict=True) if found else ((), (), ())
-    return np.array(verdicts, np.int64), np.array(delays, np.int64), np.array(is_first, np.bool_)
+    for place, report in enumerate(reports):
+        found.verdicts[place], found.delays[place], found.is_first[place] = policy.credit_conversion(*report)
+        basket = policy.baskets.find(report[0])
+        if found.verdicts[place] == ACCEPTED and basket is not None:
+            found.credits[place] = basket.credit
+            found.is_capped[place] = policy.reward.is_capped(basket.kept_amounts)
+    return found
 
 
 def revoke(policy: LinearPolicy, round: int, stamp: int, reported: int, digest: bytes | None = None) -> int:

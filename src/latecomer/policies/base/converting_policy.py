@@ -113,7 +113,7 @@ class ConvertingPolicy(CreditingPolicy):
         elif digest is None:
             raise InputError("a revocation must name its decision or its conversion_id; got neither", field="decision")
         else:
-            rounds = self.baskets.find_rounds(digest)
+            rounds = self._find_conversion(digest, at)
         found = []
         for round_ in rounds:
             stamp = self._read_stamp(round_, at)
@@ -172,8 +172,12 @@ class ConvertingPolicy(CreditingPolicy):
         if at is None and not self._in_rounds:
             at = self._clock.now()  # one time for all
         digest = ANONYMOUS if conversion_id is None else digest_conversion(conversion_id)
-        rounds = self.baskets.find_rounds(digest) or self.attribute(subject, at=at)  # once known, it is where it was
+        rounds = self._find_conversion(digest, at) or self.attribute(subject, at=at)  # once known, it is where it was
         return join_verdicts([self.convert(round_, value, at=at, conversion_id=conversion_id) for round_ in rounds])
+
+    def _find_conversion(self, digest: bytes, at: Moment | None) -> list[int]:
+        stamp = UNSTAMPED if at is None and self._in_rounds else self._clock.read(at)
+        return self.find_conversion(digest, stamp, stamp)
 
     def _read_stamp(self, round_: int, at: Moment | None) -> int:
         return UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)

@@ -104,9 +104,16 @@ class CreditingPolicy(DeferringPolicy):
         """The oldest stamp that a correction of now may have."""
         return self._now - self.span - self.correctable
 
+    def find_conversion(self, digest: bytes, stamp: int, reported: int) -> list[int]:
+        """Return the rounds that a conversion is credited to, by its id, and can be taken back from."""
+        return self.baskets.find_rounds(digest, self._oldest_at(stamp, reported))
+
+    def _oldest_at(self, stamp: int, reported: int) -> int:
+        """Return the oldest stamp that a correction reported then may have."""
+        return max(reported if self.correctable else stamp, self._now) - self.span - self.correctable
+
     def _is_too_old(self, basket: Basket, stamp: int, reported: int) -> bool:
-        moment = max(reported if self.correctable else stamp, self._now)
-        return moment - basket.stamp > self.span + self.correctable
+        return basket.stamp < self._oldest_at(stamp, reported)
 
     def _make_basket(self, round_: int, credit: float, amounts: dict[bytes, float]) -> Basket:
         (block, lane), ring = self._place_of(round_), self.state.ring

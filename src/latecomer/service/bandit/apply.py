@@ -3,10 +3,7 @@
 The events of each kind become arrays first; the policy then gets them run by run, in their order.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from latecomer.core.conversions import UNKNOWN
 from latecomer.core.state import Integers
@@ -17,7 +14,14 @@ from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.freezing import apply_freeze
 from latecomer.service.bandit.offers import read_contexts
-from latecomer.service.bandit.reports import compute_arrivals
+from latecomer.service.bandit.report_appliers import (
+    Conversions,
+    Purchases,
+    Returns,
+    Revocations,
+    Stages,
+    copy_column,
+)
 from latecomer.service.bandit.tally.notes import Notes
 
 
@@ -47,10 +51,15 @@ def apply_foreign_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
     kinds = _KINDS[payload.kinds]
     present = {int(_KINDS[kind]) for kind in payload.present}
     appliers = {kind: applier(bandit, payload) for kind, applier in _APPLIERS.items() if kind in present}
+    in_order = not present.isdisjoint(_CHANGE_CREDITS)
     for kind, part in events.split_runs(kinds[kinds != _NOTHING]):
         if kind in appliers:
             appliers[kind].apply(part)
+            if in_order:
+                appliers[kind].note(part)
     for applier in appliers.values():
+        if not in_order:
+            applier.note(slice(None))
         applier.finish(payload)
     unknown = payload.records(events.UNKNOWN)
     bandit.counters.conversions[UNKNOWN] += int(unknown["conversions"].sum())
@@ -78,11 +87,14 @@ class _Decisions:
         records = payload.records(events.DECISION)
         if not np.array_equal(records["round"], np.arange(bandit.rounds + 1, bandit.rounds + 1 + len(records))):
             raise ValueError(f"its decisions do not follow round {bandit.rounds}")
-        self._actions, self._stamps = _copy_column(records["action"]), _copy_column(records["stamp"])
+        self._actions, self._stamps = copy_column(records["action"]), copy_column(records["stamp"])
         self._summaries = np.ascontiguousarray(records["summary"])
 
     def apply(self, part: slice) -> None:
         self._bandit.apply_decisions(self._actions[part], self._summaries[part], self._stamps[part])
+
+    def note(self, part: slice) -> None:
+        """Do nothing: decisions are noted all at once, before reports."""
 
     def finish(self, payload: Payload) -> None:
         self._bandit.monitor.note_decisions(self._stamps, self._bandit.rounds + 1, self._summaries)
@@ -100,62 +112,6 @@ class _Decisions:
             policy.subjects.add(bytes(digest), round_, kept)
 
 
-class _Reports:
-    """Conversions or revocations, and this bandit's verdicts on them."""
-
-    kind: int
-
-    def __init__(self, bandit: Bandit, payload: Payload) -> None:
-        self._bandit, self._numbers = bandit, payload.numbers(self.kind)
-        self._records = payload.records(self.kind)
-        self._rounds = _copy_column(self._records["round"])
-        self._arrivals = compute_arrivals(self._records["occurred"], self._records["stamp"])
-        self._reported = _copy_column(self._records["stamp"])
-        self._verdicts = np.empty(len(self._records), np.int64)
-
-    def finish(self, payload: Payload) -> None:
-        if np.array_equal(self._records["verdict"], self._verdicts):
-            return
-        self._records["verdict"] = self._verdicts
-        payload.replace(self._numbers, self._records)
-
-
-class _Conversions(_Reports):
-    kind = events.CONVERSION
-
-    def __init__(self, bandit: Bandit, payload: Payload) -> None:
-        super().__init__(bandit, payload)
-        self._values, self._delays = _copy_column(self._records["value"]), np.empty(len(self._records), np.int64)
-        self._watched = np.empty(len(self._records), np.int64)
-        self._made = bandit.rounds + np.searchsorted(payload.numbers(events.DECISION), self._numbers)
-
-    def apply(self, part: slice) -> None:
-        self._verdicts[part], self._delays[part] = self._bandit.apply_conversions(
-            self._rounds[part], self._values[part], self._arrivals[part], self._reported[part]
-        )
-        self._watched[part] = self._bandit.leave_out_stragglers(self._rounds[part], self._verdicts[part])
-
-    def finish(self, payload: Payload) -> None:
-        super().finish(payload)
-        self._bandit.counters.add_conversions(self._verdicts, self._delays)
-        self._bandit.monitor.note_reports(self._rounds, self._watched, self._records["stamp"], self._made)
-        self._bandit.tally.note_conversions(self._rounds, self._values, self._verdicts, self._records["stamp"])
-
-
-class _Revocations(_Reports):
-    kind = events.REVOCATION
-
-    def apply(self, part: slice) -> None:
-        self._verdicts[part] = self._bandit.apply_revocations(
-            self._rounds[part], self._arrivals[part], self._reported[part]
-        )
-
-    def finish(self, payload: Payload) -> None:
-        super().finish(payload)
-        self._bandit.counters.add_revocations(self._verdicts)
-        self._bandit.tally.note_revocations(self._rounds, self._verdicts, self._records["stamp"])
-
-
 class _Deferred:
     """Decisions that wait for their activation."""
 
@@ -166,8 +122,11 @@ class _Deferred:
         for text in self._texts[part]:
             self._bandit.deferrals.apply_choice(text)
 
-    def finish(self, payload: Payload) -> None:
+    def note(self, part: slice) -> None:
         """Do nothing: a deferred decision is not counted."""
+
+    def finish(self, payload: Payload) -> None:
+        """Do nothing."""
 
 
 class _Activations:
@@ -180,8 +139,11 @@ class _Activations:
         for record in self._records[part]:
             self._bandit.deferrals.apply_activation(int(record["number"]), int(record["verdict"]), int(record["stamp"]))
 
-    def finish(self, payload: Payload) -> None:
+    def note(self, part: slice) -> None:
         """Do nothing: the decisions are counted."""
+
+    def finish(self, payload: Payload) -> None:
+        """Do nothing."""
 
 
 class _Catalogue:
@@ -194,8 +156,11 @@ class _Catalogue:
         for text in self._texts[part]:
             self._bandit.catalogue.apply(read_change(text))
 
-    def finish(self, payload: Payload) -> None:
+    def note(self, part: slice) -> None:
         """Do nothing: a change is not counted."""
+
+    def finish(self, payload: Payload) -> None:
+        """Do nothing."""
 
 
 class _Freezes:
@@ -208,21 +173,29 @@ class _Freezes:
         for frozen in self._frozen[part]:
             apply_freeze(self._bandit, is_frozen=bool(frozen))
 
-    def finish(self, payload: Payload) -> None:
+    def note(self, part: slice) -> None:
         """Do nothing: a freeze is not counted."""
 
+    def finish(self, payload: Payload) -> None:
+        """Do nothing."""
 
-_Applier = _Decisions | _Conversions | _Revocations | _Deferred | _Activations | _Catalogue | _Freezes
+
+_Reports = Conversions | Revocations | Purchases | Returns | Stages
+_Applier = _Decisions | _Reports | _Deferred | _Activations | _Catalogue | _Freezes
 _APPLIERS: dict[int, type[_Applier]] = {
     events.DECISION: _Decisions,
-    events.CONVERSION: _Conversions,
-    events.REVOCATION: _Revocations,
+    events.CONVERSION: Conversions,
+    events.REVOCATION: Revocations,
+    events.PURCHASE: Purchases,
+    events.RETURN: Returns,
+    events.STAGE: Stages,
     events.DEFERRED: _Deferred,
     events.ACTIVATION: _Activations,
     events.CATALOGUE: _Catalogue,
     events.FREEZE: _Freezes,
 }
 
+_CHANGE_CREDITS = {events.PURCHASE, events.RETURN}
 _NOTHING = 0
 _KINDS = np.arange(256, dtype=np.uint8)
 """By kind, the kind whose applier takes the event; `_NOTHING` for annotations."""
@@ -242,8 +215,3 @@ def collect_notes(payload: Payload, stamps: Integers) -> Notes:
         seen.setdefault(label, len(seen) + 1) for label in payload.texts(numbers)
     ]
     return Notes(stamps, signed, codes, [None, *map(bytes.decode, seen)], read_contexts(payload))
-
-
-def _copy_column(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Copy a record's field, which is neither aligned nor contiguous, for the kernels."""
-    return np.array(column)

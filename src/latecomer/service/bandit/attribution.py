@@ -11,6 +11,7 @@ from latecomer.errors import InputError
 from latecomer.policies.base.converting_policy import join_verdicts
 from latecomer.policies.base.subjects import digest_subject
 from latecomer.service.bandit.decision_ids import DecisionIds
+from latecomer.service.bandit.reports import digest_report
 from latecomer.service.bandit.verdict_list import Attributed, ReportWarning, VerdictList
 from latecomer.service.messages import Conversion
 
@@ -42,7 +43,7 @@ class AttributedConversions(Struct, frozen=True):
 
 
 def attribute_conversions(
-    bandit: "Bandit", conversions: Sequence[Conversion], arrivals: Integers
+    bandit: "Bandit", conversions: Sequence[Conversion], arrivals: Integers, now: int
 ) -> AttributedConversions | None:
     """Find the rounds of conversions; None where all name their decision.
 
@@ -59,7 +60,8 @@ def attribute_conversions(
         if conversion.subject is None:
             found = [bandit.find_round(conversion.decision_id or "")]
         else:
-            found = bandit.policy.attribute_digest(digest_subject(conversion.subject), arrival) or [0]
+            known = bandit.purchases.find_rounds(digest_report(conversion, place), arrival, now)
+            found = known or bandit.policy.attribute_digest(digest_subject(conversion.subject), arrival) or [0]
             by_subject.append(place)
         rounds += found
         places += [place] * len(found)

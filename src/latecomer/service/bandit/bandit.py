@@ -18,6 +18,7 @@ from latecomer.policies.base.decision import VERDICTS
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit import events
 from latecomer.service.bandit.attribution import attribute_conversions
+from latecomer.service.bandit.bandit_stats import count_events, make_bandit_stats
 from latecomer.service.bandit.catalogue import Catalogue
 from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.decision_call import DecisionCall
@@ -29,8 +30,17 @@ from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.monitor.grid import Grid
 from latecomer.service.bandit.monitor.monitor import Monitor
 from latecomer.service.bandit.offers import OfferWriter
+from latecomer.service.bandit.purchases import Purchases
 from latecomer.service.bandit.ranked_decisions import decide_ranking
-from latecomer.service.bandit.reports import check_value, compute_arrivals, pack_reports, parse_occurrences
+from latecomer.service.bandit.reports import (
+    check_target,
+    check_value,
+    compute_arrivals,
+    pack_reports,
+    parse_occurrences,
+)
+from latecomer.service.bandit.stages import Stages
+from latecomer.service.bandit.tally.credited_rounds import CreditedRounds
 from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.bandit.verdict_list import VerdictList, make_early_warnings
 from latecomer.service.messages import (
@@ -41,6 +51,7 @@ from latecomer.service.messages import (
     Conversion,
     DecisionAnswer,
     Revocation,
+    StageReport,
     decision_id_of,
 )
 
@@ -76,7 +87,9 @@ class Bandit:
         self.ids = DecisionIds(descriptor.skipped)
         self.offers = OfferWriter() if descriptor.spec.log_offers else None
         self._control_id = descriptor.control_id
-        self.deferrals = Deferrals(self)
+        if policy.keeps_baskets:
+            self.tally.credited = CreditedRounds()
+        self.deferrals, self.purchases, self.stages = Deferrals(self), Purchases(self), Stages(self)
         self.catalogue = Catalogue(policy.dim)
         self.has_unlogged_change = False
         """True once the policy may have changed; the caller clears it when the bytes are on their way to the log."""
@@ -147,9 +160,11 @@ class Bandit:
 
     def convert(self, conversions: Sequence[Conversion], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
         """Apply conversions in their order; return the verdicts and the events for the log."""
+        if self.purchases.takes(conversions):
+            return self.purchases.convert(conversions, now=now, shift=shift)
         values = np.array([check_value(conversion.value, i) for i, conversion in enumerate(conversions)])
         occurred = parse_occurrences(conversions, now=now, shift=shift)
-        attributed = attribute_conversions(self, conversions, compute_arrivals(occurred, now))
+        attributed = attribute_conversions(self, conversions, compute_arrivals(occurred, now), now)
         if attributed is not None:
             values, occurred = values[attributed.places], occurred[attributed.places]
         rounds = self._find_rounds(conversions) if attributed is None else attributed.rounds
@@ -163,12 +178,16 @@ class Bandit:
             self.count_notes()
         reports = pack_reports(events.CONVERSIONS, events.CONVERSION, verdicts, rounds, occurred, now)
         reports["value"] = values
-        answers, data = self._finish_reports(reports, verdicts, now, unknown=(1, 0))
+        answers, data = self.finish_reports(reports, verdicts, now, unknown=(1, 0))
         answers.warnings = make_early_warnings(early.tolist())
         return answers if attributed is None else attributed.join(answers, self.ids), data
 
     def revoke(self, revocations: Sequence[Revocation], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
         """Take conversions back in their order; return the verdicts and the events for the log."""
+        if self.purchases.takes(revocations):
+            return self.purchases.revoke(revocations, now=now, shift=shift)
+        for place, revocation in enumerate(revocations):
+            check_target(revocation, place)
         rounds, occurred = self._find_rounds(revocations), parse_occurrences(revocations, now=now, shift=shift)
         arrivals = compute_arrivals(occurred, now)
         self.has_unlogged_change = True
@@ -177,13 +196,17 @@ class Bandit:
         if self.tally.note_revocations(rounds, verdicts, now):
             self.count_notes()
         reports = pack_reports(events.REVOCATIONS, events.REVOCATION, verdicts, rounds, occurred, now)
-        return self._finish_reports(reports, verdicts, now, unknown=(0, 1))
+        return self.finish_reports(reports, verdicts, now, unknown=(0, 1))
 
     def activate(self, activations: Sequence[Activation], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:  # noqa: ARG002
         """Record deferred decisions that were shown; return the verdicts and the events for the log."""
         return self.deferrals.activate(activations, now=now)
 
-    def _finish_reports(
+    def report_stages(self, reports: Sequence[StageReport], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
+        """Take reports of stages in their order; return the verdicts and the events for the log."""
+        return self.stages.report(reports, now=now, shift=shift)
+
+    def finish_reports(
         self, reports: events.Records, verdicts: Integers, now: int, unknown: tuple[int, int]
     ) -> tuple[VerdictList, bytes]:
         """Pack the reports of known rounds; those of unknown rounds are only counted, since a replay has no use."""
@@ -232,37 +255,14 @@ class Bandit:
         self.tally.count_events()
         self.monitor.count_notes(self.tally.find_slots, self.tally.names)
         state = self.policy.state
-        self.tally.close_rounds(int(state.number("oldest")), kept=int(state.number("kept")))
+        kept = int(state.number("kept"))
+        self.stages.forget(kept, self.tally.close_rounds(int(state.number("oldest")), kept=kept))
+        self.purchases.forget_counted()
 
     def count(self) -> BanditCounts:
         """Return what has happened, without computing anything of the policy."""
-        policy, counters = self.policy, self.counters
-        drift, refactorisations = bulk.drift(policy)
-        return BanditCounts(
-            name=self.info.name,
-            rounds=policy.rounds,
-            pending=policy.pending,
-            conversions=counters.name_verdicts(counters.conversions),
-            revocations=counters.name_verdicts(counters.revocations),
-            before_decision=int(counters.before_decision[0]),
-            delay_edges=counters.edges.tolist(),
-            delay_counts=counters.delays.tolist(),
-            delay_sum=counters.delay_sum,
-            drift=drift,
-            refactorisations=refactorisations,
-            deferred={name: getattr(policy.deferred, name) for name in ("waiting", "activated", "expired")},
-            frozen=policy.is_frozen,
-        )
+        return count_events(self)
 
     def stats(self, alarms: Sequence[Alarm] = ()) -> BanditStats:
         """Return the counts, what the policy has learned, and the alarms that the caller has found."""
-        policy, curve, band = self.policy, self.policy.delay_curve, self.policy.delay_band()
-        return BanditStats(
-            **msgspec.structs.asdict(self.count()),
-            theta_hat=policy.theta_hat.tolist(),
-            width=policy.width,
-            pending_width=policy.pending_width,
-            delay_curve=None if curve is None else np.column_stack(curve).tolist(),
-            delay_band=None if band is None else np.column_stack(band).tolist(),
-            alarms=list(alarms),
-        )
+        return make_bandit_stats(self, alarms)

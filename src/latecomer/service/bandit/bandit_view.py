@@ -24,7 +24,7 @@ class BanditView(Struct, frozen=True, kw_only=True):
     ids: DecisionIds
     shift: int
     kept_span: int
-    """The window and the grace after it, in rounds or microseconds: no later report is accepted."""
+    """The window and the time for reports after it, in rounds or microseconds: no later one is accepted."""
     in_rounds: bool
     catalogue: Catalogue
 
@@ -39,7 +39,7 @@ def take_view(bandit: "Bandit", *, shift: int = 0) -> BanditView:
         theta_hat=bandit.policy.theta_hat,
         ids=bandit.ids,
         shift=shift,
-        kept_span=bandit.window_span + bandit.policy.state.grace,
+        kept_span=bandit.window_span + bandit.policy.correctable,
         in_rounds=bandit.in_rounds,
         catalogue=bandit.catalogue.share(),
     )

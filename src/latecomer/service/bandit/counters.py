@@ -6,6 +6,7 @@ import numpy as np
 
 from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import Integers
+from latecomer.policies.base.bulk import Credited
 from latecomer.policies.base.decision import VERDICTS
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3600, 86_400
@@ -15,7 +16,9 @@ _IN_TIME = np.array(
 )
 _IN_ROUNDS = np.array([4**power for power in range(12)], float)
 _THOUSAND = 1000
-_SAVED = ("conversions", "revocations", "before_decision", "delays", "delay_total")
+_NO_DELAY = np.iinfo(np.int64).max
+"""The delay of a conversion that is not the first of its decision: not counted."""
+_SAVED = ("conversions", "revocations", "before_decision", "delays", "delay_total", "capped")
 
 
 class Counters:
@@ -30,17 +33,24 @@ class Counters:
         self.delays = np.zeros(len(self.edges) + 1, np.int64)
         self.delay_total = np.zeros(2, np.int64)
         """The sum of delays in rounds or microseconds, as thousands and the rest: one int64 could overflow."""
+        self.capped = np.zeros(1, np.int64)
+        """Accepted conversions whose decision was credited with no more than the scale of the reward."""
         self._unit = 1 if in_rounds else 1_000_000
 
     def add_conversions(self, verdicts: Integers, delays: Integers) -> Integers:
         """Count conversions and the delays of accepted ones; return the indices of those before their decisions."""
         self.conversions += np.bincount(verdicts, minlength=len(VERDICTS))
-        accepted = delays[(verdicts == ACCEPTED) & (delays >= 0)]
+        accepted = delays[(verdicts == ACCEPTED) & (delays >= 0) & (delays != _NO_DELAY)]
         self.delays += np.bincount(np.searchsorted(self.edges, accepted / self._unit), minlength=len(self.delays))
         self.delay_total[:] = divmod(self._total() + int(accepted.sum()), _THOUSAND)
         early = np.flatnonzero(delays < 0)
         self.before_decision += len(early)
         return early
+
+    def add_purchases(self, found: Credited) -> Integers:
+        """Count conversions with amounts; return the indices of those before their decisions."""
+        self.capped += int(found.is_capped.sum())
+        return self.add_conversions(found.verdicts, np.where(found.is_first, found.delays, _NO_DELAY))
 
     @property
     def delay_sum(self) -> float:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 PREFIX = "w"
 """Begins the id of a deferred decision, where that of another begins with a hexadecimal digit."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NOTHING_NEW = events.pack_unknown(events.UNKNOWN, 0, 0)
-"""An event of no effect: an answer that is given again waits for the commit of its first."""
 
 
 class DeferredChoice(Struct, frozen=True, array_like=True):
@@ -78,7 +76,7 @@ class Deferrals:
         known = self._find_request(call.deferred_request)
         if known is not None:
             check_same_body(str(call.request_id), call.body, known.body)
-            return self._make_answer(known, shift), _NOTHING_NEW
+            return self._make_answer(known, shift), events.NOTHING
         bandit = self._bandit
         bandit.has_unlogged_change = True
         at = None if bandit.in_rounds else now / 1e6

@@ -16,6 +16,7 @@ from latecomer.encoding.spec_checks import check_spec
 from latecomer.errors import ConflictError, InputError
 from latecomer.policies import recommended
 from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.reward import Reward
 from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.events import CREATED, pack_text
 from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
@@ -88,6 +89,8 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
             grace=spec.grace,
             activation_timeout=spec.activation_timeout,
             attribution=spec.attribution,
+            reward=spec.reward,
+            returns=spec.returns,
             created_at=datetime.fromtimestamp(self.stamp / 1e6, UTC),
             quarantined=quarantined,
         )
@@ -146,8 +149,10 @@ def make_descriptor(
 
 
 def resolve_spec(spec: BanditSpec) -> BanditSpec:
-    """Replace "recommended" and no grace by what they mean today: a log must not change its meaning."""
-    spec = msgspec.structs.replace(spec, grace=spec.resolved_grace)
+    """Replace "recommended" and what is not given by what they mean today: a log must not change its meaning."""
+    spec = msgspec.structs.replace(
+        spec, grace=spec.resolved_grace, returns=spec.resolved_returns, unit=spec.resolved_unit
+    )
     if spec.policy != DEFAULT_POLICY:
         return spec
     parameters = {**recommended.PARAMETERS, **recommended.PROPENSITIES, **spec.parameters}
@@ -180,6 +185,8 @@ def _list_differences(spec: BanditSpec, requested: BanditSpec) -> list[str]:
         fields = [name for name in fields if name != "window"]
         if _is_same_grace(spec, requested):
             fields = [name for name in fields if name != "grace"]
+        if _is_same_returns(spec.resolved_returns, requested.resolved_returns):
+            fields = [name for name in fields if name != "returns"]
     return [f"{name} is {_show(ours, name)}, not {_show(theirs, name)}" for name in fields]
 
 
@@ -191,7 +198,9 @@ def _flatten(spec: BanditSpec) -> dict[str, object]:
         "grace": spec.resolved_grace,
         "policy": spec.policy,
         "log_offers": spec.log_offers,
-        "unit": spec.unit,
+        "unit": spec.resolved_unit,
+        "reward": spec.reward,
+        "returns": spec.resolved_returns,
         "activation_timeout": spec.activation_timeout,
         "attribution": spec.attribution,
         **{f"parameters.{name}": value for name, value in spec.parameters.items()},
@@ -221,8 +230,22 @@ def _is_same_grace(one: BanditSpec, other: BanditSpec) -> bool:
     return parse_grace(one.resolved_grace, window) == parse_grace(other.resolved_grace, window)
 
 
+def _is_same_returns(one: int | str | None, other: int | str | None) -> bool:
+    """Tell whether two times for returns are the same: 2160h is 90d."""
+    return one is not None and other is not None and _is_same_window(one, other)
+
+
 def _show(values: dict[str, object], name: str) -> str:
     return short_repr(values[name]) if name in values else "unset"
+
+
+def _make_reward(spec: BanditSpec) -> Reward | None:
+    """Return the reward as the policy takes it; `InputError` where the unit is another."""
+    if isinstance(spec.reward, str):
+        return None
+    if spec.unit is not None and (spec.unit.scale, spec.unit.name) != (spec.reward.scale, spec.reward.unit or "units"):
+        raise InputError("unit must be left out where the reward has a scale: it is the reward's", field="unit")
+    return {"scale": spec.reward.scale, "aggregate": spec.reward.aggregate}
 
 
 def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
@@ -258,6 +281,8 @@ def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
             grace=spec.grace,
             activation_timeout=spec.activation_timeout,
             attribution=spec.attribution,
+            reward=_make_reward(spec),
+            returns=spec.returns,
             **parameters,
         )
     except InputError as error:

@@ -23,10 +23,14 @@
 | 30 | the chosen action's place in the request u32, where some were left out, after its decision | 5 |
 | 31 | the probabilities of all actions of the request, after its decision: length u32, f64 each | 5 + length |
 | 40 | the bandit is frozen, or not any more: 1 or 0 u8, stamp i64 | 10 |
+| 50 | conversion with an amount or an id: as 4, its value the amount; credit f64, the id's digest (16) | 58 |
+| 51 | revocation of a conversion by its id: as 5; credit f64, the id's digest (16) | 50 |
+| 52 | a stage that a decision has reached: as 5; its name in ASCII, filled up with zeros (32) | 58 |
 
 The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
 store's microseconds since 1970; `occurred` is `NOT_GIVEN` where the report does not say. Verdicts are the kernels'
-numbers: 0 accepted, 1 duplicate, 2 late, 3 unknown.
+numbers: 0 accepted, 1 duplicate, 2 late, 3 unknown. A credit is what the decision has been credited with since that
+report, in [0, 1] and negative for nothing; the digest is zeros where the conversion has no id.
 """
 
 import struct
@@ -46,6 +50,7 @@ PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
 DEFERRED, ACTIVATION, SUBJECT, CATALOGUE, RANKED = range(20, 25)
 PLACE, PROBABILITIES = 30, 31
 FREEZE = 40
+PURCHASE, RETURN, STAGE = 50, 51, 52
 ANNOTATIONS = (RANKED, PLACE, PROBABILITIES, LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT)
 """Events that say more of the decision before them."""
 
@@ -55,6 +60,8 @@ SECRET_SIZE = 16
 
 pack_decision = struct.Struct("<BIqqd").pack
 pack_unknown = struct.Struct("<BII").pack
+NOTHING = pack_unknown(UNKNOWN, 0, 0)
+"""An event of no effect: an answer that is given again waits for the commit of its first."""
 pack_label = struct.Struct("<BH").pack
 pack_created = struct.Struct("<BI").pack
 pack_propensity = struct.Struct("<Bd").pack
@@ -70,6 +77,11 @@ _REPORT = [("kind", "u1"), ("verdict", "u1"), ("round", "<i8"), ("stamp", "<i8")
 
 CONVERSIONS = np.dtype([*_REPORT, ("value", "<f8")])
 REVOCATIONS = np.dtype(_REPORT)
+_CREDIT = [("credit", "<f8"), ("conversion", f"V{DIGEST}")]
+PURCHASES, RETURNS = np.dtype([*CONVERSIONS.descr, *_CREDIT]), np.dtype([*_REPORT, *_CREDIT])
+STAGES = np.dtype([*_REPORT, ("stage", "S32")])
+REPORTS = (CONVERSION, REVOCATION, PURCHASE, RETURN)
+"""Events of conversions and of what takes them back."""
 
 Records = npt.NDArray[Any]
 
@@ -83,6 +95,9 @@ def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
         DECISION_WITH_REQUEST: np.dtype([*decision, ("request", f"V{DIGEST}"), ("body", f"V{BODY}")]),
         CONVERSION: CONVERSIONS,
         REVOCATION: REVOCATIONS,
+        PURCHASE: PURCHASES,
+        RETURN: RETURNS,
+        STAGE: STAGES,
         UNKNOWN: np.dtype([("kind", "u1"), ("conversions", "<u4"), ("revocations", "<u4")]),
         BEGUN: np.dtype([("kind", "u1"), ("uid", "V8")]),
         DELETED: np.dtype([("kind", "u1"), ("number", "<u4")]),

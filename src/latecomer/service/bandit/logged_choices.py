@@ -10,6 +10,7 @@ from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import Array
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit_view import BanditView
+from latecomer.service.bandit.credit_changes import read_credit_changes
 from latecomer.service.bandit.offers import Offer, unpack_offer
 from latecomer.service.bandit.reports import compute_arrivals
 from latecomer.service.decision_report import DecisionReport, Fate
@@ -151,3 +152,8 @@ def _add_fates(found: dict[int, LoggedChoice], payload: events.Payload) -> None:
     for round_ in revoked["round"][revoked["verdict"] == ACCEPTED].tolist():
         if round_ in found:
             found[round_].is_revoked = True
+    for change in read_credit_changes(payload):
+        if (choice := found.get(change.round)) is not None:
+            choice.arrival = change.arrival if choice.arrival is None else choice.arrival
+            choice.is_revoked = change.credit < 0.0
+            choice.value = choice.value if choice.is_revoked else change.credit

@@ -43,7 +43,7 @@ def measure_bandit(bandit: "Bandit", *, now: int) -> BanditMeasures:
         counts=bandit.count(),
         alarms=alarms,
         expected_conversions=bandit.monitor.flow.expected,
-        value=float(bandit.tally.buckets.counts[:, columns.VALUES].sum() / UNIT),
+        value=bandit.tally.value,
         actions=_measure_actions(bandit),
     )
 

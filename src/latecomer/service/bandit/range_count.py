@@ -33,7 +33,7 @@ class _RangeCounter:
         self._tally: Tally | None = None
         self._end = 0
         """The round after the last that is in the range."""
-        self._verdicts = {kind: np.zeros(len(VERDICTS), np.int64) for kind in (events.CONVERSION, events.REVOCATION)}
+        self._verdicts = {kind: np.zeros(len(VERDICTS), np.int64) for kind in events.REPORTS}
 
     def add(self, row: LoggedRow) -> None:
         """Count a row."""
@@ -62,20 +62,29 @@ class _RangeCounter:
         self._end = int(records["round"][places[-1]]) + 1
 
     def _add_reports(self, tally: Tally, payload: events.Payload) -> None:
-        for kind in self._verdicts:
-            reports = payload.records(kind)
+        """Count reports, run by run: the order of those that change credits matters."""
+        kinds = payload.kinds[np.isin(payload.kinds, events.REPORTS)]
+        records = {kind: payload.records(kind) for kind in self._verdicts}
+        for kind, part in events.split_runs(kinds):
+            reports = records[kind][part]
             reports = reports[(reports["round"] >= tally.first_round) & (reports["round"] < self._end)]
             rounds, verdicts = np.array(reports["round"]), reports["verdict"].astype(np.int64)
             self._verdicts[kind] += np.bincount(verdicts, minlength=len(VERDICTS))
+            stamps = np.array(reports["stamp"])
             if kind == events.CONVERSION:
-                tally.note_conversions(rounds, np.array(reports["value"]), verdicts, np.array(reports["stamp"]))
+                tally.note_conversions(rounds, np.array(reports["value"]), verdicts, stamps)
+            elif kind == events.REVOCATION:
+                tally.note_revocations(rounds, verdicts, stamps)
             else:
-                tally.note_revocations(rounds, verdicts, np.array(reports["stamp"]))
+                note = tally.note_purchases if kind == events.PURCHASE else tally.note_returns
+                note(rounds, np.array(reports["credit"]), verdicts, stamps)
 
     def finish(self) -> Range:
         """Close the rounds that the policy has closed."""
         tally = self._tally or Tally(self._view.rounds + 1)
         tally.count_notes(self._view.oldest)
         words = [verdict.value for verdict in VERDICTS]
-        converted, revoked = (dict(zip(words, counts.tolist(), strict=True)) for counts in self._verdicts.values())
+        pairs = ((events.CONVERSION, events.PURCHASE), (events.REVOCATION, events.RETURN))
+        sums = (self._verdicts[plain] + self._verdicts[other] for plain, other in pairs)
+        converted, revoked = (dict(zip(words, counts.tolist(), strict=True)) for counts in sums)
         return Range(self._since, self._until, tally, converted, revoked)

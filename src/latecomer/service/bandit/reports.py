@@ -6,8 +6,9 @@ import numpy as np
 
 from latecomer.core.state import Integers
 from latecomer.errors import InputError
+from latecomer.policies.base.baskets import digest_conversion
 from latecomer.service.bandit import events
-from latecomer.service.messages import Conversion, Revocation
+from latecomer.service.messages import Conversion, Revocation, StageReport
 from latecomer.timestamps import Moment, parse_timestamp, to_datetime
 from latecomer.validation import check_conversion_value
 
@@ -20,7 +21,9 @@ def compute_arrivals(occurred: Integers, now: int | Integers) -> Integers:
 
 
 def check_value(value: object, position: int) -> float:
-    """Return a conversion's value; `InputError` names its position where it is no number in [0, 1]."""
+    """Return a conversion's value, 1 where it has none; `InputError` names its position where it is not in [0, 1]."""
+    if value is None:
+        return 1.0
     if type(value) is float and 0.0 <= value <= 1.0:
         return value
     try:
@@ -30,7 +33,7 @@ def check_value(value: object, position: int) -> float:
         raise
 
 
-def parse_occurrences(reports: Sequence[Conversion | Revocation], *, now: int, shift: int) -> Integers:
+def parse_occurrences(reports: Sequence[Conversion | Revocation | StageReport], *, now: int, shift: int) -> Integers:
     """Return when each report occurred, in the store's time; `NOT_GIVEN` where it does not say.
 
     Parameters
@@ -67,10 +70,28 @@ def _parse_occurrence(moment: Moment, position: int, now: int) -> int:
     return stamp
 
 
+def check_target(revocation: Revocation, place: int) -> None:
+    """Raise `InputError` where a revocation names neither its decision nor its conversion."""
+    if revocation.decision_id is None and revocation.conversion_id is None:
+        raise InputError(
+            f"revocation {place} must name its decision_id or its conversion_id; got neither",
+            field=f"[{place}].decision_id",
+        )
+
+
+def digest_report(report: Conversion | Revocation, place: int) -> bytes:
+    """Return the digest of a report's conversion id; `InputError` names its place where it is none."""
+    try:
+        return digest_conversion(report.conversion_id)
+    except InputError as error:
+        error.field = f"[{place}].conversion_id"
+        raise
+
+
 def pack_reports(
     dtype: np.dtype[np.void], kind: int, verdicts: Integers, rounds: Integers, occurred: Integers, now: int
 ) -> events.Records:
-    """Return the log's records of reports; a conversion's value is left to the caller."""
+    """Return the log's records of reports; values, credits and digests are left to the caller."""
     records = np.empty(len(rounds), dtype)
     records["kind"], records["verdict"], records["round"] = kind, verdicts, rounds
     records["stamp"], records["occurred"] = now, occurred

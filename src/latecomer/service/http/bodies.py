@@ -15,6 +15,7 @@ from latecomer.service.messages import (
     Conversion,
     DecisionAnswer,
     Revocation,
+    StageReport,
     Verdict,
 )
 
@@ -28,6 +29,7 @@ Index = Annotated[int, Meta(ge=0, le=1 << 40)]
 Features = dict[str, float | bool | str | list[str] | None]
 Conversions = Conversion | Annotated[list[Conversion], Meta(min_length=1, max_length=MAX_REPORTS)]
 Revocations = Revocation | Annotated[list[Revocation], Meta(min_length=1, max_length=MAX_REPORTS)]
+StageReports = StageReport | Annotated[list[StageReport], Meta(min_length=1, max_length=MAX_REPORTS)]
 Activations = Activation | Annotated[list[Activation], Meta(min_length=1, max_length=MAX_REPORTS)]
 
 

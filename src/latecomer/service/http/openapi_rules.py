@@ -7,6 +7,7 @@ from latecomer.encoding.scales import MIN_DIM
 from latecomer.encoding.spec import VERSION
 from latecomer.policies.base.kernels import NORM_LIMIT
 from latecomer.policies.base.randomisation import MAX_DRAWS
+from latecomer.policies.base.reward import LARGEST_AMOUNT
 from latecomer.policies.recommended import POLICY
 from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.descriptor import NOT_PARAMETERS
@@ -73,6 +74,8 @@ PARAMETERS: dict[str, Schema] = {
 }
 """Every parameter of every policy of the package."""
 _ANY_PARAMETER: Schema = {"type": ["number", "string"]}
+_SPANS = ("activation_timeout", "returns")
+"""Fields in the unit of the window."""
 DECISION_ID = "^w?[0-9a-f]+-[0-9a-f]+$"
 
 
@@ -83,15 +86,22 @@ def constrain(components: dict[str, Schema], settings: Settings) -> None:
     components["EncoderSpec"]["properties"]["dim"] |= {"minimum": 1, "maximum": _LARGEST_DIM}
     _constrain_decision(components, settings)
     times = {"type": "string", "format": "date-time", "pattern": "^(?!0000)"}
-    for name in ("Conversion", "Revocation"):
+    for name in ("Conversion", "Revocation", "StageReport"):
         components[name]["properties"]["occurred_at"]["anyOf"] = [times, _NULL]
-    components["Conversion"]["properties"]["value"] |= {"minimum": 0, "maximum": 1}
     text: Schema = {"type": "string"}
-    components["Conversion"]["properties"]["subject"]["anyOf"] = [text | {"minLength": 1, "maxLength": 200}, _NULL]
+    short = text | {"minLength": 1, "maxLength": 200}
+    conversion = components["Conversion"]["properties"]
+    conversion["value"]["anyOf"] = [{"type": "number", "minimum": 0, "maximum": LARGEST_AMOUNT}, _NULL]
+    conversion["subject"]["anyOf"] = conversion["conversion_id"]["anyOf"] = [short, _NULL]
+    components["Revocation"]["properties"]["conversion_id"]["anyOf"] = [short, _NULL]
+    components["Revocation"]["anyOf"] = [
+        {"properties": {given: text}, "required": [given]} for given in ("decision_id", "conversion_id")
+    ]
     components["Conversion"]["anyOf"] = [
         {"properties": {given: text, other: _NULL}, "required": [given]}
         for given, other in (("decision_id", "subject"), ("subject", "decision_id"))
     ]
+    components["StageReport"]["properties"]["stage"] |= {"pattern": "^[A-Za-z0-9._-]{1,32}$"}
     components["DecisionAnswer"]["properties"]["decision_id"]["pattern"] = DECISION_ID
     ranking = {"type": "array", "items": {"type": "object"}, "description": "With k > 1: every position."}
     components["DecisionAnswer"]["properties"]["ranking"] = ranking
@@ -104,6 +114,7 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
     fields["window"] = {"anyOf": [rounds, _TIME]}
     fields["grace"] = {"anyOf": [_TIME, _NULL], "default": None}
     fields["activation_timeout"] = {"anyOf": [rounds, _TIME, _NULL], "default": None}
+    fields["returns"] = {"anyOf": [rounds, _TIME, _NULL], "default": None}
     policies = [DEFAULT_POLICY, *policy_names()]
     fields["policy"]["enum"] = policies
     parameters = dict.fromkeys(set().union(*map(_parameters_of, policies)), _ANY_PARAMETER) | PARAMETERS
@@ -119,8 +130,8 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
         },
         {
             "if": {"properties": {"window": {"type": "integer"}}},
-            "then": {"properties": {"grace": _NULL, "activation_timeout": {"type": ["integer", "null"]}}},
-            "else": {"properties": {"activation_timeout": {"type": ["string", "null"]}}},
+            "then": {"properties": {"grace": _NULL, **{name: {"type": ["integer", "null"]} for name in _SPANS}}},
+            "else": {"properties": {name: {"type": ["string", "null"]} for name in _SPANS}},
         },
         *(_without(parameter, policies) for parameter, policies in takers.items()),
     ]

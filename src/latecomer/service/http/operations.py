@@ -17,6 +17,7 @@ from latecomer.service.http.bodies import (
     Freeze,
     Readiness,
     Revocations,
+    StageReports,
     State,
     Verdicts,
 )
@@ -74,6 +75,19 @@ class Operation(Struct, frozen=True, kw_only=True):
         if self is READYZ:
             found |= {503}
         return sorted(found)
+
+
+def _reports(name: str, path: str, summary: str, takes: Any, *, scope: Scope = "convert") -> Operation:
+    """Describe the operation that takes reports of one kind."""
+    return Operation(
+        name=name,
+        method="POST",
+        path=f"{_BANDIT}/{path}",
+        summary=f"{summary}; a verdict for each.",
+        scope=scope,
+        takes=takes,
+        gives=Verdicts,
+    )
 
 
 CREATE_BANDIT = Operation(
@@ -166,33 +180,10 @@ GET_ACTIONS = Operation(
     scope="read",
     gives=CatalogueInfo,
 )
-CONVERT = Operation(
-    name="convert",
-    method="POST",
-    path=f"{_BANDIT}/conversions",
-    summary="Report conversions; a verdict for each.",
-    scope="convert",
-    takes=Conversions,
-    gives=Verdicts,
-)
-REVOKE = Operation(
-    name="revoke",
-    method="POST",
-    path=f"{_BANDIT}/revocations",
-    summary="Take conversions back; a verdict for each.",
-    scope="convert",
-    takes=Revocations,
-    gives=Verdicts,
-)
-ACTIVATE = Operation(
-    name="activate",
-    method="POST",
-    path=f"{_BANDIT}/activations",
-    summary="Report deferred decisions that were shown; a verdict for each.",
-    scope="decide",
-    takes=Activations,
-    gives=Verdicts,
-)
+CONVERT = _reports("convert", "conversions", "Report conversions", Conversions)
+REVOKE = _reports("revoke", "revocations", "Take conversions back", Revocations)
+STAGE = _reports("stage", "stages", "Report stages that decisions have reached", StageReports)
+ACTIVATE = _reports("activate", "activations", "Report deferred decisions that were shown", Activations, scope="decide")
 FREEZE = Operation(
     name="freeze",
     method="PUT",
@@ -289,6 +280,7 @@ PAGE_DECISION = _page(
 
 OPERATIONS = (
     CREATE_BANDIT, LIST_BANDITS, GET_BANDIT, DELETE_BANDIT, GET_STATS, GET_REPORT, EXPLAIN, DECIDE,
-    PUT_ACTIONS, GET_ACTIONS, CONVERT, REVOKE, ACTIVATE, FREEZE, IMPORT, HEALTHZ, READYZ, METRICS, SCHEMA, PAGE,
+    PUT_ACTIONS, GET_ACTIONS, CONVERT, REVOKE, ACTIVATE, STAGE, FREEZE, IMPORT, HEALTHZ, READYZ, METRICS, SCHEMA,
+    PAGE,
     PAGE_STYLE, PAGE_SCRIPT, PAGE_ICON, PAGE_LIST, PAGE_BANDIT, PAGE_DECISION,
 )  # fmt: skip

@@ -34,7 +34,7 @@ Decisions = Sequence[tuple[PendingDecision, ParsedDecision]]
 Batch = Sequence[Arguments | Exception]
 _TURN_SECONDS = 0.1
 """Seconds that one batch may hold up the loop, about."""
-ReportKind = Literal["convert", "revoke", "activate", "freeze"]
+ReportKind = Literal["convert", "revoke", "activate", "report_stages", "freeze"]
 
 
 _NOTHING: AbstractContextManager[Any] = nullcontext()

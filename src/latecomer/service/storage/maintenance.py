@@ -56,7 +56,7 @@ class Maintenance:
         """
         if not last and (chain.is_saving or chain.unsaved_events < bandit.policy.pending // 4):
             return
-        bandit.ids.forget(chain.pruned_rounds)
+        bandit.purchases.forget_ids(chain.pruned_rounds)
         flush, copy = self._take_requests(bandit, chain), copy_for_snapshot(bandit, chain)
         chain.unsaved_events, chain.saved_at, chain.is_saving = 0, now, True
 

@@ -250,6 +250,7 @@ def _load_snapshot(
         bandit.monitor.restore(snapshot.monitor)
     if snapshot.catalogue:
         bandit.catalogue.restore(snapshot.catalogue)
+    bandit.stages.restore(snapshot.stages)
     index = open_index(descriptor.number, at_least=snapshot.indexed_rounds)
     chain = Chain(descriptor.number, index)
     chain.compacted_up_to = snapshot.compacted_up_to

@@ -45,6 +45,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """None, as is the tally, in a snapshot of an earlier version, which has none."""
     catalogue: bytes = b""
     """Empty where nothing was ever put into it."""
+    stages: dict[str, Any] = {}
 
 
 class SnapshotCopy(Struct, frozen=True, kw_only=True):
@@ -60,6 +61,7 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
     tally: dict[str, Any]
     monitor: dict[str, Any]
     catalogue: Catalogue
+    stages: dict[str, Any]
 
     def encode(self) -> bytes:
         """Return the snapshot as bytes; call it once all requests before it are in the index."""
@@ -73,6 +75,7 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
             tally=self.tally,
             monitor=self.monitor,
             catalogue=self.catalogue.to_bytes() if self.catalogue.version else b"",
+            stages=self.stages,
         )
         return msgspec.msgpack.encode(snapshot)
 
@@ -91,6 +94,7 @@ def copy_for_snapshot(bandit: Bandit, chain: Chain) -> SnapshotCopy:
         tally=bandit.tally.to_dict(),
         monitor=bandit.monitor.to_dict(),
         catalogue=bandit.catalogue.share(),
+        stages=bandit.stages.to_dict(),
     )
 
 

@@ -76,6 +76,8 @@ class _Part:
     def __init__(self, descriptor: BanditDescriptor, ids: DecisionIds, fates: Fates, offers: OfferTable) -> None:
         self.count, self.size = 0, 0
         self._dim, self._ids, self._fates, self._offers = descriptor.spec.dim, ids, fates, offers
+        reward = descriptor.spec.reward
+        self._scale = 1.0 if isinstance(reward, str) else reward.scale
         self._decisions: list[events.Records] = []
         self._labels: dict[int, str] = {}
         self._signed: dict[int, float] = {}
@@ -117,7 +119,7 @@ class _Part:
                 self._offers.add(round_, payload.text(number))
 
     def _add_reports(self, payload: events.Payload) -> None:
-        runs = {kind: payload.records(kind) for kind in (events.CONVERSION, events.REVOCATION)}
+        runs = {kind: payload.records(kind) for kind in (*events.REPORTS, events.STAGE)}
         parts = events.split_runs(payload.kinds[np.isin(payload.kinds, list(runs))])
         self._reports += [self._make_reports(kind, runs[kind][part]) for kind, part in parts]
 
@@ -148,7 +150,7 @@ class _Part:
                 "control": signed < 0.0,
                 "converted": is_converted,
                 "converted_at": _make_times(arrivals),
-                "value": values,
+                "value": values * self._scale,
                 "revoked": is_revoked,
             }
         )
@@ -158,24 +160,37 @@ class _Part:
 
     def _make_reports(self, kind: int, run: events.Records) -> pl.DataFrame:
         occurred, rounds = np.ascontiguousarray(run["occurred"]), np.ascontiguousarray(run["round"])
-        converted = kind == events.CONVERSION
+        converted, has_id = kind in (events.CONVERSION, events.PURCHASE), kind in (events.PURCHASE, events.RETURN)
+        names = [digest.hex() if any(digest) else None for digest in run["conversion"].tolist()] if has_id else None
+        stages = [name.decode() for name in run["stage"].tolist()] if kind == events.STAGE else None
+        values = np.full(len(run), np.nan)
+        if converted:
+            values = np.array(run["value"]) * (self._scale if kind == events.CONVERSION else 1.0)
         return pl.DataFrame(
             {
                 "decision_id": self._make_ids(rounds),
                 "round": rounds,
-                "kind": ["conversion" if converted else "revocation"] * len(run),
+                "kind": [_name_kind(kind)] * len(run),
                 "verdict": _WORDS[run["verdict"]],
                 "reported_at": _make_times(run["stamp"]),
                 "occurred_at": pl.select(
                     pl.when(pl.Series(occurred != events.NOT_GIVEN)).then(_make_times(occurred)).otherwise(None)
                 ).to_series(),
-                "value": np.ascontiguousarray(run["value"]) if converted else np.full(len(run), np.nan),
+                "value": values,
+                "conversion": pl.Series([None] * len(run) if names is None else names, dtype=pl.String),
+                "stage": pl.Series([None] * len(run) if stages is None else stages, dtype=pl.String),
             }
         ).with_columns(pl.col("value").fill_nan(None))
 
     def _make_ids(self, rounds: Integers) -> pl.Series:
         """Return the decisions' ids; null where a pruned log without a whole snapshot lacks the secret."""
         return pl.Series([self._ids.id_of(round_) or None for round_ in rounds.tolist()], dtype=pl.String)
+
+
+def _name_kind(kind: int) -> str:
+    if kind == events.STAGE:
+        return "stage"
+    return "conversion" if kind in (events.CONVERSION, events.PURCHASE) else "revocation"
 
 
 def _make_times(stamps: Integers) -> pl.Series:

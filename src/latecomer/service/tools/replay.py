@@ -170,6 +170,7 @@ def _select_changes(spec: BanditSpec, changes: dict[str, Any]) -> dict[str, Any]
         given.setdefault("grace", None)  # it goes with windows in time
     if isinstance(given.get("window", spec.window), int) != isinstance(spec.window, int):
         given.setdefault("activation_timeout", None)  # it is in the unit of the window
+        given.setdefault("returns", None)
     return given
 
 
@@ -205,7 +206,7 @@ def _translate(data: bytes, dim: int, lacking: int) -> tuple[bytes, int]:
     """
     payload = Payload(data, dim)
     removed = [payload.numbers(events.BEGUN)]
-    for kind in (events.DECISION, events.CONVERSION, events.REVOCATION, events.SECRET) if lacking else ():
+    for kind in (events.DECISION, *events.REPORTS, events.STAGE, events.SECRET) if lacking else ():
         numbers = payload.numbers(kind)
         records = payload.records(kind)
         records["round"] -= lacking

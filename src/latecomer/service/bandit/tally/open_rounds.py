@@ -18,6 +18,8 @@ FEATURES = 8
 _NARROW = np.dtype([("slot", "u1"), ("flags", "u1"), ("value", "<i8")])
 _WIDE = np.dtype([*_NARROW.descr, ("segments", "u1", (FEATURES,))])
 Facts = npt.NDArray[Any]
+FACTS = _WIDE
+"""A record with everything that is known of a round."""
 
 
 class OpenRounds:
@@ -69,10 +71,9 @@ class OpenRounds:
         """Return copies of the records of some rounds."""
         return self._facts[rounds - self.first + self._begin]
 
-    def write(self, rounds: Integers, *, flags: npt.NDArray[np.uint8], values: Integers) -> None:
-        """Change the flags and the values of some rounds."""
-        places = rounds - self.first + self._begin
-        self._facts["flags"][places], self._facts["value"][places] = flags, values
+    def write(self, rounds: Integers, facts: Facts) -> None:
+        """Change the records of some rounds."""
+        self._facts[rounds - self.first + self._begin] = facts
 
     def close(self, oldest: int) -> Facts:
         """Close the rounds before `oldest`; return the records of those that were open."""
@@ -80,11 +81,15 @@ class OpenRounds:
         start = self._begin - self.first
         return self._facts[start + before : start + self.open].copy()
 
-    def forget(self, kept: int) -> None:
-        """Forget the rounds before `kept`, which are closed."""
+    def forget(self, kept: int) -> tuple[Integers, Facts]:
+        """Forget the rounds before `kept`, which are closed; return those that are credited, with their records."""
         count = max(0, min(kept, self.open) - self.first)
+        gone = self._facts[self._begin : self._begin + count]
+        credited = np.flatnonzero(gone["flags"] & CONVERTED)
+        found = self.first + credited, gone[credited]
         self._begin += count
         self.first += count
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return the records for a snapshot."""

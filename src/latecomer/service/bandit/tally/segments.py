@@ -83,7 +83,7 @@ class Segments:
             code = levels[text] = len(levels) + 2
         return code
 
-    def add(self, kind: int, codes: Codes, slots: Integers, amount: int = 1) -> None:
+    def add(self, kind: int, codes: Codes, slots: Integers, amount: int | Integers = 1) -> None:
         """Add decisions (kind 0) or conversions (kind 1) with their codes and the slots of their action ids."""
         used = len(self.features)
         slots = np.where(slots < MOST_SLOTS, slots, OTHER_SLOT)

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.conversions import ACCEPTED
+from latecomer.core.conversions import REVOKED as NOTHING
 from latecomer.core.state import Array, Integers
+from latecomer.service.bandit.tally.credited_rounds import CreditedRounds
 from latecomer.service.bandit.tally.notes import Note, Notes, concatenate_notes, join_notes
 from latecomer.service.bandit.tally.open_rounds import CONTROL, CONVERTED, UNIT, UNKNOWN, Facts, OpenRounds
 from latecomer.service.bandit.tally.segments import Context, Segments
@@ -60,10 +62,12 @@ class Tally:
         conversions, values."""
         self.segments = Segments()
         self._rounds = OpenRounds(first_round)
+        self.credited: CreditedRounds | None = None
+        """Credited rounds that the policy holds no more, where these can be corrected."""
         self._decisions: list[Note] = []
         self._columns: list[Notes] = []
         """Decisions that were noted in columns; those of `_decisions` come after them."""
-        self._reports: list[tuple[bool, Integers, Array, Integers, Integers]] = []
+        self._reports: list[tuple[int, Integers, Array, Integers, Integers]] = []
 
     # ---- notes ----
 
@@ -88,17 +92,25 @@ class Tally:
 
     def note_conversions(self, rounds: Integers, values: Array, verdicts: Integers, stamps: int | Integers) -> bool:
         """Note reports of conversions; return whether it is time to count the notes."""
-        return self._note_reports(True, rounds, values, verdicts, stamps)
+        return self._note_reports(ARRIVED, rounds, values, verdicts, stamps)
 
     def note_revocations(self, rounds: Integers, verdicts: Integers, stamps: int | Integers) -> bool:
         """Note reports of revocations; return whether it is time to count the notes."""
-        return self._note_reports(False, rounds, np.zeros(len(rounds)), verdicts, stamps)
+        return self._note_reports(REVOKED, rounds, np.full(len(rounds), NOTHING), verdicts, stamps)
+
+    def note_purchases(self, rounds: Integers, credits: Array, verdicts: Integers, stamps: int | Integers) -> bool:
+        """Note conversions with the credits that their rounds then have, which may have had others before."""
+        return self._note_reports(ARRIVED, rounds, credits, verdicts, stamps)
+
+    def note_returns(self, rounds: Integers, credits: Array, verdicts: Integers, stamps: int | Integers) -> bool:
+        """Note revocations with the credits that their rounds then have."""
+        return self._note_reports(REVOKED, rounds, credits, verdicts, stamps)
 
     def _note_reports(
-        self, is_conversion: bool, rounds: Integers, values: Array, verdicts: Integers, stamps: int | Integers
+        self, column: int, rounds: Integers, credits: Array, verdicts: Integers, stamps: int | Integers
     ) -> bool:
         arrived = stamps if isinstance(stamps, np.ndarray) else np.full(len(rounds), stamps)
-        self._reports.append((is_conversion, rounds, values, verdicts, arrived))
+        self._reports.append((column, rounds, credits, verdicts, arrived))
         return len(self._reports) >= MOST_NOTES
 
     # ---- counts ----
@@ -117,24 +129,24 @@ class Tally:
         if columns:
             self._count_decisions(concatenate_notes(columns))
         reports, self._reports = self._reports, []
-        for is_conversion, group in groupby(reports, key=lambda report: report[0]):
-            rounds, values, verdicts, stamps = map(np.concatenate, zip(*(report[1:] for report in group), strict=True))
+        for column, group in groupby(reports, key=lambda report: report[0]):
+            rounds, credits, verdicts, stamps = map(np.concatenate, zip(*(report[1:] for report in group), strict=True))
             accepted = verdicts == ACCEPTED
-            if not accepted.any():
-                continue
-            self._cover(stamps[accepted])
-            if is_conversion:
-                self._count_conversions(rounds[accepted], values[accepted], stamps[accepted])
-            else:
-                self._count_revocations(rounds[accepted], stamps[accepted])
+            if accepted.any():
+                self._cover(stamps[accepted])
+                self.buckets.add(stamps[accepted], column)
+                self._change_credits(rounds[accepted], credits[accepted])
 
-    def close_rounds(self, oldest: int, *, kept: int | None = None) -> None:
-        """Close the rounds before `oldest`, and forget those before `kept`, or all closed ones."""
+    def close_rounds(self, oldest: int, *, kept: int | None = None) -> Integers:
+        """Close the rounds before `oldest`; forget those before `kept`, or all closed ones, and return the credited."""
         closed = self._rounds.close(oldest)
         for arm, chosen in enumerate(_split_arms(closed["flags"])):
             of_arm = closed[chosen]
             self.closed[arm] += (len(of_arm), np.count_nonzero(of_arm["flags"] & CONVERTED), of_arm["value"].sum())
-        self._rounds.forget(oldest if kept is None else kept)
+        rounds, facts = self._rounds.forget(oldest if kept is None else kept)
+        if self.credited is not None:
+            self.credited.add(rounds, facts)
+        return rounds
 
     def _count_decisions(self, notes: Notes) -> None:
         stamps, signed = notes.stamps, notes.signed
@@ -178,47 +190,53 @@ class Tally:
         slots[is_held] = self._rounds.find(rounds[is_held])["slot"]
         return slots
 
-    def _count_conversions(self, rounds: Integers, values: Array, stamps: Integers) -> None:
-        self.buckets.add(stamps, ARRIVED)
-        rounds, amounts = self._select_counted(rounds, np.rint(values * UNIT).astype(np.int64))
-        facts = self._rounds.find(rounds)
-        self._rounds.write(rounds, flags=facts["flags"] | np.uint8(CONVERTED), values=amounts)
-        self._credit(rounds, facts, amounts, sign=1)
-
-    def _count_revocations(self, rounds: Integers, stamps: Integers) -> None:
-        self.buckets.add(stamps, REVOKED)
-        rounds, _ = self._select_counted(rounds, rounds)
-        facts = self._rounds.find(rounds)
-        is_credited = (facts["flags"] & CONVERTED) != 0
-        rounds, facts = rounds[is_credited], facts[is_credited]
-        self._rounds.write(rounds, flags=facts["flags"] & ~np.uint8(CONVERTED), values=np.zeros(len(rounds), np.int64))
-        self._credit(rounds, facts, facts["value"], sign=-1)
+    def _change_credits(self, rounds: Integers, credits: Array) -> None:
+        """Give rounds other credits, in the order of the reports: the last of a round is the one that it has."""
+        rounds, places = np.unique(rounds[::-1], return_index=True)
+        credits = credits[::-1][places]
+        is_held = rounds >= self._rounds.first
+        held, facts = rounds[is_held], self._rounds.find(rounds[is_held])
+        self._rounds.write(held, self._credit(held, facts, credits[is_held]))
+        if self.credited is not None and not is_held.all():
+            places, facts = self.credited.find(rounds[~is_held])
+            known = self.credited.rounds[places]
+            self.credited.write(places, self._credit(known, facts, credits[np.isin(rounds, known)]))
 
     def _cover(self, stamps: Integers) -> None:
         for buckets in (self.buckets, self.choices):
             buckets.cover(int(stamps.min()), int(stamps.max()))
 
-    def _select_counted(self, rounds: Integers, amounts: Integers) -> tuple[Integers, Integers]:
-        """Leave out rounds before the first that is counted."""
-        counted = rounds >= self._rounds.first
-        return rounds[counted], amounts[counted]
-
-    def _credit(self, rounds: Integers, facts: Facts, amounts: Integers, *, sign: int) -> None:
+    def _credit(self, rounds: Integers, facts: Facts, credits: Array) -> Facts:
+        """Count the changes that other credits make; return the records with these."""
+        after, amounts = facts.copy(), np.rint(np.maximum(credits, 0.0) * UNIT).astype(np.int64)
+        flags = facts["flags"] & ~np.uint8(CONVERTED)
+        after["flags"], after["value"] = flags | np.where(credits >= 0.0, np.uint8(CONVERTED), np.uint8(0)), amounts
+        was_converted = (facts["flags"] & CONVERTED) != 0
+        counts = (credits >= 0.0).astype(np.int64) - was_converted
+        changes = amounts - facts["value"]
         places = np.searchsorted(self.find_first_rounds(), rounds, "right") - 1
-        for column, added in (
-            (CREDITED, np.ones(len(rounds), np.int64)),
-            (CONTROLS_CREDITED, ((facts["flags"] & CONTROL) != 0).astype(np.int64)),
-            (VALUES, amounts),
-        ):
-            self.buckets.add_at(places, column, sign * added)
-        np.add.at(self.credited_by_slot, facts["slot"], sign)
-        np.add.at(self.value_by_slot, facts["slot"], sign * amounts)
+        is_control = (facts["flags"] & CONTROL) != 0
+        for column, added in ((CREDITED, counts), (CONTROLS_CREDITED, counts * is_control), (VALUES, changes)):
+            self.buckets.add_at(places, column, added)
+        np.add.at(self.credited_by_slot, facts["slot"], counts)
+        np.add.at(self.value_by_slot, facts["slot"], changes)
         if self._rounds.has_segments:
-            self.segments.add(1, facts["segments"], facts["slot"].astype(np.int64), sign)
-        is_closed = rounds < self._rounds.open  # in their grace
+            self.segments.add(1, facts["segments"], facts["slot"].astype(np.int64), counts[:, None])
+        is_closed = rounds < self._rounds.open
         for arm, chosen in enumerate(_split_arms(facts["flags"])):
             late = chosen & is_closed
-            self.closed[arm] += (0, sign * np.count_nonzero(late), sign * int(amounts[late].sum()))
+            self.closed[arm] += (0, counts[late].sum(), changes[late].sum())
+        return after
+
+    def are_credited(self, rounds: Integers) -> npt.NDArray[np.bool_]:
+        """Tell which of some rounds that are not forgotten are credited."""
+        found: npt.NDArray[np.bool_] = (self._rounds.find(rounds)["flags"] & CONVERTED) != 0
+        return found
+
+    @property
+    def value(self) -> float:
+        """The sum of the values that decisions are credited with."""
+        return float(self.buckets.counts[:, VALUES].sum() / UNIT)
 
     def count_decisions(self) -> int:
         """Return the number of decisions that were counted."""
@@ -244,6 +262,7 @@ class Tally:
             "closed": self.closed.tolist(),
             "segments": self.segments.to_dict(),
             "rounds": self._rounds.to_dict(),
+            **({} if self.credited is None else {"credited": self.credited.to_dict()}),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -258,6 +277,8 @@ class Tally:
             self.value_by_slot[:], self.propensities[:] = saved["value_by_slot"], saved["propensities"]
             self.segments.restore(saved["segments"])
         self._rounds.restore(saved["rounds"])
+        if self.credited is not None:
+            self.credited.restore(saved.get("credited", {}))
 
 
 def _split_arms(flags: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.bool_], ...]:

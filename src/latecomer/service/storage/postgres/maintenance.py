@@ -73,7 +73,7 @@ class SnapshotWriter:
     def begin(self, bandit: Bandit, chain: Chain, head: tuple[int, bytes], now: int) -> None:
         """Copy the bandit as of its head, and write the copy in a thread; then compact and prune."""
         self._begun_at = now
-        bandit.ids.forget(chain.pruned_rounds)
+        bandit.purchases.forget_ids(chain.pruned_rounds)
         chain.requests = NoRequestIndex(bandit.rounds)
         copy = copy_for_snapshot(bandit, chain)
         save = partial(self._save, copy, bandit, chain, head, now, self._replica.retention)

@@ -9,11 +9,13 @@ from latecomer.policies.matured_lin_ts import MaturedLinTS
 POLICY = "MaturedLinTS"
 PARAMETERS = {
     "ridge": 1.0,
-    "exploration": 0.55,
+    "exploration": 0.45,
     "optimism": 2.0,
     "prior": 1.0,
     "shrinkage": 64.0,
-    "context_discount": 0.6,
+    "prior_conversions": 1.0,
+    "action_variance": 1.0,
+    "context_discount": 0.75,
 }
 
 PROPENSITIES = {"floor": 0.02, "draws": 64}

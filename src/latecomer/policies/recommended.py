@@ -9,13 +9,13 @@ from latecomer.policies.matured_lin_ts import MaturedLinTS
 POLICY = "MaturedLinTS"
 PARAMETERS = {
     "ridge": 1.0,
-    "exploration": 0.45,
+    "exploration": 0.55,
     "optimism": 2.0,
     "prior": 1.0,
     "shrinkage": 64.0,
     "prior_conversions": 1.0,
     "action_variance": 1.0,
-    "context_discount": 0.75,
+    "context_discount": 0.8,
 }
 
 PROPENSITIES = {"floor": 0.02, "draws": 64}

@@ -2,8 +2,8 @@
 
 E[Y_s by age g] = F_m(g)·τ_m⟨A_s, θ⟩, so with G = λI + Σ F̂_m(age_s) A_sA_sᵀ and θ̂ = G⁻¹B silence is no longer taken for
 an answer, and the sum over open rounds of the paper (Vernade et al., ICML 2020) disappears. Samples
-θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Six refinements, all off by default, make
-up `recommended`:
+θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Six refinements are off by
+default; all but `action_variance` make up `recommended`:
 
 - `optimism`, b: as if every direction had b conversions more, since for small counts a Gaussian is too narrow. V counts
   a round as soon as it is played, so that a direction that waits for its feedback is not explored twice.
@@ -13,7 +13,8 @@ up `recommended`:
   of 50 % are then shrunk alike.
 - `action_variance`: the noise of an action's score is that of a Bernoulli variable at the action's own rate where that
   is less than at p̂, so that an action that hardly converts is not tried again for the noise of those that do. Its
-  rate is taken optimistically, ⟨a, θ̂⟩ + b·‖a‖²_{V⁻¹}: one that has had bad luck is not given up.
+  rate is taken optimistically, ⟨a, θ̂⟩ + b·‖a‖²_{V⁻¹}: one that has had bad luck is not given up. Scores are then not
+  linear in the action, and no search finds the best of a catalogue.
 - `context_discount`: where contexts vary from round to round they explore by themselves, and c and b are multiplied
   by 1 minus up to that share.
 """

@@ -14,8 +14,7 @@ PARAMETERS = {
     "prior": 1.0,
     "shrinkage": 64.0,
     "prior_conversions": 1.0,
-    "action_variance": 1.0,
-    "context_discount": 0.8,
+    "context_discount": 0.7,
 }
 
 PROPENSITIES = {"floor": 0.02, "draws": 64}

@@ -102,7 +102,7 @@ class Verdicts(Struct, frozen=True):
 
 
 class Freeze(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the bandit decides without learning."""
+    """True where the bandit decides without learning."""
 
     frozen: bool
 

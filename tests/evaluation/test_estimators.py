@@ -13,6 +13,7 @@ from latecomer.evaluation.estimators import (
     Estimate,
     effective_conversions,
     estimate,
+    estimate_difference,
     estimate_lift,
     mean_weight,
 )
@@ -43,6 +44,16 @@ def sums_of_closed(log: dict[str, Any]) -> Sums:
     ones = np.ones(len(log["weights"]))
     model = {name: log[name] for name in ("predicted", "expected")}
     return sum_rounds(log["weights"], log["outcomes"], ones, **model)
+
+
+def test_the_difference_on_closed_rounds_is_that_of_paired_outcomes() -> None:
+    log = closed_log(0)
+    sums = sums_of_closed(log)
+    ips, logged = (estimate(sums, name, np.zeros(1)) for name in ("ips", "logged"))
+    found = estimate_difference(ips, logged, sums, np.zeros(1))
+    pairs = (log["weights"] - 1.0) * log["outcomes"]
+    margin = Z90 * pairs.std() / np.sqrt(len(pairs))
+    assert found == pytest.approx((pairs.mean(), pairs.mean() - margin, pairs.mean() + margin))
 
 
 @pytest.mark.parametrize("seed", range(10))

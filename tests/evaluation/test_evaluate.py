@@ -12,6 +12,7 @@ from decision_logs import DAY, make_log, read, tidy
 import latecomer as lc
 from latecomer.delays.distribution import Floats
 from latecomer.errors import InputError
+from latecomer.evaluation import frozen
 from latecomer.evaluation.result import COLUMNS
 
 RULE = {"de": [0.2, 0.8, 0.0], "fr": [0.0, 0.1, 0.9]}
@@ -184,7 +185,21 @@ def test_text_says_what_it_is_worth() -> None:
     row = found.details.filter(policy="best").row(0, named=True)
     extra = (row["value"] - row["logged_value"]) * 100_000
     assert f"as logged: {100 * row['logged_value']:.2f} % [" in text
-    assert f"{extra:+,.0f} conversions, EUR {extra * 25:,.0f} a month at your traffic (100,000 decisions)" in text
+    low, high = row["extra_low"], row["extra_high"]
+    assert 0.0 < low < extra < high
+    assert f"{extra:+,.0f} conversions [{low:+,.0f} to {high:+,.0f}], EUR {extra * 25:,.0f} [{low * 25:,.0f} to" in text
+    assert f"{high * 25:,.0f}] a month at your traffic (100,000 decisions)" in text
+    assert "judged on" not in text
+
+
+def test_text_says_what_was_logged_where_a_part_is_judged() -> None:
+    found = lc.evaluate(read(make_log(3000)), {"ours": frozen(lc.Uniform(3, "2d", seed=0))}, window="2d")
+    row = found.details.filter(policy="ours").row(0, named=True)
+    assert 0 < row["rounds"] < 3000
+    part = (
+        f"over the {100 * row['logged_value']:#.3g} % as logged of the {row['rounds']:,} decisions that it is judged on"
+    )
+    assert part in found.text()
 
 
 def test_an_evaluation_is_written(tmp_path: Path) -> None:

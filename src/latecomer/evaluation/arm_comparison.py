@@ -70,6 +70,15 @@ def compare_arms(
     )
 
 
+def format_points(share: float) -> str:
+    """Write a difference of shares in percentage points, with its sign.
+
+    >>> format_points(0.0587), format_points(-0.01)
+    ('+5.87 points', '-1.00 points')
+    """
+    return f"{100.0 * share:+.2f} points"
+
+
 def _round_up(number: float) -> int:
     """Round up to one digit: it is a rough number. Widths shrink as 1/√n, and the difference may change."""
     size = int(10.0 ** math.floor(math.log10(max(number, 1.0))))
@@ -88,11 +97,13 @@ def _write_note(
         return f"not enough yet: no decision of the {name} and of the {against} has closed its window"
     if more == 0:
         word = "better" if difference > 0 else "worse"
-        relative = f", {difference / other_mean:+.0%} of the {against}'s" if other_mean else ""
+        relative = f"; as a share of the {against}'s mean {difference / other_mean:+.0%}" if other_mean else ""
         return (
-            f"the {name} is {word} than the {against}: {difference:+.2%} a decision{relative}, "
-            f"between {bounds[0]:+.2%} and {bounds[1]:+.2%}"
+            f"the {name} is {word} than the {against}: {format_points(difference)}, {CONFIDENCE:.0%} interval "
+            f"{100.0 * bounds[0]:+.2f} to {format_points(bounds[1])}{relative}"
         )
     if more is None:
         return f"not enough yet: the {against} has too few closed decisions to say how many more it takes"
-    return f"not enough yet: about {more:,} more decisions, if the difference stays as it is ({difference:+.2%})"
+    return (
+        f"not enough yet: about {more:,} more decisions, if the difference stays as it is ({format_points(difference)})"
+    )

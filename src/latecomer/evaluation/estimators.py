@@ -117,6 +117,16 @@ def estimate_lift(target: Estimate, logged: Estimate, sums: Sums, greenwood: Flo
     return ratio - 1.0, ratio / factor - 1.0, ratio * factor - 1.0
 
 
+def estimate_difference(
+    target: Estimate, logged: Estimate, sums: Sums, greenwood: Floats
+) -> tuple[float, float, float]:
+    """Estimate v_π − v_0, with its interval on the plain scale: both on the same rounds."""
+    difference = target.value - logged.value
+    error = _standard_error(sums, target.influence - logged.influence, target.waiting - logged.waiting, greenwood)
+    margin = _quantile(target.confidence) * error
+    return difference, difference - margin, difference + margin
+
+
 def mean_weight(sums: Sums) -> tuple[float, float]:
     """Return the mean weight, which is 1 where propensities are right and there is support, and its standard error."""
     mean = float(sums.total[WEIGHT]) / sums.rounds

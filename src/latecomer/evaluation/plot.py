@@ -6,13 +6,16 @@ from matplotlib.figure import Figure
 
 from latecomer.evaluation.result import Evaluation
 from latecomer.evaluation.targets import LOGGED
-from latecomer.evaluation.text import format_figure, format_window
+from latecomer.evaluation.text import format_mean, format_window, is_judged_on_part
 
 _OURS, _LOGGED, _GREY = "#0072B2", "#000000", "#888888"  # of Okabe and Ito's palette
 
 
 def plot_evaluation(found: Evaluation) -> Figure:
-    """Draw a line for each row of the table; the dashed one is as logged, the thin ones are closed rounds alone."""
+    """Draw a line for each row of the table.
+
+    The dashed one is as logged on the rounds that the row is judged on, the thin ones are closed rounds alone.
+    """
     rows = found.details.to_dicts()
     several = found.table["estimator"].n_unique() > 1
     figure = Figure(figsize=(8.6, 1.7 + 0.62 * len(rows)), layout="constrained", dpi=130)
@@ -24,6 +27,7 @@ def plot_evaluation(found: Evaluation) -> Figure:
         colour = _LOGGED if row["policy"] == LOGGED else _OURS
         axes.plot([scale * row["low"], scale * row["high"]], [place, place], color=colour, linewidth=2.6)
         axes.plot(scale * row["value"], place, "o", color=colour, markersize=8)
+        axes.plot([scale * row["logged_value"]] * 2, [place - 0.5, place + 0.5], "--", color=_LOGGED, linewidth=0.9)
         if row["closed_low"] is not None and found.facts["window"] is not None:
             bounds = [scale * row["closed_low"], scale * row["closed_high"]]
             axes.plot(bounds, [place + 0.22] * 2, color=_GREY, linewidth=1.0)
@@ -37,10 +41,8 @@ def plot_evaluation(found: Evaluation) -> Figure:
             color=colour,
             annotation_clip=False,
         )
-    logged = next((row for row in rows if row["policy"] == LOGGED and row["value"] is not None), None)
-    if logged is not None:
-        axes.axvline(scale * logged["value"], color=_LOGGED, linestyle="--", linewidth=0.9)
-    axes.set_yticks(range(len(rows)), [_name(row, several=several) for row in rows], fontsize=11)
+    names = [_name(row, several=several) + _describe_part(row, found) for row in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=11)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlabel(_describe(found), fontsize=10)
     figure.suptitle(write_finding(found), fontsize=12, x=0.01, ha="left")
@@ -70,8 +72,16 @@ def _name(row: dict[str, Any], *, several: bool) -> str:
     return f"\u200b{label}".replace("$", r"\$")  # a leading _ would hide it, a $ start a formula
 
 
+def _describe_part(row: dict[str, Any], found: Evaluation) -> str:
+    """Say what was logged on the rounds that a policy is judged on, where they are not all."""
+    if row["logged_value"] is None or not is_judged_on_part(row, found.facts):
+        return ""
+    shown = format_mean(row["logged_value"], is_share=not found.facts["is_value"])
+    return f"\nof {row['rounds']:,} decisions,\nas logged {shown}"
+
+
 def _label(row: dict[str, Any], scale: float) -> str:
-    shown = f"{format_figure(scale * row['value'])}{' %' if scale > 1.0 else ''}"
+    shown = format_mean(row["value"], is_share=scale > 1.0)
     return shown if row["policy"] == LOGGED or row["lift"] is None else f"{shown}   {100 * row['lift']:+.0f} %"
 
 
@@ -79,5 +89,5 @@ def _describe(found: Evaluation) -> str:
     facts = found.facts
     what = "value" if facts["is_value"] else "conversions, %,"
     within = "" if facts["window"] is None else f" within {format_window(facts['window'])}"
-    thin = "" if facts["window"] is None else "; thin: closed rounds alone"
+    thin = "; dashed: as logged" + ("" if facts["window"] is None else "; thin: closed rounds alone")
     return f"{what} for each decision{within}, with {100 * facts['confidence']:g} % intervals{thin}"

@@ -21,6 +21,7 @@ from latecomer.evaluation.estimators import (
     Estimate,
     effective_conversions,
     estimate,
+    estimate_difference,
     estimate_lift,
     mean_weight,
 )
@@ -49,8 +50,8 @@ class Evaluation:
     details: pl.DataFrame
     """All rows with the standard error, closed rounds alone (closed_value, closed_low, closed_high), the rounds,
     the mean weight and its error, the largest weight, the logged policy's value on the same rounds (logged_value),
-    what the policy adds in a month (extra), and the interval that is valid at every look (anytime_low, anytime_high),
-    where it was asked for."""
+    what the policy adds in a month (extra, extra_low, extra_high), and the interval that is valid at every look
+    (anytime_low, anytime_high), where it was asked for."""
     warnings: list[str]
     """Warnings to read before these figures are used."""
     curve: DelayCurve | None
@@ -135,14 +136,12 @@ def make_evaluation(
         is_logged = targets[name].is_logged
         for estimator in estimators:
             kind = LOGGED if is_logged else estimator
-            row, matured, closed = _make_row(one, kind, maturity, confidence=confidence)
+            row, matured, closed = _make_row(one, kind, maturity, confidence=confidence, monthly=monthly)
             lost = warn_of_target(name, one, matured, closed, is_logged=is_logged)
             warnings += [warning for warning in lost if warning not in warnings]
-            extra = None if monthly is None else (row["value"] - row["logged_value"]) * monthly
             bound = bounds[name].bounds if name in bounds else (None, None)
             rows.append(
-                {"policy": name, "estimator": estimator, **row, "extra": extra}
-                | {"anytime_low": bound[0], "anytime_high": bound[1]}
+                {"policy": name, "estimator": estimator, **row} | {"anytime_low": bound[0], "anytime_high": bound[1]}
             )
     details = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.selectors.float().fill_nan(None))
     facts = {
@@ -163,7 +162,7 @@ def make_evaluation(
 
 
 def _make_row(
-    found: TargetSums, kind: str, maturity: Maturity, *, confidence: float
+    found: TargetSums, kind: str, maturity: Maturity, *, confidence: float, monthly: float | None
 ) -> tuple[dict[str, Any], Estimate, Estimate]:
     """Return the figures of one target, its estimate, and that of closed rounds alone."""
     sums = found.sums
@@ -171,6 +170,7 @@ def _make_row(
     logged = estimate(sums, LOGGED, maturity.greenwood, confidence=confidence)
     closed = estimate(sums.closed(), kind, maturity.greenwood, confidence=confidence)
     lift = (0.0, 0.0, 0.0) if kind == LOGGED else estimate_lift(matured, logged, sums, maturity.greenwood)
+    extra = estimate_difference(matured, logged, sums, maturity.greenwood)
     mean, error = mean_weight(sums)
     row = {
         "value": matured.value,
@@ -187,6 +187,10 @@ def _make_row(
         "mean_weight": mean,
         "mean_weight_error": error,
         "largest_weight": sums.largest_weight,
+        **{
+            name: None if monthly is None else part * monthly
+            for name, part in zip(("extra", "extra_low", "extra_high"), extra, strict=True)
+        },
     }
     return row, matured, closed
 

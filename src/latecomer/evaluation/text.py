@@ -39,21 +39,42 @@ def _write_row(row: dict[str, Any], facts: dict[str, Any], *, several: bool) -> 
     parts = [f"{label}: {_format_interval(row['value'], row['low'], row['high'], is_share=not facts['is_value'])}"]
     if row["policy"] != LOGGED and row["lift"] is not None:
         bounds = f"{_sign(100 * row['lift_low'])} to {_sign(100 * row['lift_high'])}"
-        parts.append(f"lift {_sign(100 * row['lift'])} % [{bounds}]")
+        parts.append(f"lift {_sign(100 * row['lift'])} % [{bounds}]{_write_baseline(row, facts)}")
     if row["policy"] != LOGGED and row["extra"] is not None:
-        parts.append(_write_extra(row["extra"], facts))
+        parts.append(_write_extra(row, facts))
     if row["anytime_low"] is not None:
         bounds = _format_bounds(row["anytime_low"], row["anytime_high"], is_share=not facts["is_value"])
         parts.append(f"at every look {bounds}")
     return "; ".join(parts)
 
 
-def _write_extra(extra: float, facts: dict[str, Any]) -> str:
-    """Say what a policy adds in a month: "+1,260 conversions, EUR 31,500 a month at your traffic"."""
+def _write_baseline(row: dict[str, Any], facts: dict[str, Any]) -> str:
+    """Say what was logged on the rounds that a policy is judged on, where they are not all: " over the 18.5 % …"."""
+    if not is_judged_on_part(row, facts):
+        return ""
+    shown = format_mean(row["logged_value"], is_share=not facts["is_value"])
+    return f" over the {shown} as logged of the {row['rounds']:,} decisions that it is judged on"
+
+
+def _write_extra(row: dict[str, Any], facts: dict[str, Any]) -> str:
+    """Say what a policy adds in a month: "+126 conversions [+84 to +168], EUR 3,150 [2,100 to 4,200] a month"."""
     thing = "" if facts["is_value"] else " conversions"
-    money = "" if facts["money"] is None else f", {_format_money(extra * facts['money'], facts['currency'])}"
+    text = f"{_sign(row['extra'])}{thing} [{_sign(row['extra_low'])} to {_sign(row['extra_high'])}]"
+    if facts["money"] is not None:
+        low, high = sorted(row[bound] * facts["money"] for bound in ("extra_low", "extra_high"))
+        text += f", {_format_money(row['extra'] * facts['money'], facts['currency'])} [{low:,.0f} to {high:,.0f}]"
     at = "at your traffic" if facts["is_given_traffic"] else "at the log's traffic"
-    return f"{_sign(extra)}{thing}{money} a month {at} ({facts['traffic']:,.0f} decisions)"
+    return f"{text} a month {at} ({facts['traffic']:,.0f} decisions)"
+
+
+def is_judged_on_part(row: dict[str, Any], facts: dict[str, Any]) -> bool:
+    """Tell whether a policy is judged on a part of the log alone, which has its own rate as logged."""
+    return bool(row["rounds"] < facts["decisions"])
+
+
+def format_mean(value: float, *, is_share: bool) -> str:
+    """Write a mean outcome: as per cent where it is a share of decisions."""
+    return f"{format_figure(100 * value)} %" if is_share else format_figure(value)
 
 
 def format_window(seconds: float) -> str:
@@ -80,8 +101,7 @@ def format_figure(number: float) -> str:
 def _format_interval(value: float | None, low: float | None, high: float | None, *, is_share: bool) -> str:
     if value is None:
         return "not known"
-    shown = f"{format_figure(100 * value)} %" if is_share else format_figure(value)
-    return f"{shown} {_format_bounds(low, high, is_share=is_share)}"
+    return f"{format_mean(value, is_share=is_share)} {_format_bounds(low, high, is_share=is_share)}"
 
 
 def _format_bounds(low: float | None, high: float | None, *, is_share: bool) -> str:

@@ -90,7 +90,8 @@ def arms(count: int, rate: float, controls: int, control_rate: float) -> Any:
 def test_lift_says_what_follows() -> None:
     better: Any = compare_arms(arms(50_000, 0.08, 50_000, 0.05))
     assert 0 < better.low < better.difference < better.high
-    assert better.note.startswith("the policy is better than the control: +3.00% a decision, +60% of the control's")
+    assert better.note.startswith("the policy is better than the control: +3.00 points, 95% interval +")
+    assert better.note.endswith(" points; as a share of the control's mean +60%")
     worse: Any = compare_arms(arms(50_000, 0.05, 50_000, 0.08))
     assert worse.high < 0
     assert "worse" in worse.note

@@ -41,7 +41,11 @@ def test_page_has_the_numbers_and_sentences_of_the_report(shop: tuple[Path, Band
     report = shop[1]
     html = write_bandit(report)
     assert report.lift is not None
-    rates = (format_share(report.rates.matured), format_share(report.rates.naive), f"{report.lift.low:+.2%}")
+    rates = (
+        format_share(report.rates.matured),
+        format_share(report.rates.naive),
+        f"{100 * report.lift.low:+.2f} points",
+    )
     words = (
         "coupon",
         "2d",

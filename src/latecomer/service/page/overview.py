@@ -1,10 +1,11 @@
 """The first sections of a bandit's page: rates and value, and the lift over the control."""
 
+from latecomer.evaluation.arm_comparison import format_points
 from latecomer.service.bandit_report import BanditReport, LiftReport
 from latecomer.service.page.charts import draw_interval
 from latecomer.service.page.markup import Markup, tag
 from latecomer.service.page.parts import make_table, write_card, write_cards, write_curl, write_empty, write_section
-from latecomer.service.page.texts import NONE, format_change, format_share, format_value
+from latecomer.service.page.texts import NONE, format_share, format_value
 
 
 def write_rates(report: BanditReport) -> Markup:
@@ -60,12 +61,12 @@ def write_lift(report: BanditReport) -> Markup:
         return write_section(
             "Lift over the control", "lift", write_empty(text, write_curl("PUT", f"{report.name}-2", body))
         )
-    bounds = f"{format_change(lift.low)} to {format_change(lift.high)}"
     difference, reach = lift.difference or 0.0, max(abs(lift.low), abs(lift.high)) * 1.05
+    points, low, high = (format_points(part) for part in (difference, lift.low, lift.high))
     figure = tag(
         "figure",
         draw_interval(
-            lift.low, difference, lift.high, reach=reach, label=f"Difference {difference:+.2%}, interval {bounds}"
+            lift.low, difference, lift.high, reach=reach, label=f"Difference {points}, interval {low} to {high}"
         ),
         tag(
             "div",
@@ -85,9 +86,9 @@ def write_lift(report: BanditReport) -> Markup:
             format_share(lift.control_mean),
             _format_mean(report, lift.control_mean),
         ],
-        ["difference", "", format_change(difference), _format_mean(report, lift.difference)],
-        ["at least", "", format_change(lift.low), _format_mean(report, lift.low)],
-        ["at most", "", format_change(lift.high), _format_mean(report, lift.high)],
+        ["difference", "", points, _format_mean(report, lift.difference)],
+        ["at least", "", low, _format_mean(report, lift.low)],
+        ["at most", "", high, _format_mean(report, lift.high)],
     ]
     heads = ["who chose", "closed decisions", "mean value"]
     if report.unit is None:
@@ -96,8 +97,9 @@ def write_lift(report: BanditReport) -> Markup:
         heads.append(f"in {report.unit.name}")
     small = tag(
         "p",
-        f"The interval is at {lift.confidence:.0%} and valid at every look, so it may be watched all along, also while "
-        "the policy learns. It is for the mean so far, of decisions whose window has closed.",
+        f"The interval, of the difference, is at {lift.confidence:.0%} and valid at every look, so it may be watched "
+        "all along, also while the policy learns. It is for the mean so far, of decisions whose window has closed. "
+        "Points are percentage points: from 5% to 8% is +3 points, a share of +60%.",
         class_="note",
     )
     return write_section(

@@ -20,11 +20,6 @@ def format_share(share: float | None) -> str:
     return f"{per_cent:.1f}%" if abs(per_cent) >= 10 else f"{per_cent:.2f}%"
 
 
-def format_change(share: float) -> str:
-    """Write a difference of shares, with its sign."""
-    return f"{share:+.2%}"
-
-
 def format_moment(moment: datetime) -> str:
     """Write a moment in UTC, to the second where it is not on a minute."""
     return f"{moment:%Y-%m-%d %H:%M:%S}" if moment.second else f"{moment:%Y-%m-%d %H:%M}"

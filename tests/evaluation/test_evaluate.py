@@ -196,10 +196,10 @@ def test_text_says_what_was_logged_where_a_part_is_judged() -> None:
     found = lc.evaluate(read(make_log(3000)), {"ours": frozen(lc.Uniform(3, "2d", seed=0))}, window="2d")
     row = found.details.filter(policy="ours").row(0, named=True)
     assert 0 < row["rounds"] < 3000
-    part = (
-        f"over the {100 * row['logged_value']:#.3g} % as logged of the {row['rounds']:,} decisions that it is judged on"
-    )
-    assert part in found.text()
+    rate, rounds = f"{100 * row['logged_value']:#.3g} %", f"{row['rounds']:,} decisions"
+    assert f"over the {rate} as logged of the {rounds} that it is judged on" in found.text()
+    names = [label.get_text() for label in found.plot().axes[0].get_yticklabels()]
+    assert [f"of {rounds},\nas logged {rate}" in name for name in names] == [False, True]
 
 
 def test_an_evaluation_is_written(tmp_path: Path) -> None:

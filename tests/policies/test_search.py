@@ -79,7 +79,6 @@ def test_summary_of_a_search_is_that_of_the_set() -> None:
         (lc.OTFLinUCB(2, 9), {"oracle": lambda theta: theta}, "policy"),
         (lc.recommended(2, 9), {"oracle": lambda _: [1.0, 0.0]}, "policy"),
         (lc.OTFLinTS(2, 9, guard=4.0), {"oracle": lambda _: [1.0, 0.0]}, "policy"),
-        (lc.MaturedLinTS(2, 9, action_variance=1.0), {"oracle": lambda _: [1.0, 0.0]}, "policy"),
         (lc.OTFLinTS(2, 9, floor=0.1), {"oracle": lambda _: [1.0, 0.0]}, "oracle"),
         (lc.OTFLinTS(2, 9), {"oracle": lambda _: [1.0, 1.0]}, "oracle"),
         (lc.OTFLinTS(2, 9), {"oracle": lambda _: [1.0]}, "oracle"),

@@ -13,20 +13,10 @@ class RecommendedOracle(ExtendedOracle):
     """`MaturedLinTS` with all its refinements, from sums over the whole history of action sets."""
 
     def __init__(
-        self,
-        dim: int,
-        span: int,
-        *,
-        prior: float,
-        shrinkage: float,
-        context_discount: float,
-        prior_conversions: float = 0.0,
-        action_variance: float = 0.0,
-        **more: Any,
+        self, dim: int, span: int, *, prior: float, shrinkage: float, context_discount: float, **more: Any
     ) -> None:
         super().__init__(dim, span, kind="matured TS", **more)
         self.prior, self.shrinkage, self.context_discount = prior, shrinkage, context_discount
-        self.prior_conversions, self.action_variance = prior_conversions, action_variance
         self.means = np.empty((0, dim))
         self.spreads: list[float] = []  # the variance that a mean of K draws would have
         self.growth, self.due = 1.0, 0
@@ -87,10 +77,8 @@ class RecommendedOracle(ExtendedOracle):
         determined = np.sum(eigenvalues / (eigenvalues + self.growth * self.ridge))
         off = self.estimate(now) - self.centre(now)
         weight = self.dim / (self.shrinkage - 1)
-        first = max(self.ridge, self.prior_conversions * (1 - self.rate(now)) / self.rate(now))
-        distance = max(off @ off, self.dim / 2 * np.max(off**2))
-        ridge = first * (determined + weight) / (first * distance / self.variance(now) + weight)
-        self.growth = 1 + self.freshness() * (max(1.0, ridge / self.ridge) - 1)
+        ratio = (determined + weight) / (self.ridge * self.dim / 2 * np.max(off**2) / self.variance(now) + weight)
+        self.growth = 1 + self.freshness() * (max(1.0, ratio) - 1)
 
     def scores(self, actions: Array, now: int, normals: Array) -> Array:
         factor = 1 - self.context_discount * self.diversity()
@@ -98,9 +86,4 @@ class RecommendedOracle(ExtendedOracle):
         upper = np.linalg.cholesky(self.matrix(now)).T
         sample = self.estimate(now) + scale * np.linalg.solve(upper, normals[: self.dim])
         bonus = np.sum(actions.T * np.linalg.solve(self.V, actions.T), axis=0)
-        optimism = self.optimism * self.advance_weight()
-        means = actions @ self.estimate(now)
-        rates = np.clip(means + optimism * bonus, 0.0, 0.9)
-        own = np.maximum(0.05, rates * (1 - rates) / self.variance(now))
-        variances = np.minimum(1.0, (1 - self.action_variance) + self.action_variance * own)
-        return np.asarray(means + np.sqrt(variances) * (actions @ sample - means) + factor * optimism * bonus)
+        return np.asarray(actions @ sample + factor * self.optimism * self.advance_weight() * bonus)

@@ -4,11 +4,10 @@ With θ ~ N(θ_0, σ²I) and noise of variance v̂, the posterior mean is (A + �
 λ = v̂/σ². Of δ = θ̂ − θ_0 and γ = d − λ·tr(A + λI)⁻¹, the number of directions that the data determine, follows MacKay's
 estimate λ = v̂γ/‖δ‖² (empirical Bayes). Two changes make a heuristic of it:
 
-    λ/λ_1 = (γ + ν)/(λ_1·max(‖δ‖², (d/2)·max δ_i²)/v̂ + ν),    λ at least λ_0.
+    λ/λ_0 = (γ + ν)/(λ_0·(d/2)·max δ_i²/v̂ + ν), at least 1.
 
-- A prior that λ is λ_1 weighs as much as ν directions. So the ratio is 1 without data, and at most s = 1 + d/ν;
-  `shrinkage` is s. λ_1 is the policy's own ridge λ_0, or κ(1 − p̂)/p̂ where that is more, `prior_conversions` being κ:
-  under it features deviate by a share of about 1/√κ of the mean rate, whatever the rate is.
+- A prior that λ is the policy's own ridge λ_0 weighs as much as ν directions. So the ratio is 1 without data,
+  and at most s = 1 + d/ν; `shrinkage` is s.
 - One feature that matters far more than the rest is evidence against shrinking, which ‖δ‖² would average away.
 
 Where rounds offer the same actions again and again, each action has its own evidence, and the ridge stays λ_0: the
@@ -70,13 +69,12 @@ def update_ridge(state: State) -> None:
     state.ridge_due = state.rounds + max(1 + state.rounds // INTERVAL, dim // INTERVAL if dim > DIRECT else 1)
     shrunk_estimate(state)
     determined = dim - state.ridge_growth * state.ridge * gram_trace(state)
-    largest, square = 0.0, 0.0
+    largest = 0.0
     for i in range(dim):
         off = state.theta_hat[i] - scale * state.mean_sum[i]
-        largest, square = max(largest, off * off), square + off * off
-    weight, rate = dim / (state.shrinkage - 1.0), conversion_rate(state)
-    first = max(1.0, state.prior_conversions * (1.0 - rate) / (rate * state.ridge))  # λ_1/λ_0
-    deviation = max(square, 0.5 * dim * largest) * state.ridge / bernoulli_variance(rate)
-    growth = first * (determined + weight) / (first * deviation + weight)
+        largest = max(largest, off * off)
+    weight = dim / (state.shrinkage - 1.0)
+    variance = bernoulli_variance(conversion_rate(state))
+    growth = (determined + weight) / (0.5 * dim * state.ridge * largest / variance + weight)
     state.ridge_growth = 1.0 + freshness(state) * max(0.0, growth - 1.0)
     shift_gram(state, state.ridge_growth * state.ridge - state.ridge)

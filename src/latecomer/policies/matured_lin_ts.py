@@ -2,19 +2,13 @@
 
 E[Y_s by age g] = F_m(g)·τ_m⟨A_s, θ⟩, so with G = λI + Σ F̂_m(age_s) A_sA_sᵀ and θ̂ = G⁻¹B silence is no longer taken for
 an answer, and the sum over open rounds of the paper (Vernade et al., ICML 2020) disappears. Samples
-θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Six refinements are off by
-default; all but `action_variance` make up `recommended`:
+θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Four refinements, all off by default, make
+up `recommended`:
 
 - `optimism`, b: as if every direction had b conversions more, since for small counts a Gaussian is too narrow. V counts
   a round as soon as it is played, so that a direction that waits for its feedback is not explored twice.
 - `prior`, w: θ̂ is shrunk not to 0 but to where the mean action converts at w times the mean rate.
 - `shrinkage`, s: where contexts vary and the data agree with the prior, λ grows up to s times (`core.shrinkage`).
-- `prior_conversions`, κ: λ grows from κ conversions, κ(1 − p̂)/p̂ rounds, where that is more than λ_0: rates of 1 % and
-  of 50 % are then shrunk alike.
-- `action_variance`: the noise of an action's score is that of a Bernoulli variable at the action's own rate where that
-  is less than at p̂, so that an action that hardly converts is not tried again for the noise of those that do. Its
-  rate is taken optimistically, ⟨a, θ̂⟩ + b·‖a‖²_{V⁻¹}: one that has had bad luck is not given up. Scores are then not
-  linear in the action, and no search finds the best of a catalogue.
 - `context_discount`: where contexts vary from round to round they explore by themselves, and c and b are multiplied
   by 1 minus up to that share.
 """
@@ -25,11 +19,10 @@ from typing import Unpack
 from latecomer.core.action_summary import Shorts, action_summary_fields, add_summary, diversity
 from latecomer.core.delay_curve import count_closed_delay
 from latecomer.core.forgetting import weigh_advance
-from latecomer.core.jit import kernel
 from latecomer.core.linalg.norms import squared_norms
 from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.maturity import conversion_rate, forget_maturity, maturity_fields, update_maturity
-from latecomer.core.rates import LARGEST_RATE, bernoulli_variance
+from latecomer.core.rates import bernoulli_variance
 from latecomer.core.sampling import spread_scores
 from latecomer.core.shrinkage import shrinkage_fields, shrunk_estimate, update_ridge
 from latecomer.core.state import Array, ExtraFields, Ring, State
@@ -40,9 +33,6 @@ from latecomer.policies.base.parameters import CommonParameters
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.rng import Draw
 from latecomer.validation import check_at_least_one, check_nonnegative, check_share
-
-LEAST_VARIANCE = 0.05
-"""The least variance of an action's own, in those of the mean rate."""
 
 
 def extra_fields(dim: int, span: int, ridge: float) -> ExtraFields:
@@ -93,27 +83,12 @@ def score_optimistically(state: State, actions: Array, theta: Array, exploration
         scores[k] = row_dot(actions, k, theta) + bonus * scores[k]
 
 
-@kernel
-def relative_deviation(state: State, rate: float) -> float:
-    """Return √((1 − α) + α·p(1 − p)/v̂), at most 1: the noise at a rate p over that at the mean rate."""
-    own = bernoulli_variance(min(LARGEST_RATE, max(0.0, rate))) / bernoulli_variance(conversion_rate(state))
-    return math.sqrt(min(1.0, 1.0 + state.action_variance * (max(LEAST_VARIANCE, own) - 1.0)))
-
-
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
-    """⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹} with θ̃ ~ N(θ̂, c²·v̂·G⁻¹), the noise ⟨a, θ̃ − θ̂⟩ by the action's own rate."""
+    """⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹} with θ̃ ~ N(θ̂, c²·v̂·G⁻¹)."""
     shrunk_estimate(state)
     exploration_factor = 1.0 - state.context_discount * diversity(state)
     sample_from_gram(state, exploration_factor * state.exploration * math.sqrt(width(state, 0.0)), draws)
-    if state.action_variance == 0.0:
-        score_optimistically(state, actions, state.sample, exploration_factor, scores)
-        return argmax_first(scores)
-    squared_norms(state.V_inv, actions, scores)
-    optimism = weigh_advance(state, state.optimism)
-    for k in range(actions.shape[0]):
-        mean, bonus = row_dot(actions, k, state.theta_hat), optimism * scores[k]
-        noise = relative_deviation(state, mean + bonus) * (row_dot(actions, k, state.sample) - mean)
-        scores[k] = mean + noise + exploration_factor * bonus
+    score_optimistically(state, actions, state.sample, exploration_factor, scores)
     return argmax_first(scores)
 
 
@@ -121,16 +96,9 @@ def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Ar
     """The law of the scores that `choose` samples."""
     shrunk_estimate(state)
     exploration_factor = 1.0 - state.context_discount * diversity(state)
+    score_optimistically(state, actions, state.theta_hat, exploration_factor, means)
     scale = exploration_factor * state.exploration * math.sqrt(width(state, 0.0))
     spread_scores(state.factor, actions, scale, spread)
-    squared_norms(state.V_inv, actions, means)
-    optimism = weigh_advance(state, state.optimism)
-    for k in range(actions.shape[0]):
-        mean, bonus = row_dot(actions, k, state.theta_hat), optimism * means[k]
-        deviation = relative_deviation(state, mean + bonus)
-        for i in range(spread.shape[0]):
-            spread[i, k] *= deviation
-        means[k] = mean + exploration_factor * bonus
 
 
 def square_bonus(state: State) -> float:
@@ -151,10 +119,6 @@ class MaturedLinTS(LinearPolicy):
         w ≥ 0: the share of the mean rate that the mean action is taken to have before there is evidence.
     shrinkage
         s ≥ 1: how many times the ridge may grow where contexts vary and the data agree with the prior.
-    prior_conversions
-        κ ≥ 0: the conversions that the ridge is worth before it follows the data, where contexts vary.
-    action_variance
-        In [0, 1]: the share of a score's variance that follows the action's own rate, and not the mean rate.
     context_discount
         In [0, 1]: the share of exploration that is left out where contexts vary.
 
@@ -194,8 +158,6 @@ class MaturedLinTS(LinearPolicy):
         optimism: float = 0.0,
         prior: float = 0.0,
         shrinkage: float = 1.0,
-        prior_conversions: float = 0.0,
-        action_variance: float = 0.0,
         context_discount: float = 0.0,
         **common: Unpack[CommonParameters],
     ) -> None:
@@ -208,8 +170,6 @@ class MaturedLinTS(LinearPolicy):
                 "optimism": check_nonnegative("optimism", optimism),
                 "prior": check_nonnegative("prior", prior),
                 "shrinkage": check_at_least_one("shrinkage", shrinkage),
-                "prior_conversions": check_nonnegative("prior_conversions", prior_conversions),
-                "action_variance": check_share("action_variance", action_variance),
                 "context_discount": check_share("context_discount", context_discount),
             },
             **common,

@@ -13,8 +13,7 @@ PARAMETERS = {
     "optimism": 2.0,
     "prior": 1.0,
     "shrinkage": 64.0,
-    "prior_conversions": 1.0,
-    "context_discount": 0.7,
+    "context_discount": 0.6,
 }
 
 PROPENSITIES = {"floor": 0.02, "draws": 64}

@@ -26,12 +26,8 @@ class SearchingPolicy(ConvertingPolicy):
 
     @property
     def samples_theta(self) -> bool:
-        """Tell whether it chooses by a sampled θ̃, for which an exact search finds the best.
-
-        A guard judges all actions; with `action_variance` the noise of a score is not linear in the action.
-        """
-        is_linear = not self._parameters.get("action_variance")
-        return self.algorithm.posterior is not None and self.algorithm.guards is None and is_linear
+        """Tell whether it chooses by a sampled θ̃, for which an exact search finds the best; a guard judges all."""
+        return self.algorithm.posterior is not None and self.algorithm.guards is None
 
     @property
     def plays_largest_product(self) -> bool:
@@ -50,8 +46,7 @@ class SearchingPolicy(ConvertingPolicy):
         """Choose the best of a search's actions for a sampled θ̃, and record the choice; arguments as in `decide`."""
         if not (self.samples_theta if search.is_exact else self.plays_largest_product):
             raise InputError(
-                "a search needs a policy that plays the largest ⟨a, θ̃⟩ of a sampled θ̃, without a guard, optimism or "
-                "action_variance; "
+                "a search needs a policy that plays the largest ⟨a, θ̃⟩ of a sampled θ̃, without a guard or optimism; "
                 f"{self.algorithm.name} does not: give it the actions, or take one such as MaturedLinTS",
                 field="policy",
             )

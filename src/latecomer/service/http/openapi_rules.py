@@ -53,8 +53,6 @@ PARAMETERS: dict[str, Schema] = {
     "optimism": _FACTOR,
     "prior": _FACTOR,
     "shrinkage": {"type": "number", "minimum": 1, "maximum": 1e9},
-    "prior_conversions": _FACTOR,
-    "action_variance": {"type": "number", "minimum": 0, "maximum": 1},
     "context_discount": {"type": "number", "minimum": 0, "maximum": 1},
     "half_life": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 2**53}, _TIME]},
     "floor": {"type": "number", "minimum": 0, "maximum": 1},

@@ -57,7 +57,7 @@ class BanditInfo(Struct, frozen=True, kw_only=True):
     """The decisions that a conversion of a subject is credited to: "last", "first" or "all"."""
     reward: Literal["binary"] | RewardSpec = "binary"
     returns: int | str | None = None
-    """How long after its window a credited value can be taken back; null is as long as the grace."""
+    """The time after its window in which a credited value can be taken back; null is as long as the grace."""
 
 
 class DecisionAnswer(Struct, frozen=True):

@@ -9,7 +9,7 @@ from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.messages import Activation, Conversion, Revocation, StageReport
 
 Given = TypeVar("Given")
-"""What a call returns: verdicts with a ticket to wait for before they leave, or a future that has them."""
+"""The answer of a call: verdicts with a ticket to wait for before they leave, or a future that has them."""
 Apply = Callable[..., tuple[VerdictList, bytes]]
 """A method of a bandit that takes reports."""
 

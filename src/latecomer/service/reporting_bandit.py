@@ -1,4 +1,4 @@
-"""What is reported of a bandit in this process besides its conversions: activations, stages, and freezes."""
+"""Reports of a bandit in this process besides its conversions: activations, stages, and freezes."""
 
 from typing import TYPE_CHECKING
 

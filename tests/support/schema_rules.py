@@ -29,7 +29,7 @@ _BEYOND_A_SCHEMA = (
     r"(context|action \d+): .* must be a number, as declared",
     r"encoder must have the bandit's dim",  # it compares no fields
     r"encoder: (context|actions|interactions|scales|dim|'.*') must",
-    r"Expected `int( \| (str|null))?`, got `float`",  # to it, 1e7 is a whole number
+    r"Expected `int( \| (str|null))*`, got `float`",  # to it, 1e7 is a whole number
     r"parameters: seed must be a whole number of at least 0; got [0-9.]+(e\+[0-9]+)?:",
     r"parameters: half_life (must be|is for)",  # it does not compare units, nor know which policies forget
     r"occurred_at of report \d+ must not lie more than a day ahead",  # it has no clock
@@ -46,7 +46,8 @@ _BEYOND_A_SCHEMA = (
     r"confirm must repeat the bandit's name",
     r"(from|to) must be ",  # it does not read times
     r"decision_id must be that of a decision in the log",
-    r"request_id must stand in the body, where that is JSON",
+    r"request_id must (stand in the body, where that is JSON|equal Idempotency-Key)",
+    r"a bandit has at most 16 stages",
     r"the body must be a file as numpy.save writes it",
 )
 

@@ -77,6 +77,9 @@ def arena(
       "feedback once a day"
       "delays that depend on the action"
       "leads"                    contexts and delays fitted to a real funnel
+      "tastes that jump, five arms"
+      "tastes that jump, contexts"
+      "tastes that drift, contexts"
 
     \b
     Example:

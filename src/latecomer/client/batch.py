@@ -1,5 +1,6 @@
 """Batches of conversions: collected, and sent together."""
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -12,19 +13,24 @@ from latecomer.service.messages import Conversion, DecisionAnswer, Revocation, V
 from latecomer.timestamps import Moment, parse_datetime
 from latecomer.validation import check_nonnegative
 
+_PLACE = re.compile(r"\[(\d+)\]")
+"""The place of a conversion in a request, at the beginning of an error's field."""
+
 
 class ConversionBatch:
     """Collects conversions and sends them together. Safe to use from several threads.
 
     `verdicts` counts the verdicts on those that were sent; `warnings`, by code, those that were accepted and look
     wrong; the end of `with` warns of them. Conversions that could not be sent wait for the next attempt; the last
-    attempt, at the end of `with`, raises.
+    attempt, at the end of `with`, raises. `refused` has the errors of conversions that the server did not take, such as
+    a value beyond the bandit's scale; all others are sent, and the end of `with` raises the first.
     """
 
     def __init__(self, send: Callable[[list[Conversion]], VerdictList], *, size: int, seconds: float) -> None:
         check_limits(size, seconds)
         self.verdicts: Counter[Verdict] = Counter()
         self.warnings: Counter[str] = Counter()
+        self.refused: list[InputError] = []
         self._send, self._size, self._seconds = send, size, seconds
         self._waiting: list[Conversion] = []
         self._lock, self._flush_lock = threading.Lock(), threading.Lock()
@@ -54,13 +60,26 @@ class ConversionBatch:
             if not sending:
                 return
             try:
-                found = self._send(sending)
+                found = self._send_or_leave_out(sending)
             except BaseException:
                 with self._lock:
                     self._waiting = sending + self._waiting
                 raise
             self.verdicts.update(found)
             self.warnings.update(warning.code for warning in found.warnings)
+
+    def _send_or_leave_out(self, sending: list[Conversion]) -> VerdictList:
+        """Send conversions; one that the server refuses is left out of the list, so that the others do not wait."""
+        while sending:
+            try:
+                return self._send(sending)
+            except InputError as error:
+                refused = _PLACE.match(error.field or "")
+                if refused is None or int(refused[1]) >= len(sending):
+                    raise
+                del sending[int(refused[1])]
+                self.refused.append(error)
+        return VerdictList()
 
     def _flush_periodically(self) -> None:
         while not self._stop.wait(self._seconds):
@@ -78,6 +97,8 @@ class ConversionBatch:
         self._thread.join()
         self.flush()
         warn_of(self.warnings, stacklevel=3)
+        if self.refused:
+            raise self.refused[0]
 
 
 def make_conversion(

@@ -143,7 +143,14 @@ def _request_body(request: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 def read_outcomes(outcomes: list[Outcome]) -> list[DecisionAnswer | Exception]:
     """Return the answers of a batch, with an error in the place of each that has none."""
-    return [outcome.decision or _make_error(outcome.error) for outcome in outcomes]
+    return [_make_error(each.error) if each.decision is None else _narrow(each.decision) for each in outcomes]
+
+
+def _narrow(answer: RankingAnswer) -> DecisionAnswer:
+    """Return an answer without a ranking as `decide` does."""
+    if answer.ranking:
+        return answer
+    return DecisionAnswer(*(getattr(answer, name) for name in DecisionAnswer.__struct_fields__))
 
 
 def _make_error(problem: Problem | None) -> Exception:

@@ -18,7 +18,7 @@ from latecomer.core.conversions import (
 )
 from latecomer.core.jit import kernel, kernel_holding_gil
 from latecomer.core.ring import slot_of
-from latecomer.core.state import Array, Integers, Ring, StateArray
+from latecomer.core.state import Array, Integers, Ring, State, StateArray
 from latecomer.policies.base.algorithm import correct_closed_round, correct_set
 
 
@@ -52,22 +52,27 @@ def apply_revocation(states: StateArray, ring: Ring, round: int, now: int, repor
     if verdict == ACCEPTED:
         return UNKNOWN  # there is no conversion to revoke
     if verdict == DUPLICATE and credit_of(state, ring, round) != REVOKED:
-        apply_correction(states, ring, slot_of(state, ring, round), round >= state.oldest, REVOKED)
+        replace_credit(state, ring, slot_of(state, ring, round), round >= state.oldest, REVOKED)
         return ACCEPTED
     return verdict
 
 
 @kernel
-def apply_correction(states: StateArray, ring: Ring, slot: int, is_open: bool, credit: float) -> None:
+def replace_credit(state: State, ring: Ring, slot: int, is_open: bool, credit: float) -> None:
     """Replace the credit of a converted round by another, whenever it closed; no judgement is made.
 
     The ring is the state's, or one that has a round alone which the state's no longer holds.
     """
-    state = states[0]
     before, after = change_credit(state, ring, slot, is_open, credit), max(credit, 0.0)
     if not is_open:
         correct_closed_round(state, ring, slot, after - before, -1)
         correct_set(state, ring, slot, before, after)
+
+
+@kernel
+def apply_correction(states: StateArray, ring: Ring, slot: int, is_open: bool, credit: float) -> None:
+    """Replace the credit of a converted round: `replace_credit` as an entry point."""
+    replace_credit(states[0], ring, slot, is_open, credit)
 
 
 @kernel

@@ -1,23 +1,22 @@
 """`latecomer.AsyncClient`: the bandits of a server, for coroutines; the calls of `Client`, awaited."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
 from latecomer.client import creation_calls, decision_calls, protocol
 from latecomer.client.address import parse_url, redact_url
-from latecomer.client.batch import check_limits, make_conversion, make_revocation
+from latecomer.client.async_batch import AsyncConversionBatch
+from latecomer.client.batch import make_revocation
 from latecomer.client.catalogues import AsyncCatalogueClient
 from latecomer.client.certificates import trusted_certificates
 from latecomer.client.decision_calls import make_options
 from latecomer.durations import Span
 from latecomer.encoding.values import FeatureRow
-from latecomer.errors import LatecomerError, ServiceError
-from latecomer.service.bandit.verdict_list import VerdictList, warn_of
+from latecomer.errors import ServiceError
+from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.import_batches import ImportReport, ImportRun, make_import_batches, make_import_id
@@ -235,63 +234,3 @@ class AsyncClient(AsyncCatalogueClient):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-
-class AsyncConversionBatch:
-    """A `ConversionBatch` for the coroutines of one loop."""
-
-    def __init__(
-        self, send: Callable[[list[Conversion]], Awaitable[VerdictList]], *, size: int, seconds: float
-    ) -> None:
-        check_limits(size, seconds)
-        self.verdicts: Counter[Verdict] = Counter()
-        self.warnings: Counter[str] = Counter()
-        self._send, self._size, self._seconds = send, size, seconds
-        self._waiting: list[Conversion] = []
-        self._flush_lock = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
-
-    async def convert(
-        self,
-        decision_id: DecisionAnswer | str,
-        *,
-        value: float | None = None,
-        occurred_at: Moment | None = None,
-        conversion_id: str | None = None,
-    ) -> None:
-        """Report a conversion, soon."""
-        self._waiting.append(make_conversion(decision_id, value, occurred_at, conversion_id))
-        if len(self._waiting) >= self._size:
-            await self.flush()
-
-    async def flush(self) -> None:
-        """Send what is waiting, now."""
-        async with self._flush_lock:
-            sending, self._waiting = self._waiting, []
-            if not sending:
-                return
-            try:
-                found = await self._send(sending)
-            except BaseException:
-                self._waiting = sending + self._waiting
-                raise
-            self.verdicts.update(found)
-            self.warnings.update(warning.code for warning in found.warnings)
-
-    async def _flush_periodically(self) -> None:
-        while True:
-            await asyncio.sleep(self._seconds)
-            with suppress(LatecomerError):  # they still wait, and the end of `async with` raises
-                await self.flush()
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._flush_periodically())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-        await self.flush()
-        warn_of(self.warnings, stacklevel=3)

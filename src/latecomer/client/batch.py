@@ -74,10 +74,7 @@ class ConversionBatch:
             try:
                 return self._send(sending)
             except InputError as error:
-                refused = _PLACE.match(error.field or "")
-                if refused is None or int(refused[1]) >= len(sending):
-                    raise
-                del sending[int(refused[1])]
+                leave_out(sending, error)
                 self.refused.append(error)
         return VerdictList()
 
@@ -99,6 +96,14 @@ class ConversionBatch:
         warn_of(self.warnings, stacklevel=3)
         if self.refused:
             raise self.refused[0]
+
+
+def leave_out(sending: list[Conversion], error: InputError) -> None:
+    """Remove the conversion that an error names; raise the error where it names none."""
+    refused = _PLACE.match(error.field or "")
+    if refused is None or int(refused[1]) >= len(sending):
+        raise error
+    del sending[int(refused[1])]
 
 
 def make_conversion(

@@ -73,6 +73,7 @@ def test_rounding_does_not_make_a_norm_too_long() -> None:
         (float("nan"), r"value must be a number in \[0, 1\]; got nan"),
         (float("inf"), r"value must be in \[0, 1\]; got inf"),
         ("1", r"value must be a number in \[0, 1\]; got '1'"),
+        (None, r"value must be a number in \[0, 1\]; got None"),
     ],
 )
 def test_bad_values_are_refused(value: Any, message: str) -> None:

@@ -6,6 +6,7 @@ from latecomer.errors import InputError
 from latecomer.policies.base.baskets import ANONYMOUS, digest_conversion
 from latecomer.policies.base.crediting_policy import CreditingPolicy
 from latecomer.policies.base.decision import NO_ROUND, VERDICTS, Decision, Verdict
+from latecomer.policies.base.reward import NOT_GIVEN, NotGiven
 from latecomer.policies.base.subjects import choose_rounds, digest_subject
 from latecomer.timestamps import Moment
 
@@ -42,7 +43,7 @@ class ConvertingPolicy(CreditingPolicy):
     def convert(
         self,
         decision: Decision | float | None = None,
-        value: float | None = None,
+        value: float | NotGiven = NOT_GIVEN,
         *,
         at: Moment | None = None,
         subject: str | None = None,

@@ -6,6 +6,7 @@ amounts are aggregated, divided by the scale and capped at 1, so that the policy
 
 import math
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, Literal, TypedDict
 
 from msgspec import Struct
@@ -17,6 +18,15 @@ from latecomer.validation import check_choice, check_conversion_value, check_non
 Aggregate = Literal["first", "sum", "max"]
 AGGREGATES: tuple[Aggregate, ...] = ("first", "sum", "max")
 LARGEST_SCALE, LARGEST_AMOUNT = 1e12, 1e15
+
+
+class NotGiven(Enum):
+    """In the place of a value that a conversion does not have; None would also come from a table with a gap."""
+
+    NOT_GIVEN = "not given"
+
+
+NOT_GIVEN = NotGiven.NOT_GIVEN
 
 
 class Reward(TypedDict, total=False):
@@ -36,8 +46,8 @@ class RewardRule(Struct, frozen=True):
     def check_amount(self, value: object, name: str = "value") -> float:
         """Return an amount; `InputError` where it is none, or a value of which the amount must be given is not."""
         if self.is_binary:
-            return 1.0 if value is None else check_conversion_value(name, value)
-        if value is None:
+            return 1.0 if value is NOT_GIVEN else check_conversion_value(name, value)
+        if value is NOT_GIVEN:
             raise InputError(f"{name} must be given, for the reward has a scale of {self.scale:g}", field=name)
         found = check_nonnegative(name, value)
         if found > LARGEST_AMOUNT:

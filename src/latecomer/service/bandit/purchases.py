@@ -15,6 +15,7 @@ from latecomer.errors import InputError
 from latecomer.policies.base import bulk
 from latecomer.policies.base.converting_policy import join_verdicts
 from latecomer.policies.base.decision import Verdict
+from latecomer.policies.base.reward import NOT_GIVEN
 from latecomer.service.bandit import events
 from latecomer.service.bandit.attribution import attribute_conversions
 from latecomer.service.bandit.reports import (
@@ -82,7 +83,9 @@ class Purchases:
 
     def _check_amount(self, value: object, place: int) -> float:
         try:
-            return self._policy.reward.check_amount(value, f"value of conversion {place}")
+            return self._policy.reward.check_amount(
+                NOT_GIVEN if value is None else value, f"value of conversion {place}"
+            )
         except InputError as error:
             error.field = f"[{place}].value"
             raise

@@ -17,6 +17,9 @@ def reproduce(
     criteo: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="The Criteo attribution file, TSV or gzipped.")
     ] = None,
+    section: Annotated[
+        list[str] | None, typer.Option(help="Run this section alone, such as figure-1; may be given more than once.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="'threads', or 'dask' for a cluster.")] = "threads",
     scheduler: Annotated[str | None, typer.Option(help="The Dask scheduler's address, with --engine dask.")] = None,
 ) -> None:
@@ -28,6 +31,7 @@ def reproduce(
     \b
     Example:
       latecomer reproduce --runs 100 --out report
+      latecomer reproduce --section figure-1 --section since-the-paper
     """  # noqa: D301 - \b keeps the lines below it as they are
     require_packages("latecomer reproduce", "polars", "matplotlib")
     from rich.console import Console  # noqa: PLC0415 - `latecomer --help` is light
@@ -35,8 +39,12 @@ def reproduce(
     from latecomer.cli.engine import make_engine  # noqa: PLC0415
     from latecomer.cli.output import make_output_folder  # noqa: PLC0415
     from latecomer.experiments.paper.reproduce import reproduce as run  # noqa: PLC0415
+    from latecomer.experiments.paper.sections import SECTIONS  # noqa: PLC0415
     from latecomer.experiments.paper.setting import Setting  # noqa: PLC0415
+    from latecomer.validation import check_choice  # noqa: PLC0415
 
+    for name in section or ():
+        check_choice("--section", name, tuple(SECTIONS))
     setting = Setting(
         runs=min(runs, 10) if quick else runs,
         seed=seed,
@@ -44,5 +52,5 @@ def reproduce(
         quick=quick,
         criteo=criteo,
     )
-    if not run(setting, make_output_folder(out), Console()):
+    if not run(setting, make_output_folder(out), Console(), names=section or ()):
         raise typer.Exit(130)

@@ -1,6 +1,7 @@
 """The whole reproduction: every experiment of the paper, and their report."""
 
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import polars as pl
@@ -15,11 +16,13 @@ from latecomer.experiments.paper.report import Report
 from latecomer.experiments.paper.sections import SECTIONS
 from latecomer.experiments.paper.setting import Setting
 
+FIGURE_1 = "figure-1"
 TITLE = "Linear Bandits with Stochastic Delayed Feedback, reproduced"
 
 
-def reproduce(setting: Setting, folder: Path, console: Console) -> bool:
-    """Run every section into `folder`; return whether all of them were finished."""
+def reproduce(setting: Setting, folder: Path, console: Console, *, names: Collection[str] = ()) -> bool:
+    """Run every section, or those of these names, into `folder`; return whether all of them were finished."""
+    chosen = [make for name, make in SECTIONS.items() if not names or name in names]
     subtitle = f"{setting.runs} runs, seed {setting.seed}, Latecomer {__version__}{', quick' if setting.quick else ''}"
     report = Report(folder, title=TITLE, subtitle=subtitle)
     tables: dict[str, pl.DataFrame] = {}
@@ -29,15 +32,16 @@ def reproduce(setting: Setting, folder: Path, console: Console) -> bool:
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("starting", total=None)
             setting.before = lambda what: progress.update(task, description=what)
-            for make in SECTIONS:
+            for make in chosen:
                 section = make(setting)
                 report.add(section)
                 tables[section.name] = section.table
                 console.print(f"[green]✓[/] {section.title} [dim]{time.monotonic() - started:.1f} s[/]")
     except KeyboardInterrupt:
-        console.print(f"[yellow]interrupted[/]: {len(tables)} of {len(SECTIONS)} sections are in {report.page}")
+        console.print(f"[yellow]interrupted[/]: {len(tables)} of {len(chosen)} sections are in {report.page}")
         return False
-    console.print(summarise(tables["figure-1"], tables[beyond.NAME]))
+    if {FIGURE_1, beyond.NAME} <= tables.keys():
+        console.print(summarise(tables[FIGURE_1], tables[beyond.NAME]))
     console.print(f"The report is {report.page}, with its numbers as CSV and Parquet beside it.")
     return True
 

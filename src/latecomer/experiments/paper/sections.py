@@ -241,14 +241,15 @@ def report_delay_effect(setting: Setting) -> Section:
     )
 
 
-SECTIONS: tuple[Callable[[Setting], Section], ...] = (
-    report_figure_1,
-    report_figure_2,
-    report_figure_3,
-    report_theorem_1,
-    report_theorems_2_and_3,
-    report_window_effect,
-    report_delay_effect,
-    report_beyond_the_paper,
-    report_since_the_paper,
-)
+SECTIONS: dict[str, Callable[[Setting], Section]] = {
+    "figure-1": report_figure_1,
+    "figure-2": report_figure_2,
+    "figure-3": report_figure_3,
+    "theorem-1": report_theorem_1,
+    "theorems-2-and-3": report_theorems_2_and_3,
+    "effect-of-m": report_window_effect,
+    "effect-of-delay": report_delay_effect,
+    "beyond-the-paper": report_beyond_the_paper,
+    "since-the-paper": report_since_the_paper,
+}
+"""By name, in the order of the report."""

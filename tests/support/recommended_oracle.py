@@ -77,7 +77,8 @@ class RecommendedOracle(ExtendedOracle):
         determined = np.sum(eigenvalues / (eigenvalues + self.growth * self.ridge))
         off = self.estimate(now) - self.centre(now)
         weight = self.dim / (self.shrinkage - 1)
-        ratio = (determined + weight) / (self.ridge * self.dim / 2 * np.max(off**2) / self.variance(now) + weight)
+        counted = determined * {1: 0, 2: 0, 3: 1 / 3, 4: 2 / 3}.get(self.dim, 1)
+        ratio = (counted + weight) / (self.ridge * self.dim / 2 * np.max(off**2) / self.variance(now) + weight)
         self.growth = 1 + self.freshness() * (max(1.0, ratio) - 1)
 
     def scores(self, actions: Array, now: int, normals: Array) -> Array:

@@ -2,10 +2,12 @@
 
 With θ ~ N(θ_0, σ²I) and noise of variance v̂, the posterior mean is (A + λI)⁻¹(B + λθ_0), A = Σ F̂_m(age_s) A_sA_sᵀ, with
 λ = v̂/σ². Of δ = θ̂ − θ_0 and γ = d − λ·tr(A + λI)⁻¹, the number of directions that the data determine, follows MacKay's
-estimate λ = v̂γ/‖δ‖² (empirical Bayes). Two changes make a heuristic of it:
+estimate λ = v̂γ/‖δ‖² (empirical Bayes). Three changes make a heuristic of it:
 
-    λ/λ_0 = (γ + ν)/(λ_0·(d/2)·max δ_i²/v̂ + ν), at least 1.
+    λ/λ_0 = (γ·min(1, (d − 2)/3) + ν)/(λ_0·(d/2)·max δ_i²/v̂ + ν), at least 1.
 
+- Two directions that agree with the prior may do so by chance. As in James and Stein's estimate nothing is shrunk up to
+  d = 2; from d = 5 on all γ count.
 - A prior that λ is the policy's own ridge λ_0 weighs as much as ν directions. So the ratio is 1 without data,
   and at most s = 1 + d/ν; `shrinkage` is s.
 - One feature that matters far more than the rest is evidence against shrinking, which ‖δ‖² would average away.
@@ -24,6 +26,9 @@ from latecomer.core.maturity import conversion_rate
 from latecomer.core.rates import bernoulli_variance
 from latecomer.core.state import ExtraFields, Field, State, number_field
 from latecomer.core.weighted_gram import DIRECT, gram_solve, gram_trace, shift_gram
+
+ENOUGH = 5
+"""The least dimension in which agreement with the prior counts in full; with two dimensions it does not count."""
 
 INTERVAL = 16
 """The ridge is estimated again when the number of rounds has grown by one part in so many.
@@ -73,6 +78,7 @@ def update_ridge(state: State) -> None:
     for i in range(dim):
         off = state.theta_hat[i] - scale * state.mean_sum[i]
         largest = max(largest, off * off)
+    determined *= min(1.0, max(0.0, (dim - 2.0) / (ENOUGH - 2.0)))
     weight = dim / (state.shrinkage - 1.0)
     variance = bernoulli_variance(conversion_rate(state))
     growth = (determined + weight) / (0.5 * dim * state.ridge * largest / variance + weight)

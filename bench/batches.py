@@ -14,18 +14,21 @@ from service import ARMS, BLOCKS, CONNECTIONS, RATIOS, SECONDS, SPEC, EchoServer
 
 CALLERS, DECISIONS, BATCHED = 4, 100, 5.0
 """Connections that send batches, decisions in a batch, and how many times those of single requests they reach."""
+SPECS: dict[str, dict[str, object]] = {"OTFLinTS": SPEC, "OTFLinUCB": {"policy": "OTFLinUCB"}, "the default policy": {}}
+"""The paper's policies, and the default one with propensities and offers, each in a store of its own."""
 
 
 def rows() -> Iterator[Row]:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as generator:
         for dim in RATIOS:
-            with TemporaryDirectory() as folder, run_echo_server(Path(folder) / "a.db") as server:
-                yield _in_batches(server, generator, dim)
+            for policy in SPECS:
+                with TemporaryDirectory() as folder, run_echo_server(Path(folder) / "a.db") as server:
+                    yield _in_batches(server, generator, dim, policy)
 
 
-def _in_batches(server: EchoServer, generator: ProcessPoolExecutor, dim: int) -> Row:
+def _in_batches(server: EchoServer, generator: ProcessPoolExecutor, dim: int, policy: str) -> Row:
     """Compare decisions in batches with the same decisions one by one, on connections that are kept busy."""
-    server.http.put("/v1/bandits/b", json={"dim": dim, "window": "7d", **SPEC}).raise_for_status()
+    server.http.put("/v1/bandits/b", json={"dim": dim, "window": "7d", **SPECS[policy]}).raise_for_status()
     singles = [json.dumps({"actions": rows.tolist()}).encode() for rows in make_action_sets(dim, 50)]
     batch = b"[" + b",".join(singles[i % len(singles)] for i in range(DECISIONS)) + b"]"
     path, rates = "/v1/bandits/b/decisions", []
@@ -46,7 +49,7 @@ def _in_batches(server: EchoServer, generator: ProcessPoolExecutor, dim: int) ->
     crowded = median(many / single for _, many, single in rates)
     fastest = [max(side) for side in zip(*rates, strict=True)]
     return Row(
-        work=f"decisions in batches of {DECISIONS}, OTFLinTS, K={ARMS}, d={dim}",
+        work=f"decisions in batches of {DECISIONS}, {policy}, K={ARMS}, d={dim}",
         measured=f"{ratio:.1f} times those of single requests",
         must_reach=f">= {BATCHED:g} times",
         verdict=verdict(ratio >= BATCHED),

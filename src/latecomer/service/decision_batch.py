@@ -78,7 +78,15 @@ def decide_batch(
             size = _FIRST_RUN if not done else int(min((seconds - taken) * done / max(taken, 1e-6), _LONGEST_RUN)) or 1
             batch.add(requests[done : done + size])
             done += size
-    return batch.outcomes, list(batch.tickets)
+    return batch.outcomes, list(dict.fromkeys(ticket for ticket in batch.tickets if ticket is not None))
+
+
+def decide_group(store: "Store", name: str, requests: Sequence[Arguments]) -> list[tuple[Outcome, Ticket | None]]:
+    """Decide in the order of requests that came each by itself; return each outcome with its own ticket, if any."""
+    with store.group():
+        batch = _Batch(store, name)
+        batch.add(requests)
+    return list(zip(batch.outcomes, batch.tickets, strict=True))
 
 
 class _Batch:
@@ -87,7 +95,8 @@ class _Batch:
     def __init__(self, store: "Store", name: str) -> None:
         self._store, self._bandit = store, store.registry.get(name)
         self.outcomes: list[Outcome] = []
-        self.tickets: dict[Ticket, None] = {}
+        self.tickets: list[Ticket | None] = []
+        """The ticket of each outcome; None for an error."""
 
     def add(self, requests: Sequence[Arguments | Exception]) -> None:
         """Decide the next requests: runs of plain ones together, others by themselves, all in their order."""
@@ -96,13 +105,14 @@ class _Batch:
         digests: set[bytes] = set()
         first = len(self.outcomes)
         self.outcomes += [_NOT_YET] * len(requests)
+        self.tickets += [None] * len(requests)
         for place, request in enumerate(requests, start=first):
             try:
                 if isinstance(request, Exception):
                     self.outcomes[place] = request
                     continue
                 call = check_decision_call(self._bandit.dim, **request)
-                if call.deferred or call.pick is not None or call.examination is not None or call.request in digests:
+                if _is_special(call) or call.request in digests:
                     self._decide_run(run, places)
                     run, places, digests = [], [], set()
                     self._take(place, *self._store.run(self._bandit, call))
@@ -118,8 +128,7 @@ class _Batch:
         self._decide_run(run, places)
 
     def _take(self, place: int, outcome: Outcome, ticket: Ticket) -> None:
-        self.outcomes[place] = outcome
-        self.tickets[ticket] = None
+        self.outcomes[place], self.tickets[place] = outcome, ticket
 
     def _repeat(self, place: int, call: DecisionCall) -> bool:
         """Answer a request that the log has answered before; False where it is new."""
@@ -152,11 +161,15 @@ class _Batch:
         except BaseException as error:
             store.check_unlogged_change(bandit, error)
             raise
-        self.tickets[ticket] = None
         for call, place, (answer, data) in zip(calls, places, made, strict=True):
-            self.outcomes[place] = answer
+            self._take(place, answer, ticket)
             if call.request:
                 store.log.add_request(bandit, call.request, answer.round, data, ticket)
+
+
+def _is_special(call: DecisionCall) -> bool:
+    """Tell whether a call must be decided by itself."""
+    return call.deferred or call.pick is not None or call.examination is not None or call.probabilities
 
 
 async def decide_shared_batch(

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from time import time_ns
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from latecomer.errors import UnknownBanditError
-from latecomer.service.decision_batch import Arguments, Outcome, decide_batch, decide_shared_batch
+from latecomer.service.decision_batch import Arguments, Outcome, decide_batch, decide_group, decide_shared_batch
 from latecomer.service.http.daemon_threads import run_in_daemon_thread
 from latecomer.service.http.pending_decision import ParsedDecision, PendingDecision
 
@@ -116,24 +116,29 @@ class LocalAccess:
     def decide_all(self, decisions: Decisions) -> None:
         """Make decisions in one group, and have their futures resolved by its commit."""
         waiting: dict[Ticket, list[PendingDecision]] = {}
+        by_bandit: dict[str, list[tuple[PendingDecision, ParsedDecision]]] = {}
+        for each in decisions:
+            by_bandit.setdefault(each[0].info.name, []).append(each)
         with self._store.group():
-            for pending, decision in decisions:
-                ticket = self._decide_one(pending, decision)
-                if ticket is not None:
-                    waiting.setdefault(ticket, []).append(pending)
+            for name, group in by_bandit.items():
+                outcomes = self._decide_group(name, [decision.arguments() for _, decision in group])
+                for (pending, _), (outcome, ticket) in zip(group, outcomes, strict=True):
+                    if ticket is None or isinstance(outcome, Exception):
+                        pending.future.set_exception(cast(Exception, outcome))
+                    else:
+                        pending.answer = outcome
+                        waiting.setdefault(ticket, []).append(pending)
         made = time_ns()
-        for ticket, group in waiting.items():
-            for pending in group:
+        for ticket, made_together in waiting.items():
+            for pending in made_together:
                 pending.is_waiting, pending.made_at = True, made
-            self._resolve_when_durable(ticket, [pending.future for pending in group])
+            self._resolve_when_durable(ticket, [pending.future for pending in made_together])
 
-    def _decide_one(self, pending: PendingDecision, decision: ParsedDecision) -> "Ticket | None":
+    def _decide_group(self, name: str, requests: list[Arguments]) -> "list[tuple[Outcome, Ticket | None]]":
         try:
-            pending.answer, ticket = self._store.decide(pending.info.name, **decision.arguments())
-        except Exception as error:  # noqa: BLE001 - every error is the answer to its own request
-            pending.future.set_exception(error)
-            return None
-        return ticket
+            return decide_group(self._store, name, requests)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer to every request of the group
+            return [(error, None)] * len(requests)
 
     async def decide_batch(self, name: str, requests: Batch) -> list[Outcome]:
         """Make the decisions of a batch in one group, and wait for its commit.

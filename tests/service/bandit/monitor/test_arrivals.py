@@ -41,6 +41,7 @@ def test_a_window_has_a_thousand_cells_at_most_and_looks_once_a_window() -> None
     assert (minute.cells, minute.width, minute.look) == (60, 1_000_000, DAY // 1_000_000)
     rounds = Grid(500, in_rounds=True)
     assert (rounds.cells, rounds.width, rounds.look * rounds.width) == (8, 64, 10_048)
+    assert [Grid(0, in_rounds=in_rounds).cells for in_rounds in (False, True)] == [1, 1]
 
 
 def test_the_threshold_bounds_false_alarms_to_one_in_a_hundred_weeks() -> None:

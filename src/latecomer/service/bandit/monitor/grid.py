@@ -32,8 +32,8 @@ class Grid:
         self.in_rounds = in_rounds
         self.width = max(LEAST_ROUNDS if in_rounds else MICROSECONDS, -(-span // CELLS))
         """Microseconds or rounds of a cell."""
-        self.cells = -(-span // self.width)
-        """Cells of the window: a decision of cell k is open until cell k + `cells`."""
+        self.cells = max(1, -(-span // self.width))
+        """Cells of the window, 1 where it is 0: a decision of cell k is open until cell k + `cells`."""
         look = max(span, ROUNDS_OF_A_LOOK if in_rounds else DAY)
         self.look = -(-look // self.width)
         """Cells between two looks at the delays: a window, but at least a day or 10,000 rounds."""

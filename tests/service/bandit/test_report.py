@@ -12,6 +12,8 @@ from latecomer.service.bandit.lift import compare_arms
 from latecomer.service.bandit.matured_decisions import weigh_open_rounds
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.messages import Conversion
+from latecomer.service.page.layout import write_bandit
 from latecomer.service.store import Store
 
 
@@ -66,6 +68,23 @@ def test_empty_report(tmp_path: Path) -> None:
         report = store.bandit_report("b")
     assert (report.decisions, report.periods, report.lift, report.choices) == (0, [], None, [])
     assert (report.rates.naive, report.rates.matured, report.rates.note) == (None, None, "there is no decision yet")
+
+
+@pytest.mark.parametrize("window", ["0s", 0])
+def test_a_window_of_nothing_takes_what_comes_at_once(tmp_path: Path, window: int | str) -> None:
+    clocks = FakeClocks()
+    with Store.open(tmp_path / "a.db", clock=clocks) as store:
+        store.create("b", BanditSpec(dim=3, window=window, parameters=SPEC.parameters))
+        decisions = [store.decide("b", np.eye(3), IDS)[0].decision_id for _ in range(3)]
+        verdicts = list(store.convert("b", [Conversion(decisions[2])])[0])
+        clocks.advance(60 * SECOND)
+        store.decide("b", np.eye(3), IDS)
+        verdicts += store.convert("b", [Conversion(decisions[1])])[0]
+    with Store.open(tmp_path / "a.db", clock=clocks) as store:
+        report = store.bandit_report("b")
+    assert verdicts == ["accepted", "late"]
+    assert (report.decisions, report.conversions, report.alarms) == (4, 1, [])
+    assert "of 4 decisions" in write_bandit(report)
 
 
 def test_policy_without_a_curve_has_no_matured_rate(tmp_path: Path) -> None:

@@ -111,6 +111,8 @@ def test_every_panel_has_data_or_says_what_to_do(browser: Any, server: Server) -
     shown.page.wait_for_selector("#verdicts")
     empty = shown.page.evaluate("[...document.querySelectorAll('section:has(.empty)')].map((part) => part.id)")
     assert empty == ["rates", "lift", "choices", "segments", "delays", "exploration"]
+    commands = shown.page.locator("#content pre").all_inner_texts()
+    assert [f" {server.url}/v1/bandits/rows" in command for command in commands] == [True, True]
     assert shown.problems == []
     shown.context.close()
 

@@ -34,12 +34,12 @@ def write_empty(text: str, *more: Markup) -> Markup:
 
 
 def write_curl(method: str, path: str, body: str) -> Markup:
-    """Write the command for a next step."""
-    command = (
-        f"curl -X {method} http://127.0.0.1:8080/v1/bandits/{path} \\\n"
-        f"  -H 'Content-Type: application/json' \\\n  -d '{body}'"
+    """Write the command for a next step; a browser puts the address that it has into it."""
+    address = tag("span", "http://127.0.0.1:8080", class_="address")
+    request = f"/v1/bandits/{path} \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"
+    return tag(
+        "pre", tag("code", f"curl -X {method} ", address, request), tabindex="0", role="region", aria_label="Command"
     )
-    return tag("pre", tag("code", command), tabindex="0", role="region", aria_label="Command")
 
 
 def make_scrollable(table: Markup, label: str) -> Markup:

@@ -34,6 +34,7 @@ function show(html) {
   const scrolled = [...content.querySelectorAll(".wide")].map((part) => part.scrollLeft);
   const focused = content.contains(document.activeElement) ? document.activeElement.id : "";
   content.innerHTML = html;
+  content.querySelectorAll(".address").forEach((part) => { part.textContent = location.origin; });
   shown = html;
   for (const id of open) if (find(id)) find(id).open = true;
   content.querySelectorAll(".wide").forEach((part, place) => { part.scrollLeft = scrolled[place] || 0; });

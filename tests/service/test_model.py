@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 import pytest
 from bandit_model import SCALE, WINDOW, Model
-from basket_rules import BasketRules
 from catalogue_rules import OFFERS
 from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 from hypothesis import HealthCheck, settings
@@ -22,6 +21,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from selection_rules import SelectionRules
 
 from latecomer.errors import InputError
 from latecomer.service.bandit_spec import BanditSpec, RewardSpec
@@ -40,7 +40,7 @@ RETENTION = 5 * SECOND
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class DeskAndModel(BasketRules):
+class DeskAndModel(SelectionRules):
     """Events, faults and the passing of time."""
 
     @initialize(in_rounds=st.booleans(), grace=st.sampled_from([0, 8]), aggregate=st.sampled_from([None, "sum", "max"]))

@@ -20,14 +20,16 @@ from fake_clocks import unit_rows
 
 from latecomer.core.state import Array
 from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.bandit_spec import BanditSpec, RewardSpec
 from latecomer.service.log_interface import Ticket
-from latecomer.service.messages import Activation, Conversion, DecisionAnswer
+from latecomer.service.messages import Activation, Conversion, DecisionAnswer, StageReport, Verdict
 from latecomer.service.storage.limits import Limits
 from latecomer.service.store import Store
 
 WORKERS, DIM, STRIDE = 4, 2, 3
-SPEC = BanditSpec(dim=DIM, window="30d", parameters={"seed": 7})
+SCALE, AGAIN = 2.0, 0.5
+"""Of the reward, and what a second purchase is worth."""
+SPEC = BanditSpec(dim=DIM, window="30d", parameters={"seed": 7}, reward=RewardSpec(scale=SCALE, aggregate="sum"))
 
 Journal = dict[tuple[str, int], list[str]]
 
@@ -45,6 +47,32 @@ def value_of(i: int) -> float | None:
 def is_deferred(i: int) -> bool:
     """Tell whether request i is for a deferred decision, which is then activated."""
     return i % 4 == 1
+
+
+def buys_again(i: int) -> bool:
+    """Tell whether request i has a second conversion, with an id of its own."""
+    return i % 9 == 0
+
+
+def has_stage(i: int) -> bool:
+    """Tell whether request i reaches a stage."""
+    return i % 5 == 0
+
+
+def count_ranked(i: int) -> int:
+    """Return the actions that request i asks for."""
+    return 2 if i % 8 == 3 else 1
+
+
+def excluded_of(i: int) -> list[int] | None:
+    """Return the actions that request i leaves out."""
+    return [0] if i % 7 == 2 else None
+
+
+def steps_of(i: int) -> list[str]:
+    """Return the kinds of steps that request i takes, in their order."""
+    steps = {"d": True, "a": is_deferred(i), "s": has_stage(i), "c": value_of(i) is not None, "e": buys_again(i)}
+    return [kind for kind, is_taken in steps.items() if is_taken]
 
 
 def subject_of(i: int) -> str | None:
@@ -68,13 +96,33 @@ def journal_of(text: str) -> Journal:
 
 def is_done(done: Journal, i: int) -> bool:
     """Tell whether all of request i was acknowledged."""
-    is_shown = ("a", i) in done or not is_deferred(i)
-    return ("d", i) in done and is_shown and (value_of(i) is None or ("c", i) in done)
+    return all((kind, i) in done for kind in steps_of(i))
 
 
 def decide(store: Store, i: int) -> tuple[DecisionAnswer, Ticket]:
     """Make the decision of request i, or get its answer again."""
-    return store.decide("shop", actions_of(i), request_id=f"r{i}", deferred=is_deferred(i), subject=subject_of(i))
+    return store.decide(
+        "shop",
+        actions_of(i),
+        request_id=f"r{i}",
+        deferred=is_deferred(i),
+        subject=subject_of(i),
+        exclude=excluded_of(i),
+        k=count_ranked(i),
+    )
+
+
+def report(store: Store, kind: str, i: int, id_: str) -> tuple[Verdict, Ticket]:
+    """Take a step of request i after its decision."""
+    if kind == "a":
+        (verdict,), ticket = store.activate("shop", [Activation(id_)])
+    elif kind == "s":
+        (verdict,), ticket = store.report_stages("shop", [StageReport(id_, "click")])
+    elif kind == "c":
+        (verdict,), ticket = store.convert("shop", [conversion_of(i, id_, value_of(i) or 0.0)])
+    else:
+        (verdict,), ticket = store.convert("shop", [Conversion(id_, AGAIN, conversion_id=f"again{i}")])
+    return verdict, ticket
 
 
 def work(store: Store, done: Journal, i: int, write_end: int) -> None:
@@ -86,15 +134,11 @@ def work(store: Store, done: Journal, i: int, write_end: int) -> None:
         id_ = answer.decision_id
     else:
         id_ = done["d", i][2]
-    if is_deferred(i) and ("a", i) not in done:
-        (verdict,), ticket = store.activate("shop", [Activation(id_)])
-        store.wait(ticket)
-        os.write(write_end, f"a {i} {verdict.value}\n".encode())
-    value = value_of(i)
-    if value is not None and ("c", i) not in done:
-        (verdict,), ticket = store.convert("shop", [conversion_of(i, id_, value)])
-        store.wait(ticket)
-        os.write(write_end, f"c {i} {verdict.value}\n".encode())
+    for kind in steps_of(i)[1:]:
+        if (kind, i) not in done:
+            verdict, ticket = report(store, kind, i, id_)
+            store.wait(ticket)
+            os.write(write_end, f"{kind} {i} {verdict.value}\n".encode())
 
 
 def child(database: str, done: Journal, nexts: list[int], write_end: int) -> None:

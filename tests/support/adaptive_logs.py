@@ -32,6 +32,8 @@ class AdaptiveLogs:
     propensity: Floats
     delay: Floats
     """Rounds up to a conversion within the window; infinite where there is none."""
+    earned: Floats
+    """By log: the mean of Σ e(x, a)·p(x, a) over its rounds and both contexts, which the policy that made it earns."""
 
     @property
     def age(self) -> Integers:
@@ -56,6 +58,7 @@ def play(runs: int, *, rounds: int = 4000, seed: int = 0, is_adaptive: bool = Tr
     waits = np.take_along_axis(waits, order, axis=1).astype(np.float64)
     coins = rng.random((runs, rounds))
     delay = np.full((runs, rounds), np.inf)
+    earned = np.zeros(runs)
     every = np.arange(runs)
     for start in range(0, rounds, BLOCK):
         arrived = delay[:, :start] + np.arange(start) < start
@@ -69,13 +72,14 @@ def play(runs: int, *, rounds: int = 4000, seed: int = 0, is_adaptive: bool = Tr
         won = (drawn[..., None] == np.arange(actions)).mean(axis=0)
         chances = (1 - FLOOR) * won + FLOOR / actions if is_adaptive else np.full(won.shape, 1 / actions)
         block = slice(start, start + BLOCK)
+        earned += (chances * RATES).sum(axis=2).mean(axis=1) * len(coins[0, block]) / rounds
         shown = chances[every[:, None], context[:, block]]  # runs, block, actions
         picked = (rng.random((*shown.shape[:2], 1)) > np.cumsum(shown, axis=-1)).sum(axis=-1).clip(0, actions - 1)
         action[:, block] = picked
         propensity[:, block] = np.take_along_axis(shown, picked[..., None], axis=-1)[..., 0]
         converts = coins[:, block] < RATES[context[:, block], picked]
         delay[:, block] = np.where(converts, waits[:, block], np.inf)
-    return AdaptiveLogs(context, action, propensity, delay)
+    return AdaptiveLogs(context, action, propensity, delay, earned)
 
 
 def sums_of(logs: AdaptiveLogs, run: int, *, window: int = WINDOW) -> tuple[Sums, Floats]:

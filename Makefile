@@ -48,7 +48,11 @@ types: $(DEV)  ## mypy --strict over source, tests and benches
 	scripts/install_chromium.sh
 	touch $@
 
-unit: $(DEV) .venv/chromium.tried  ## every test, executed documentation included
+.venv/promtool.tried: | $(DEV)
+	scripts/install_promtool.sh $(BIN)
+	touch $@
+
+unit: $(DEV) .venv/chromium.tried .venv/promtool.tried  ## every test, executed documentation included
 # A process more than there are cores: tests with servers and databases spend a part of their time waiting for them.
 	$(BIN)/pytest --forks $$(($$(nproc 2>/dev/null || echo 2) + 1))
 

@@ -1,6 +1,11 @@
 """Configuration of Sphinx."""
 
+from typing import TYPE_CHECKING
+
 from latecomer import __version__
+
+if TYPE_CHECKING:  # the tests collect this file without Sphinx
+    from sphinx.application import Sphinx
 
 project = "Latecomer"
 author = "The Latecomer authors"
@@ -24,3 +29,15 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
 autodoc_typehints = "none"
 exclude_patterns = ["_build"]
+
+
+def join_sentence(_app: "Sphinx", what: str, _name: str, _found: object, _options: object, lines: list[str]) -> None:
+    """Put "a thing: what it is" together again, which napoleon reads as a type and a description."""
+    types = [line for line in lines if line.startswith(":type: ")]
+    if what in ("property", "attribute") and types:
+        lines.remove(types[0])
+        lines[0] = f"{types[0].removeprefix(':type: ')}: {lines[0]}"
+
+
+def setup(app: "Sphinx") -> None:
+    app.connect("autodoc-process-docstring", join_sentence, priority=900)  # after napoleon

@@ -7,6 +7,11 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import matplotlib
+
+os.environ["SOURCE_DATE_EPOCH"] = "0"  # the same bytes for the same picture: no date of today,
+matplotlib.rcParams["svg.hashsalt"] = "latecomer"  # and no random ids
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGES = ("tutorials/shop-log.md", "how-to/pictures.md")
 

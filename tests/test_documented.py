@@ -5,6 +5,7 @@ Each check is run once more with the name removed from the page, which it must f
 
 import inspect
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,6 +43,24 @@ def table(text: str) -> list[list[str]]:
     rows = re.search(r"^\|.*\n\|[ |:-]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert rows is not None
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in rows[1].splitlines()]
+
+
+# ---- the dependencies ----
+
+
+def required_packages() -> list[str]:
+    """Every package that pyproject.toml names, but this one."""
+    project = tomllib.loads(page("pyproject.toml"))["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = {re.split(r"[\[<>=; ]", requirement)[0] for group in groups for requirement in group}
+    return sorted(names - {"latecomer"})
+
+
+@pytest.mark.parametrize("name", required_packages())
+def test_every_dependency_says_what_it_is_for(name: str) -> None:
+    cells = [row[0] for row in table(section(page("docs/explanation/design.md"), "Dependencies"))]
+    listed = {re.sub(r"[ -]", "", one).lower() for cell in cells for one in cell.split(", ")}
+    assert re.sub("-", "", name) in listed, "give it its row in docs/explanation/design.md"
 
 
 # ---- the reference ----

@@ -43,7 +43,7 @@ class FromLog:
     actions: Array
     """(N, d): the actions of all sets, one after the other"""
     starts: Integers
-    """(rounds + 1,): set i is actions[starts[i]:starts[i + 1]]"""
+    """The first row of each set of actions, and the end of the last: set i ends where set i + 1 begins."""
     order: Literal["log", "random"]
 
     def __init__(self, sets: Any, *, order: Literal["log", "random"] = "log") -> None:

@@ -43,6 +43,7 @@ def plot_window(advice: WindowAdvice) -> Figure:
     feared.set(title="What theory fears (Theorem 2)", ylabel=f"bound on conversions lost in {period}", yscale="log")
     for axes in (kept, lost, feared):
         _label_windows(axes, advice, float(min(ages[0], seconds[0])), float(max(ages[-1], seconds[-1])))
+    feared.legend(frameon=False, fontsize=9, loc="upper center")  # the bound is high at both ends
     return made
 
 

@@ -14,7 +14,7 @@ from servers import Server, run_server
 from latecomer.service.http.openapi import write_document
 from latecomer.service.http.operations import OPERATIONS
 
-EXAMPLES = min(settings().max_examples, 100) // 2
+EXAMPLES = min(settings().max_examples, 200) // 4
 BRIEFLY = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -68,3 +68,12 @@ def test_saved_batched_and_recorded_rounds_are_frozen_alike(tmp_path: Path) -> N
         assert not frozen.is_frozen
     found = {policy.decide(SETS[3]).score for policy in (one, batch, recorded)}
     assert len(found) == 1
+
+
+def test_fresh_policy_learns() -> None:
+    """A template that was frozen before its first round plays as one that was not."""
+    frozen = lc.OTFLinUCB(2, 10)
+    frozen.freeze()
+    fresh = frozen.fresh()
+    fresh.decide(np.eye(2))
+    assert fresh.V[0, 0] == 2.0

@@ -199,3 +199,18 @@ def test_the_key_of_machine_code_changes_with_any_kernel_that_is_called(monkeypa
     assert before != code_key(decide_one, flatten(decide_one, kind).text, holds_gil=True)
     monkeypatch.setattr("latecomer.core.linalg.products.TIE", 2e-10)  # a constant, three calls below
     assert before != code_key(decide_one, flatten(decide_one, kind).text, holds_gil=False)
+
+
+@kernel
+def counts_slots(values: Any, added: Any) -> int:
+    total = values.shape[0] + added.shape[0]
+    added = values
+    return int(total + values.shape[0] + added.shape[0])
+
+
+def test_length_of_a_parameter_is_looked_up_once() -> None:
+    """Not that of one which the function assigns: it may stand for another array later."""
+    source = flatten(counts_slots, None)
+    assert source.text.count("values.shape") == 1
+    assert source.text.count("added.shape") == 2
+    assert run(source)(np.ones(3), np.ones(5)) == 14

@@ -65,12 +65,18 @@ def add_to_B(state: State, ring: Ring, slot: int, value: float) -> None:
 
 
 @kernel
+def is_in_window(state: State, round: int) -> bool:
+    """Tell whether a held round is open; without a grace every one is."""
+    return state.grace == 0 or round >= state.oldest
+
+
+@kernel
 def credit_round(state: State, ring: Ring, round: int, value: float, now: int) -> None:
     """Credit a held round that has not converted: B += value·A_s, at once or when the round closes.
 
     The delay of a round that has closed counts as the whole window: its conversion was seen no earlier.
     """
-    slot, is_open = slot_of(state, ring, round), round >= state.oldest
+    slot, is_open = slot_of(state, ring, round), is_in_window(state, round)
     if not (is_open and state.learn_on_close):
         add_to_B(state, ring, slot, value)
     block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK

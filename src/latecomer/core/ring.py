@@ -46,7 +46,7 @@ def held_count(state: State) -> int:
 @kernel
 def slot_count(ring: Ring) -> int:
     """Count the slots of the ring."""
-    return int(ring.shape[0]) * ROUNDS_PER_BLOCK
+    return ring.shape[0] * ROUNDS_PER_BLOCK
 
 
 @kernel
@@ -65,7 +65,7 @@ def first_lane(state: State) -> int:
 def slot_of(state: State, ring: Ring, round: int) -> int:
     """Return the slot of a round that the ring holds, or of the next one."""
     slot = state.head + (round - state.oldest)
-    if slot < 0:
+    if state.grace > 0 and slot < 0:  # in its grace
         return slot + slot_count(ring)
     return slot if slot < slot_count(ring) else slot - slot_count(ring)  # a division would cost more than the rest
 
@@ -112,8 +112,9 @@ def expire(state: State, ring: Ring, now: int) -> None:
         state.width_sum = state.width_lost = 0.0
     if state.grace == 0:
         state.kept = state.oldest
-    while state.kept < state.oldest and is_forgotten(state, stamp_of(state, ring, state.kept), now):
-        state.kept += 1
+    else:
+        while state.kept < state.oldest and is_forgotten(state, stamp_of(state, ring, state.kept), now):
+            state.kept += 1
 
 
 @kernel

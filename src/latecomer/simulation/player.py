@@ -129,13 +129,18 @@ def _find_loop(policy: LinearPolicy, function: Callable[..., None]) -> TieredKer
     return _make_block_kernel(policy.state.code, function, policy.dim, int(draw_count))
 
 
+_CONSTANTS = {"grace": 0, "frozen": 0}
+"""Numbers of every state that is simulated: a window in rounds has no grace, and a template learns."""
+
+
 @cache
 def _make_block_kernel(code: PolicyCode, function: Callable[..., None], dim: int, draw_count: int) -> TieredKernel:
     counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
     actions, offers, draws = np.ones((1, dim)), np.ones((1, 1), np.int32), np.empty((0, draw_count))
     arrivals = (counts, numbers, counts, counts) if function is run_dependent_block else (counts, counts)
     job = code.job and Job(__name__, compile_block.__name__, {**code.job.arguments, "loop": function.__name__})
-    return code.kernel(function, actions, numbers, offers, draws, 0, numbers, *arrivals, flags, numbers, job=job)
+    examples = (actions, numbers, offers, draws, 0, numbers, *arrivals, flags, numbers)
+    return code.kernel(function, *examples, constants=_CONSTANTS, job=job)
 
 
 _LOOPS = {function.__name__: function for function in (run_block, run_ragged_block, run_dependent_block)}

@@ -18,6 +18,10 @@ class ExpressionFlattener(ABC):
         self.kind, self._namespace = kind, namespace
         self.out: list[ast.stmt] = []
         self._arrays: set[str] = set()
+        self._parameters: set[str] = set()
+        """The parameters of the function that are never assigned."""
+        self._lengths: set[tuple[str, int]] = set()
+        """The lengths of such parameters, by axis, that the function uses: each is looked up once."""
         self._count = 0
 
     @abstractmethod
@@ -105,6 +109,9 @@ class ExpressionFlattener(ABC):
             name = known_name(array.value)
             if name is not None and name != STATE and self.kind is not None:
                 return ast.Constant(self.kind.shapes[name.removeprefix("state__")][place.value])  # type: ignore[index]
+            if isinstance(array.value, ast.Name) and array.value.id in self._parameters:
+                self._lengths.add((array.value.id, place.value))  # type: ignore[arg-type]
+                return ast.Name(f"{array.value.id}__length_{place.value!r}")
         return ast.Subscript(array, place)
 
     def _compare(self, first: ast.expr, ops: list[ast.cmpop], rest: list[ast.expr]) -> ast.expr:

@@ -74,6 +74,7 @@ class _Flattener(ExpressionFlattener):
         parameters = [argument.arg for argument in tree.args.args]
         for parameter, argument in zip(parameters, known or [None] * len(parameters), strict=True):
             scope.names[parameter] = ast.Name(argument or parameter)
+        self._parameters = {parameter for parameter in parameters if not scope.is_assigned(parameter)}
         if parameters and parameters[0] == STATES:
             self.out.append(assign(STATE, ast.Subscript(ast.Name(STATES), ast.Constant(0))))
             scope.state_array = STATES
@@ -83,7 +84,11 @@ class _Flattener(ExpressionFlattener):
         bound = [statement for statement in begin if statement.targets[0].id not in passed]  # type: ignore[attr-defined]
         arguments = [ast.arg(argument or parameter) for parameter, argument in
                      zip(parameters, known or [None] * len(parameters), strict=True)]  # fmt: skip
-        statements = [*self.out, *bound, *body] or [ast.Pass()]
+        lengths = [
+            assign(f"{name}__length_{axis}", ast.Subscript(ast.Attribute(ast.Name(name), "shape"), ast.Constant(axis)))
+            for name, axis in sorted(self._lengths)
+        ]
+        statements = [*self.out, *bound, *lengths, *body] or [ast.Pass()]
         if bound and STATE not in [argument.arg for argument in arguments] and scope.state_array is None:
             raise TypeError(f"{self._entry.__name__} uses a state that it is not given")
         signature = ast.arguments([], arguments, None, [], [], None, [])

@@ -79,7 +79,8 @@ class CompiledState:
 
     def make_empty(self, room: int = 0) -> "CompiledState":
         """Make a state of the same shape as it was before the first round, with room for so many rounds."""
-        empty = self._make_twin() if self.number("rounds") == 0 else self._make_anew()
+        is_new = self.number("rounds") == 0 and not self.number("frozen")
+        empty = self._make_twin() if is_new else self._make_anew()
         empty.fit(room)
         return empty
 

@@ -13,6 +13,7 @@ from latecomer.core.conversions import (
     credit_of,
     credit_round,
     delay_of,
+    is_in_window,
     judge_conversion,
     judge_revocation,
 )
@@ -29,7 +30,7 @@ def apply_conversion(states: StateArray, ring: Ring, round: int, value: float, n
     verdict = judge_conversion(state, ring, round, now, reported)
     if verdict == ACCEPTED:
         credit_round(state, ring, round, value, now)
-        if round < state.oldest:
+        if not is_in_window(state, round):
             slot = slot_of(state, ring, round)
             correct_closed_round(state, ring, slot, value, delay_of(state, ring, round))
             correct_set(state, ring, slot, 0.0, value)

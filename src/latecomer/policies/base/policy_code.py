@@ -1,6 +1,7 @@
 """The kernels of one kind of policy (algorithm, dimension, flags), in whichever tier they are; policies share them."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -122,13 +123,21 @@ class PolicyCode:
             install=lambda code: setattr(self, name, code),
         )
 
-    def kernel(self, function: Callable[..., Any], *examples: Any, job: Job | None = None) -> TieredKernel:
-        """Return another kernel over this kind of state; `examples` are its arguments after the state and the ring."""
+    def kernel(
+        self,
+        function: Callable[..., Any],
+        *examples: Any,
+        constants: Mapping[str, float] | None = None,
+        job: Job | None = None,
+    ) -> TieredKernel:
+        """Return another kernel over this kind of state; `examples` are its arguments after the state and the ring.
+
+        `constants` are numbers that its states have in common besides: fewer branches are compiled.
+        """
         if function not in self._others:
             arguments = (self._empty, new_ring(self._block), *examples)
-            self._others[function] = TieredKernel(
-                function, lambda: arguments, kind=self._kind, label=self._label, job=job
-            )
+            kind = replace(self._kind, constants={**self._kind.constants, **(constants or {})})
+            self._others[function] = TieredKernel(function, lambda: arguments, kind=kind, label=self._label, job=job)
         return self._others[function]
 
     def tiered(self) -> Iterable[TieredKernel]:

@@ -26,7 +26,7 @@ def judge_conversion(state: State, ring: Ring, round: int, now: int, reported: i
     With one, it must have occurred inside the window, and be reported inside the window and the grace.
     """
     verdict = judge_revocation(state, ring, round, now, reported)
-    if verdict < LATE and state.grace > 0 and is_closed(state, stamp_of(state, ring, round), now):
+    if state.grace > 0 and verdict < LATE and is_closed(state, stamp_of(state, ring, round), now):
         return LATE
     return verdict
 

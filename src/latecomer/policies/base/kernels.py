@@ -87,8 +87,10 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
     record_in_set(state, ring, action)
     if state.forgets:
         state.weight_sum += 1.0
-    if is_check_due(state, c) and refresh_inverse_if_drifted(state) and state.refresh_norms:
-        renew_norms(state, ring)
+    if is_check_due(state, c):
+        has_drifted = refresh_inverse_if_drifted(state)
+        if state.refresh_norms and has_drifted:
+            renew_norms(state, ring)
 
 
 @kernel

@@ -46,7 +46,7 @@ def held_count(state: State) -> int:
 @kernel
 def slot_count(ring: Ring) -> int:
     """Count the slots of the ring."""
-    return ring.shape[0] * ROUNDS_PER_BLOCK
+    return ring.shape[0] * ROUNDS_PER_BLOCK  # type: ignore[no-any-return]
 
 
 @kernel

@@ -5,14 +5,21 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from rich.console import Console
 from typer.testing import CliRunner
 
 from latecomer.cli.main import app
+from latecomer.experiments.paper import experiments
+from latecomer.experiments.paper.beyond_the_paper import report_beyond_the_paper
+from latecomer.experiments.paper.reproduce import summarise
+from latecomer.experiments.paper.sections import report_figure_1
+from latecomer.experiments.paper.setting import Setting
 
 SECTIONS = (
     "figure-1",
@@ -62,65 +69,99 @@ def criteo_file(path: Path) -> Path:
 
 
 QUICK = ("--quick", "--runs", "3", "--seed", "7")
-SHORT = ("figure-1", "figure-2", "beyond-the-paper")
-"""The sections of the short form: all others compile policies of their own."""
-Done = tuple[Path, subprocess.CompletedProcess[str]]
+SHORT = ("figure-2", "figure-3")
+"""The sections of the short form, both of which read the file of delays."""
+SHORT_HORIZON = 20
+"""Its rounds, in place of the paper's 3,000 and 10,000: so few that nothing is compiled."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A report with the delays of a file, and what the command printed."""
+
+    folder: Path
+    sections: tuple[str, ...]
+    stdout: str
+    stderr: str
 
 
 @pytest.fixture(scope="module", params=["short", pytest.param("whole", marks=pytest.mark.soak)])
-def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """Return the folder of a report with the delays of a file, and the process that wrote it."""
+def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """Write a report: in this process with fewer rounds, or the whole one in a process of its own."""
     folder = tmp_path_factory.mktemp("reproduce")
-    criteo = criteo_file(folder / "criteo.tsv")
-    chosen = [word for name in sections_of(request) for word in ("--section", name)]
-    done = reproduce(folder, *QUICK, *chosen, "--jobs", "2", "--criteo", str(criteo), "--out", "here/report")
+    files = ["--criteo", str(criteo_file(folder / "criteo.tsv")), "--out", "here/report"]
+    return _write_in_process(folder, files) if request.param == "short" else _write_whole(folder, files)
+
+
+def _write_in_process(folder: Path, files: list[str]) -> Written:
+    chosen = [word for name in SHORT for word in ("--section", name)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(experiments, "HEAVY_HORIZON", SHORT_HORIZON)
+        done = CliRunner().invoke(app, ["reproduce", "--quick", "--runs", "2", *chosen, "--jobs", "2", *files])
+    assert done.exit_code == 0, done.output
+    return Written(folder / "here" / "report", SHORT, done.stdout, done.stderr)
+
+
+def _write_whole(folder: Path, files: list[str]) -> Written:
+    done = reproduce(folder, *QUICK, "--jobs", "2", *files)
     assert done.returncode == 0, done.stderr
-    return folder / "here" / "report", done
+    return Written(folder / "here" / "report", SECTIONS, done.stdout, done.stderr)
 
 
-def sections_of(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    return SHORT if request.param == "short" else SECTIONS
-
-
-def test_reproduce_writes_the_report_and_every_table(report: Done) -> None:
-    folder, done = report
+def test_reproduce_writes_the_report_and_every_table(report: Written) -> None:
+    folder = report.folder
     page = (folder / "report.html").read_text(encoding="utf-8")
-    written = [path.stem for path in folder.glob("*.csv")]
-    assert set(written) in (set(SHORT), set(SECTIONS))
-    for name in written:
+    assert {path.stem for path in folder.glob("*.csv")} == set(report.sections)
+    for name in report.sections:
         assert f'<section id="{name}">' in page
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (folder / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
         assert len(pl.read_csv(folder / f"{name}.csv")) > 0
         assert len(pl.read_parquet(folder / f"{name}.parquet")) > 0
-    assert page.count("data:image/png;base64,") == page.count("<section") == len(written)
+    assert page.count("data:image/png;base64,") == page.count("<section") == len(report.sections)
     assert not re.search(r'(?:src|href)="(?!data:)', page), "the page must carry everything with it"
-    assert "as released" in done.stdout
-    assert "Mean pseudo-regret at T = 3,000" in done.stdout
-    assert "worse" not in done.stderr
-    curves = pl.read_parquet(folder / "figure-1.parquet")
-    assert curves.select("actions", "window", "mean_delay").n_unique() == 6
-    assert curves["policy"].n_unique() == 6
-    assert "recommended (ours)" in done.stdout, "in the table at the end"
-    _check_what_is_ours(folder, page)
-    if "since-the-paper" in written:
+    assert "as released" in page
+    assert "worse" not in report.stderr
+    assert "The report is here/report/report.html" in " ".join(report.stdout.split())
+    if report.sections == SECTIONS:
+        _check_the_table_at_the_end(report.stdout, horizon=experiments.HORIZON)
+        tables = [pl.read_parquet(folder / f"{name}.parquet") for name in ("figure-1", "beyond-the-paper")]
+        _check_what_is_ours(tables[0], tables[1], page[page.index('<section id="beyond-the-paper">') :])
         _check_the_other_sections(folder)
 
 
-def _check_what_is_ours(folder: Path, page: str) -> None:
+def test_figure_1_and_what_is_ours_are_played_in_the_same_worlds(capsys: pytest.CaptureFixture[str]) -> None:
+    """The two sections with most panels, which take seconds to draw into files, and the table at the end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments, "HORIZON", SHORT_HORIZON)
+        patch.setattr(experiments, "HEAVY_HORIZON", SHORT_HORIZON)
+        setting = Setting(runs=2, seed=7, quick=True)
+        figure_1, beyond = report_figure_1(setting), report_beyond_the_paper(setting)
+        Console(width=200).print(summarise(figure_1.table, beyond.table))
+    _check_the_table_at_the_end(capsys.readouterr().out, horizon=SHORT_HORIZON)
+    _check_what_is_ours(figure_1.data, beyond.data, beyond.text)
+
+
+def _check_the_table_at_the_end(printed: str, *, horizon: int) -> None:
+    assert "as released" in printed
+    assert f"Mean pseudo-regret at T = {horizon:,}" in printed
+    assert "recommended (ours)" in printed
+
+
+def _check_what_is_ours(figure_1: pl.DataFrame, beyond: pl.DataFrame, text: str) -> None:
     """`recommended` is named as ours, in all of the paper's worlds, with what to know; and is not in its figures."""
-    section = page[page.index('<section id="beyond-the-paper">') :]
     for words in ("latecomer.recommended", "This section is not a reproduction", "No theorem", "were chosen over"):
-        assert words in section, words
-    curves = pl.read_parquet(folder / "beyond-the-paper.parquet")
-    ours = curves.filter(policy="recommended (ours)")
+        assert words in text, words
+    assert figure_1.select("actions", "window", "mean_delay").n_unique() == 6
+    assert figure_1["policy"].n_unique() == 6
+    ours = beyond.filter(policy="recommended (ours)")
     assert ours.select("actions", "window", "mean_delay").n_unique() == 8
     for actions, window, mean_delay in (("B", 100, 100), ("U", 500, 100)):
         panel = {"actions": actions, "window": window, "mean_delay": mean_delay}
         for name in ("uniform play", "OTFLinUCB, as released"):
-            twin = pl.read_parquet(folder / "figure-1.parquet").filter(policy=name, **panel)
-            assert_frame_equal(curves.filter(policy=name, **panel), twin)
-    assert not any("ours" in name for name in pl.read_csv(folder / "figure-1.csv")["policy"])
+            assert_frame_equal(beyond.filter(policy=name, **panel), figure_1.filter(policy=name, **panel))
+    assert not any("ours" in name for name in figure_1["policy"])
 
 
 def _check_the_other_sections(folder: Path) -> None:
@@ -131,40 +172,48 @@ def _check_the_other_sections(folder: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("report", ["whole"], indirect=True)
-def test_the_same_seed_gives_the_same_numbers_but_where_the_file_is_used(report: Done, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_numbers_but_where_the_file_is_used(report: Written, tmp_path: Path) -> None:
     """With one thread in place of two."""
     done = reproduce(tmp_path, *QUICK, "--jobs", "1", "--out", "again")
     assert done.returncode == 0, done.stderr
-    again, (folder, _) = tmp_path / "again", report
+    again, folder = tmp_path / "again", report.folder
     for name in SECTIONS:
         for kind in ("csv", "parquet"):
             is_same = (again / f"{name}.{kind}").read_bytes() == (folder / f"{name}.{kind}").read_bytes()
             assert is_same == (name not in OF_THE_FILE), name
 
 
-def test_the_file_of_delays_is_read(report: Done) -> None:
-    page = (report[0] / "report.html").read_text(encoding="utf-8")
+def test_the_file_of_delays_is_read(report: Written) -> None:
+    page = (report.folder / "report.html").read_text(encoding="utf-8")
     assert "the file given" in page
     assert "1" in re.findall(r"skipped\D*(\d+)", page)
 
 
-def test_ctrl_c_keeps_the_finished_sections(tmp_path: Path) -> None:
-    chosen = [word for name in (*SHORT, "theorem-1") for word in ("--section", name)]
+INTERRUPTED = [
+    (("figure-2",), "figure-3"),  # Figure 2 has no runs; Figure 3 takes long
+    pytest.param(("figure-1", "figure-2"), "beyond-the-paper", marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize(("finished", "unfinished"), INTERRUPTED)
+def test_ctrl_c_keeps_the_finished_sections(tmp_path: Path, finished: tuple[str, ...], unfinished: str) -> None:
+    chosen = [word for name in (*finished, unfinished) for word in ("--section", name)]
     command = [sys.executable, "-m", "latecomer", "reproduce", "--runs", "20", *chosen, "--out", "report"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(  # noqa: S603
         command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdout is not None
-        first = process.stdout.readline()
-        assert "Figure 1" in first, first
-        process.stdout.readline()  # Figure 2 is quick
+        for name in finished:
+            line = process.stdout.readline()
+            assert name.replace("figure-", "Figure ") in line, line
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
         assert process.wait(120) == 130
-    assert re.search(r"interrupted: 2 of 4 sections are in\s+report/report.html", rest)
+    done = len(finished)
+    assert re.search(rf"interrupted: {done} of {done + 1} sections are in\s+report/report.html", rest)
     page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
-    assert page.count("<section") == 2
+    assert page.count("<section") == done
     assert page.rstrip().endswith("</html>")
 
 

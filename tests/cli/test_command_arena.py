@@ -1,5 +1,6 @@
 """`latecomer arena`: files that grow world by world, and what Ctrl-C leaves."""
 
+import os
 import re
 import signal
 import subprocess
@@ -42,19 +43,25 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["arena", *map(str, arguments)])
 
 
-def test_arena_writes_the_files_of_one_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["first", pytest.param("20 fixed random arms", marks=pytest.mark.soak)])
+def test_arena_writes_the_files_of_one_world(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """One of the small worlds, which are played as plain Python; in the soak one of the arena's."""
+    if name == "first":
+        request.getfixturevalue("worlds")
     monkeypatch.setenv("COLUMNS", "160")
-    chosen = ["--world", "20 fixed random arms", "--policy", "MaturedLinTS", "--policy", UNIFORM]
+    chosen = ["--world", name, "--policy", "MaturedLinTS", "--policy", UNIFORM]
     ended = run("--runs", 2, *chosen, "--out", tmp_path / "out")
     assert ended.exit_code == 0, ended.output
-    assert ended.stderr == "1 of 1 worlds: 20 fixed random arms\n"
+    assert ended.stderr == f"1 of 1 worlds: {name}\n"
     table = pl.read_csv(tmp_path / "out" / "arena.csv")
     assert table["policy"].to_list() == ["MaturedLinTS", UNIFORM, KNOWN, UNDELAYED]
     assert table["runs"].to_list() == [2, 2, 2, 2]
     assert table["to_uniform"].to_list()[1] == 1.0
     assert table["to_best_published"].is_nan().all()  # none was played
     assert (tmp_path / "out" / "arena.png").read_bytes().startswith(b"\x89PNG")
-    assert "20 fixed random arms" in ended.stdout
+    assert name in ended.stdout
     assert "uniform play" in ended.stdout
 
 
@@ -201,17 +208,36 @@ def test_a_second_run_plays_only_what_is_missing(tmp_path: Path, monkeypatch: py
     assert "holds results of runs 2, where this is 3: give another --out, or remove the file" in other.stderr
 
 
+IN_SMALL_WORLDS = """
+import logging, latecomer as lc
+from latecomer.__main__ import main
+from latecomer.experiments.arena import worlds
+world = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
+horizons = {"first": 2, "second": 300}
+both = {name: worlds.ArenaWorld(name, "contexts", world, rounds, 8) for name, rounds in horizons.items()}
+worlds.load_worlds = lambda: both
+logging.getLogger("latecomer").setLevel("ERROR")  # that LATECOMER_COMPILE is never
+main()
+"""
+INTERRUPTED = [
+    (["-c", IN_SMALL_WORLDS], "first", "second"),  # two rounds, and 300, as plain Python
+    pytest.param(["-m", "latecomer"], "20 fixed random arms", "heavy tail, m = 10000", marks=pytest.mark.soak),
+]
+
+
 @pytest.mark.usefixtures("signals_that_arrive")
-def test_ctrl_c_keeps_the_finished_worlds(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "first", "second"), INTERRUPTED, ids=["small worlds", "worlds of the arena"])
+def test_ctrl_c_keeps_the_finished_worlds(code: list[str], first: str, second: str, tmp_path: Path) -> None:
     """In a real process: the first world is done, and the second is under way for as long as it takes to hear."""
-    chosen = ["--world", "20 fixed random arms", "--world", "heavy tail, m = 10000", "--policy", UNIFORM]
-    command = [sys.executable, "-m", "latecomer", "arena", "--runs", "100", "--out", "out", *chosen]
+    chosen = ["--world", first, "--world", second, "--policy", UNIFORM]
+    command = [sys.executable, *code, "arena", "--runs", "100", "--out", "out", *chosen]
+    environment = {**os.environ, "LATECOMER_COMPILE": "never"} if first == "first" else None
     with subprocess.Popen(  # noqa: S603
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stderr is not None
-            assert process.stderr.readline() == "1 of 2 worlds: 20 fixed random arms\n"
+            assert process.stderr.readline() == f"1 of 2 worlds: {first}\n"
             process.send_signal(signal.SIGINT)
             output, errors = process.communicate(timeout=120)
         finally:
@@ -220,7 +246,7 @@ def test_ctrl_c_keeps_the_finished_worlds(tmp_path: Path) -> None:
     assert errors == "interrupted: 1 of 2 worlds were done, and are written\n"
     assert "wrote out/arena.csv, out/arena.png, out/arena.svg" in output
     table = pl.read_csv(tmp_path / "out" / "arena.csv")
-    assert table["world"].unique().to_list() == ["20 fixed random arms"]
+    assert table["world"].unique().to_list() == [first]
     assert set(table["runs"]) == {100}
 
 

@@ -56,13 +56,18 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "latecomer", "simulate", str(EXAMPLE), "--runs", "2"]
+@pytest.mark.parametrize("horizon", [100, pytest.param(2000, marks=pytest.mark.soak)])
+def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path: Path, horizon: int) -> None:
+    """A copy of the example with fewer rounds, for which nothing is compiled; in the soak with its own."""
+    example = EXAMPLE.read_text()
+    assert example.count("horizon = 2000 ") == 1
+    (tmp_path / "simulate.toml").write_text(example.replace("horizon = 2000 ", f"horizon = {horizon} "))
+    command = [sys.executable, "-m", "latecomer", "simulate", "simulate.toml", "--runs", "2"]
     ended = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)  # noqa: S603
     folder = tmp_path / "simulate-result"
     assert names(folder) == FILES
     assert ended.stderr == ""
-    assert "Pseudo-regret at round 2000, runs = 2, seed = 0" in ended.stdout
+    assert f"Pseudo-regret at round {horizon}, runs = 2, seed = 0" in ended.stdout
     assert "recommended, short window" in ended.stdout
     assert (folder / "regret.png").read_bytes().startswith(b"\x89PNG")
 
@@ -78,18 +83,25 @@ def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path
         "LinUCB, scaled": lc.LinUCB(5, 200, exploration=0.1),
         "random": lc.Uniform(5, 200),
     }
-    direct = lc.simulate(world, policies, horizon=2000, runs=2, seed=0)
+    direct = lc.simulate(world, policies, horizon=horizon, runs=2, seed=0)
     assert_frame_equal(pl.read_parquet(folder / "regret.parquet"), direct.to_frame(), check_exact=True)
     assert_frame_equal(pl.read_csv(folder / "summary.csv"), direct.regret_by_round())
 
 
-def test_recommended_is_no_worse_than_linucb_and_uniform_in_the_example() -> None:
+@pytest.mark.parametrize(
+    ("names", "runs"),
+    [
+        (("recommended", "random"), 10),  # for which other tests compile
+        pytest.param(("recommended", "LinUCB, scaled", "random"), 50, marks=pytest.mark.soak),
+    ],
+)
+def test_recommended_is_no_worse_than_linucb_and_uniform_in_the_example(names: tuple[str, ...], runs: int) -> None:
     described = experiment_file.read_experiment(EXAMPLE)
-    policies = {name: described.policies[name] for name in ("recommended", "LinUCB, scaled", "random")}
-    runs, seed = described.runs, described.seed
+    assert runs <= described.runs
+    policies, seed = {name: described.policies[name] for name in names}, described.seed
     result = lc.simulate(described.world, policies, horizon=described.horizon, runs=runs, seed=seed, progress=False)
-    means = {name: result.final(name).mean() for name in policies}
-    assert means["recommended"] <= means["LinUCB, scaled"] <= means["random"], means
+    means = [result.final(name).mean() for name in names]
+    assert means == sorted(means)
 
 
 def test_options_override_the_experiment_file(small: Path, tmp_path: Path) -> None:

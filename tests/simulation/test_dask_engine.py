@@ -21,7 +21,7 @@ from latecomer.errors import InputError, LatecomerError, MissingPackageError
 from latecomer.simulation.dask_engine import DaskEngine
 from latecomer.simulation.simulate import Played, Regrets, _play
 
-MANY = 2000
+MANY = 1000
 """Runs that two workers would not finish in that time, at 0.3 seconds each."""
 
 DIM = 5
@@ -30,7 +30,10 @@ DIM = 5
 WORLD = lc.World(theta=[0.1, 0.5, 0.3, 0.4, 0.2], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=20))
 
 
-def policies() -> dict[str, Any]:
+EVERY = ("exact", "buffered", "ts", "uniform")
+
+
+def policies(names: tuple[str, ...] = EVERY) -> dict[str, Any]:
     """Templates that have played: machine code, open rounds and generators go with them."""
     made: dict[str, Any] = {
         "exact": lc.OTFLinUCB(DIM, 50, width="exact"),
@@ -40,7 +43,7 @@ def policies() -> dict[str, Any]:
     }
     for policy in made.values():
         policy.convert(policy.decide(np.eye(DIM)))
-    return made
+    return {name: made[name] for name in names}
 
 
 def slow(seconds: float) -> lc.World:
@@ -94,18 +97,27 @@ def is_idle(client: Any) -> bool:
     return not tasks(client) and not any(client.run(lambda dask_worker: len(dask_worker.state.tasks)).values())
 
 
-@pytest.fixture(scope="module")
-def reference() -> lc.Result:
-    return lc.simulate(WORLD, policies(), horizon=1500, runs=20, seed=3, jobs=1)
+PLAIN: dict[str, Any] = {"horizon": 40, "runs": 16, "seed": 3}
+"""So few rounds that no worker loads the compiler."""
 
 
-def test_threads_and_machines_agree_to_the_last_bit(client: Any, machines: Machines, reference: lc.Result) -> None:
-    arguments: dict[str, Any] = {"horizon": 1500, "runs": 20, "seed": 3}
-    assert same(lc.simulate(WORLD, policies(), jobs=2, **arguments), reference)
+@pytest.mark.parametrize(
+    ("names", "arguments"),
+    [
+        (EVERY, PLAIN),
+        (("exact",), {"horizon": 300, "runs": 8, "seed": 3}),  # machine code, on two workers
+        pytest.param(EVERY, {"horizon": 1500, "runs": 20, "seed": 3}, marks=pytest.mark.soak),
+    ],
+)
+def test_threads_and_machines_agree_to_the_last_bit(
+    client: Any, machines: Machines, names: tuple[str, ...], arguments: dict[str, Any]
+) -> None:
+    reference = lc.simulate(WORLD, policies(names), jobs=1, **arguments)
+    assert same(lc.simulate(WORLD, policies(names), jobs=2, **arguments), reference)
     for chunk in (None, 7):
         engine = DaskEngine(machines.address, chunk)
-        assert same(lc.simulate(WORLD, policies(), engine=engine, **arguments), reference)
-    assert same(lc.simulate(WORLD, policies(), engine=DaskEngine(client), **arguments), reference)
+        assert same(lc.simulate(WORLD, policies(names), engine=engine, **arguments), reference)
+    assert same(lc.simulate(WORLD, policies(names), engine=DaskEngine(client), **arguments), reference)
     assert client.status == "running"  # a client that was lent stays open
     wait_until(lambda: is_idle(client))
 
@@ -125,7 +137,7 @@ def test_engine_survives_the_death_of_a_worker(client: Any, machines: Machines) 
                     left.append(runs - number)
                 yield done
 
-    arguments: dict[str, Any] = {"horizon": 1500, "runs": 60, "seed": 3}
+    arguments: dict[str, Any] = {"horizon": 20, "runs": 60, "seed": 3}
     result = lc.simulate(slow(0.05), policies(), engine=Deadly(), **arguments)
     assert (left, victim.wait(TIMEOUT)) == ([54], -signal.SIGKILL)
     assert result.is_complete
@@ -134,7 +146,7 @@ def test_engine_survives_the_death_of_a_worker(client: Any, machines: Machines) 
 
 
 def test_closing_the_iterator_cancels_the_rest(client: Any, machines: Machines) -> None:
-    play = partial(_play, slow(0.3), policies(), 1000, 0, False, 1000)
+    play = partial(_play, slow(0.3), policies(), 10, 0, False, 10)
     for scheduler in (machines.address, client):
         runs = DaskEngine(scheduler, 1).map(play, MANY)
         next(runs)
@@ -151,12 +163,12 @@ def test_an_interrupt_leaves_what_is_done(client: Any, machines: Machines) -> No
                     raise KeyboardInterrupt
                 yield done
 
-    result = lc.simulate(slow(0.3), policies(), horizon=1000, runs=MANY, engine=Interrupted())
+    result = lc.simulate(slow(0.3), policies(), horizon=1, runs=MANY, engine=Interrupted())
     assert (result.runs, result.is_complete) == (3, False)
     wait_until(lambda: is_idle(client))
 
 
-def test_engine_retries_after_an_error_that_passes(client: Any, tmp_path: Path, reference: lc.Result) -> None:
+def test_engine_retries_after_an_error_that_passes(client: Any, tmp_path: Path) -> None:
     flag = tmp_path / "failed"
 
     class Flaky:
@@ -168,9 +180,9 @@ def test_engine_retries_after_an_error_that_passes(client: Any, tmp_path: Path, 
 
     here = os.getpid()
     world = lc.World(theta=WORLD.theta, actions=Flaky(), delays=WORLD.delays)
-    result = lc.simulate(world, policies(), horizon=1500, runs=20, seed=3, engine=DaskEngine(client))
+    result = lc.simulate(world, policies(), engine=DaskEngine(client), **PLAIN)
     assert flag.exists()
-    assert same(result, reference)
+    assert same(result, lc.simulate(WORLD, policies(), jobs=1, **PLAIN))
 
 
 def test_engine_explains_what_does_not_pickle(client: Any) -> None:

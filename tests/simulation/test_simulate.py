@@ -1,5 +1,6 @@
 """The simulator: the policies' own kernels, common random numbers, and one result whatever plays it."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -82,8 +83,8 @@ def assert_simulated_as_played(policies: dict[str, Any], world: lc.World, *, hor
 
 
 CASES = pytest.mark.parametrize(("world", "window"), [(WORLD, 0), (WORLD, 20), (CHANGING, 20)])
-DIFFERENT = ("OTFLinUCB-exact", "OTFLinTS-heuristic", "MaturedLinTS", "ReleasedTS")
-"""One of each kind of loop: a width that counts, a draw, a delay curve, an algorithm of a module of its own."""
+DIFFERENT = ("OTFLinUCB-exact", "MaturedLinTS", "ReleasedTS")
+"""One of each kind of loop: a width that counts, a delay curve, a draw in a module of its own. The soak has each."""
 
 
 def different(window: int) -> dict[str, Any]:
@@ -107,10 +108,12 @@ def test_every_run_of_machine_code_is_the_run_step_by_step(world: lc.World, wind
     assert_simulated_as_played(templates(window), world, horizon=1300, runs=2)
 
 
-@pytest.mark.parametrize(("make_policies", "horizon"), [(templates, 30), (different, 700)])
-def test_threads_and_templates_change_nothing(make_policies: Callable[[int], dict[str, Any]], horizon: int) -> None:
+@pytest.mark.parametrize(("make_policies", "window", "horizon"), [(templates, 5, 12), (different, 20, 700)])
+def test_threads_and_templates_change_nothing(
+    make_policies: Callable[[int], dict[str, Any]], window: int, horizon: int
+) -> None:
     """Every policy as plain Python, and some as machine code, which threads run at the same time."""
-    policies = make_policies(20)
+    policies = make_policies(window)
     policies["OTFLinUCB-exact"].decide(np.eye(DIM))  # a template that has lived
     before = policies["OTFLinUCB-exact"].state.record.tobytes()
     one = lc.simulate(WORLD, policies, horizon=horizon, runs=5, seed=2, jobs=1, progress=False)
@@ -122,13 +125,13 @@ def test_threads_and_templates_change_nothing(make_policies: Callable[[int], dic
 
 def test_others_do_not_touch_a_policys_numbers() -> None:
     policies = templates(20)
-    together = lc.simulate(WORLD, policies, horizon=60, runs=3, seed=2, progress=False)
-    alone = lc.simulate(WORLD, {"LinTS": policies["LinTS"]}, horizon=60, runs=3, seed=2, progress=False)
+    together = lc.simulate(WORLD, policies, horizon=30, runs=2, seed=2, progress=False)
+    alone = lc.simulate(WORLD, {"LinTS": policies["LinTS"]}, horizon=30, runs=2, seed=2, progress=False)
     np.testing.assert_array_equal(together.regret("LinTS"), alone.regret("LinTS"))
 
 
 def test_a_longer_horizon_has_the_same_beginning() -> None:
-    policies = {"ts": lc.OTFLinTS(DIM, 20)}
+    policies = {"ts": ReleasedTS(DIM, 20)}
     short = lc.simulate(WORLD, policies, horizon=700, runs=2, seed=2, progress=False)
     long = lc.simulate(WORLD, policies, horizon=2500, runs=3, seed=2, progress=False)
     np.testing.assert_array_equal(short.regret("ts"), long.regret("ts")[:2, :700])
@@ -165,7 +168,7 @@ def test_stretches_are_the_blocks_of_a_seed(law: Any) -> None:
 
 def test_a_run_with_long_stretches_is_the_run_step_by_step() -> None:
     world = lc.World(theta=THETA, actions=lc.actions.Binary(30), delays=lc.delays.Geometric(mean=15))
-    policies = {name: template for name, template in different(20).items() if name.startswith("OTF")}
+    policies = {name: template for name, template in different(20).items() if name == "OTFLinUCB-exact"}
     assert_simulated_as_played(policies, world, horizon=1300, runs=2)
 
 
@@ -239,7 +242,8 @@ print("left", result.runs, result.is_complete, len(result.final("u")))
 @pytest.mark.usefixtures("signals_that_arrive")
 def test_ctrl_c_leaves_what_is_done() -> None:
     command = [sys.executable, "-c", INTERRUPTED]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    environment = {**os.environ, "LATECOMER_COMPILE": "never"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:  # noqa: S603
         try:
             assert process.stdout is not None
             for _ in range(12):

@@ -5,16 +5,37 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def test_the_shop_earns_more_than_its_control_group(tmp_path: Path) -> None:
-    command = [sys.executable, str(EXAMPLES / "shop.py"), "4"]
-    ended = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)  # noqa: S603
+def play_shop(path: Path, folder: Path) -> tuple[int, int, int, int]:
+    """Play four weeks; return the sales, the visitors, what chance would have sold, and its error."""
+    command = [sys.executable, str(path), "4"]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)  # noqa: S603
     assert ended.stderr == ""
     found = re.search(r"^(\d+) sales to (\d+) visitors; .* been (\d+), give or take (\d+)$", ended.stdout, re.MULTILINE)
     assert found is not None, ended.stdout
     sales, visitors, chance, error = map(int, found.groups())
+    return sales, visitors, chance, error
+
+
+def test_the_shop_sells_to_a_tenth_of_its_visitors(tmp_path: Path) -> None:
+    """So few that nothing is compiled, and too few to show more than rates that a shop has."""
+    whole = (EXAMPLES / "shop.py").read_text()
+    small = whole.replace("SEED = 1000, 0.5, 0", "SEED = 100, 0.5, 0")
+    assert small != whole
+    (tmp_path / "shop.py").write_text(small)
+    sales, visitors, chance, _ = play_shop(tmp_path / "shop.py", tmp_path)
+    assert 1000 < visitors < 2000
+    assert 0.01 < sales / visitors < 0.05
+    assert 0.01 < chance / visitors < 0.05
+
+
+@pytest.mark.soak
+def test_the_shop_earns_more_than_its_control_group(tmp_path: Path) -> None:
+    sales, visitors, chance, error = play_shop(EXAMPLES / "shop.py", tmp_path)
     assert 0.01 < chance / visitors < sales / visitors < 0.05, "rates that a shop has"
     assert sales > chance + 3 * error
 

@@ -1,6 +1,7 @@
 """Optional packages: each belongs to an extra of pyproject.toml, and its absence is explained in one way."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -74,24 +75,45 @@ def test_import_error_of_another_package_stays_as_it_is() -> None:
     assert not isinstance(raised.value, MissingPackageError)
 
 
-@pytest.mark.parametrize(
-    ("package", "arguments", "user", "extra"),
-    [
-        ("polars", ["window", "log.csv"], "latecomer window", "frames"),
-        ("matplotlib", ["simulate", "no-such-file.toml"], "latecomer simulate", "plot"),
-        ("matplotlib", ["arena"], "latecomer arena", "plot"),
-        ("matplotlib", ["reproduce"], "latecomer reproduce", "plot"),
-        ("polars", ["log", "export", "shop.db", "--bandit", "offers", "--out", "x"], "latecomer log", "frames"),
-        ("apsw", ["backup", "shop.db", "copy.db"], "latecomer backup", "service"),
-    ],
-)
-def test_verb_names_the_missing_package_before_it_works(
-    package: str, arguments: list[str], user: str, extra: str, tmp_path: Path
-) -> None:
-    code = f"import sys; sys.modules[{package!r}] = None; from latecomer.__main__ import main; main()"
-    ended = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
-    )
-    assert ended.stderr == f"{user} needs the package {package}: pip install 'latecomer[{extra}]'\n"
-    assert ended.returncode == 1
-    assert list(tmp_path.iterdir()) == []
+VERBS = [
+    ("polars", ["window", "log.csv"], "latecomer window", "frames"),
+    ("matplotlib", ["simulate", "no-such-file.toml"], "latecomer simulate", "plot"),
+    ("matplotlib", ["arena"], "latecomer arena", "plot"),
+    ("matplotlib", ["reproduce"], "latecomer reproduce", "plot"),
+    ("polars", ["log", "export", "shop.db", "--bandit", "offers", "--out", "x"], "latecomer log", "frames"),
+    ("apsw", ["backup", "shop.db", "copy.db"], "latecomer backup", "service"),
+]
+EACH_VERB = """
+import json, os, sys
+from latecomer.__main__ import main
+import latecomer.cli.main
+for number, (package, arguments, *_) in enumerate(json.loads(sys.argv[1])):
+    if os.fork() == 0:
+        assert package not in sys.modules
+        sys.modules[package] = None
+        os.dup2(os.open(f"{number}.txt", os.O_WRONLY | os.O_CREAT), 2)
+        os.mkdir(f"{number}")
+        os.chdir(f"{number}")
+        sys.argv[1:] = arguments
+        main()
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def verbs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Run every verb without its package, in processes that one has forked; return their folder and exit codes."""
+    folder = tmp_path_factory.mktemp("verbs")
+    command = [sys.executable, "-c", EACH_VERB, json.dumps(VERBS)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=folder)  # noqa: S603
+    return folder, ended.stdout.split()
+
+
+@pytest.mark.parametrize("number", range(len(VERBS)), ids=[verb[2] for verb in VERBS])
+def test_verb_names_the_missing_package_before_it_works(verbs: tuple[Path, list[str]], number: int) -> None:
+    package, _, user, extra = VERBS[number]
+    folder, codes = verbs
+    printed = (folder / f"{number}.txt").read_text()
+    assert printed == f"{user} needs the package {package}: pip install 'latecomer[{extra}]'\n"
+    assert codes[number] == "1"
+    assert list((folder / f"{number}").iterdir()) == []

@@ -84,7 +84,7 @@ def test_an_interrupted_simulation_keeps_the_finished_runs(tmp_path: Path) -> No
 
 
 def test_an_interrupted_window_keeps_the_advice_so_far(tmp_path: Path) -> None:
-    """Twenty-four rounds, an hour each, are so noisy that the choice is not clear after forty runs; Ctrl-C comes sooner."""
+    """Twenty-four rounds are so noisy that the choice is not clear after forty runs, and Ctrl-C comes sooner."""
     law = ["--law", 'law = "lognormal", median = 1800, sigma = 1.0', "--unit", "60"]
     command = ["window", *law, "--rate", "1", "--days", "1", "--dim", "2", "--runs", "500"]
     text = interrupt(command, tmp_path)

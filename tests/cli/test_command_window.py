@@ -17,7 +17,7 @@ from latecomer.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 FILES = ["advice.json", "curve.csv", "window.png", "window.svg", "windows.csv", "windows.parquet"]
-QUICK = ["--dim", "5", "--rounds", "20", "--runs", "2"]
+QUICK = ["--dim", "5", "--rounds", "10", "--runs", "2"]
 """So few rounds that nothing is compiled."""
 
 
@@ -47,7 +47,7 @@ def test_window_reads_a_log_in_a_real_process(log: Path, tmp_path: Path) -> None
     assert sorted(path.name for path in folder.iterdir()) == FILES
     assert (folder / "window.png").read_bytes().startswith(b"\x89PNG")
 
-    direct = lc.advise_window(log, dim=5, rounds=20, runs=2)
+    direct = lc.advise_window(log, dim=5, rounds=10, runs=2)
     assert_frame_equal(pl.read_parquet(folder / "windows.parquet"), direct.table, check_exact=True)
     assert_frame_equal(pl.read_csv(folder / "windows.csv"), direct.table)
     assert_frame_equal(pl.read_csv(folder / "curve.csv"), direct.curve)

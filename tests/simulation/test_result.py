@@ -27,7 +27,7 @@ class First:
 
 
 def play(**more: Any) -> lc.Result:
-    policies: dict[str, Any] = {"first": First, "ts": lc.OTFLinTS(5, 20), "random": lc.Uniform(5, 20)}
+    policies: dict[str, Any] = {"first": First, "ucb": lc.OTFLinUCB(5, 20), "random": lc.Uniform(5, 20)}
     arguments: dict[str, Any] = {"horizon": 1301, "runs": 3, "seed": 5, "progress": False, **more}
     return lc.simulate(WORLD, policies, **arguments)
 
@@ -49,7 +49,7 @@ def test_conversions_are_those_that_come_however_late() -> None:
         assert (Episode(WORLD, 1301, seed=5, run=run).delays == lc.delays.NEVER).mean() == pytest.approx(0.3, abs=0.05)
 
 
-@pytest.mark.parametrize("policy", ["first", "ts", "random"])
+@pytest.mark.parametrize("policy", ["first", "ucb", "random"])
 def test_final_conversions_are_the_last_column(policy: str) -> None:
     result = play()
     np.testing.assert_array_equal(result.final_conversions(policy), result.conversions(policy)[:, -1])
@@ -59,7 +59,7 @@ def test_final_conversions_are_the_last_column(policy: str) -> None:
 def test_regret_and_conversions_add_up() -> None:
     """Whatever plays: P(it comes)·(best − regret) conversions are to be expected, here to 4 standard errors."""
     result = play(runs=40, horizon=3000)
-    for policy in ("ts", "random"):
+    for policy in ("ucb", "random"):
         means = []
         for run in range(40):
             episode = Episode(WORLD, 3000, seed=5, run=run)
@@ -81,7 +81,7 @@ def test_summary_has_a_row_for_each_policy() -> None:
     assert summary.columns == ["policy", "regret", "standard_error", "regret_95", "conversions", "value"]
     assert summary["policy"].to_list() == result.policies
     row = summary.row(1, named=True)
-    finals, conversions = result.final("ts"), result.final_conversions("ts")
+    finals, conversions = result.final("ucb"), result.final_conversions("ucb")
     assert row["regret"] == pytest.approx(finals.mean())
     assert row["standard_error"] == pytest.approx(finals.std(ddof=1) / np.sqrt(3))
     assert row["regret_95"] == pytest.approx(np.quantile(finals, 0.95))
@@ -145,7 +145,7 @@ def test_a_picture_shows_the_mean_of_every_policy(quantity: Any, read: str, tmp_
     ("call", "message"),
     [
         (lambda result: result.plot("profit"), r"quantity must be one of 'regret', 'conversions'; got 'profit'"),
-        (lambda result: result.conversions("x"), r"policy must be one of 'first', 'ts', 'random'; got 'x'"),
+        (lambda result: result.conversions("x"), r"policy must be one of 'first', 'ucb', 'random'; got 'x'"),
         (lambda result: result.summary(value=-1), r"value must be"),
         (lambda _: play(per_day=0), r"per_day must be"),
     ],

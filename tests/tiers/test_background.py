@@ -24,7 +24,7 @@ def decide_until_compiled(seconds=300.0):
     while is_plain() and time.monotonic() < end:
         policy.decide(np.eye(2))
         if getattr(policy.state.code.decide_small, "is_requested", True):
-            time.sleep(0.002)  # the compiler gets the core
+            time.sleep(0.02)  # the compiler gets the core
     return not is_plain()
 """
 
@@ -46,15 +46,19 @@ def files_of(folder: Path) -> set[Path]:
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the machine code of the policy, which two processes have made there at the same time."""
-    cache = tmp_path_factory.mktemp("warm") / "code"
+    """Return a folder with the machine code of the policy."""
+    return fill(tmp_path_factory.mktemp("warm") / "code", processes=1)
+
+
+def fill(cache: Path, *, processes: int) -> Path:
+    """Have so many processes make the machine code of the policy in one folder at the same time."""
     code = "policy.decide(np.eye(2)); print('numba' in sys.modules, decide_until_compiled())"
-    both = [
+    started = [
         subprocess.Popen([sys.executable, "-c", DECIDE + code], env=settings(cache), stdout=subprocess.PIPE, text=True)  # noqa: S603
-        for _ in range(2)
+        for _ in range(processes)
     ]
-    said = [process.communicate(timeout=400)[0].split() for process in both]
-    assert said == [["False", "True"]] * 2, "the first decision waits for no compiler"
+    said = [process.communicate(timeout=400)[0].split() for process in started]
+    assert said == [["False", "True"]] * processes, "the first decision waits for no compiler"
     assert files_of(cache)
     return cache
 
@@ -74,10 +78,13 @@ def test_machine_code_takes_over_between_two_decisions(warm: Path) -> None:
     assert rest == plain.stdout
 
 
-def test_what_two_processes_have_made_in_one_folder_is_not_compiled_again(warm: Path) -> None:
-    before = files_of(warm)
-    assert python("print(decide_until_compiled())", warm).stdout.strip() == "True"
-    assert files_of(warm) == before
+@pytest.mark.soak
+def test_what_two_processes_have_made_in_one_folder_is_not_compiled_again(tmp_path: Path) -> None:
+    """That what one has made is not is shown with a folder that is only read."""
+    cache = fill(tmp_path / "code", processes=2)
+    before = files_of(cache)
+    assert python("print(decide_until_compiled())", cache).stdout.strip() == "True"
+    assert files_of(cache) == before
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
@@ -104,12 +111,16 @@ def test_a_script_that_ends_at_once_waits_for_nobody(tmp_path: Path) -> None:
     assert time.monotonic() - max(started, float(done.stdout)) < 5
 
 
-def test_a_forked_process_decides_on(warm: Path) -> None:
-    code = """
+@pytest.mark.parametrize("forks", [2, pytest.param(4, marks=pytest.mark.soak)])
+def test_a_forked_process_decides_on(warm: Path, forks: int) -> None:
+    """Forks before machine code is asked for, and while it is loaded."""
+    code = (
+        f"forks = {forks}"
+        + """
 import os, warnings
 warnings.simplefilter("ignore")
 children = []
-for _ in range(4):
+for _ in range(forks):
     policy.decide(np.eye(2))
     if (child := os.fork()) == 0:
         os._exit(0 if decide_until_compiled(200.0) else 1)
@@ -118,7 +129,8 @@ for _ in range(4):
 decide_until_compiled()
 print([os.waitpid(child, 0)[1] for child in children])
 """
-    assert python(code, warm).stdout.strip() == "[0, 0, 0, 0]"
+    )
+    assert python(code, warm).stdout.strip() == str([0] * forks)
 
 
 def test_a_read_only_folder_is_read(warm: Path) -> None:
@@ -182,22 +194,35 @@ print(lc.simulate(world, {"uniform": policy}, horizon=100, runs=2).regret("unifo
     assert done.stderr.count("Numba is not installed") == 1
 
 
-def test_a_short_simulation_does_not_wait_for_the_compiler(tmp_path: Path) -> None:
-    """It says that machine code is made meanwhile, which takes over between two blocks, and changes no bit."""
-    code = """
+SIMULATE = """
 from latecomer.simulation.player import find_block_kernel
 world = lc.World(theta=[0.5, 0.5], actions=lc.actions.Binary(3), delays=lc.delays.Geometric(mean=5))
 def play():
     return lc.simulate(world, {"uniform": policy}, horizon=2500, runs=1).regret("uniform")
 first, is_loaded = play(), "numba" in sys.modules
 kernel, end = find_block_kernel(policy, world), time.monotonic() + 300
+"""
+MEANWHILE = "compiling Uniform for d = 2 meanwhile, once on this machine"
+
+
+def test_a_short_simulation_does_not_wait_for_the_compiler(tmp_path: Path) -> None:
+    """It says that machine code is made meanwhile."""
+    done = python(SIMULATE + "print(is_loaded, kernel.is_requested, first.shape)", tmp_path)
+    assert done.stdout.split(maxsplit=2) == ["False", "True", "(1, 2500)\n"]
+    assert done.stderr.count(MEANWHILE) == 1
+
+
+@pytest.mark.soak
+def test_machine_code_takes_over_between_two_blocks_of_a_simulation(tmp_path: Path) -> None:
+    """And changes no bit."""
+    code = """
 while not kernel.is_compiled and time.monotonic() < end:
     time.sleep(0.1)
 print(is_loaded, kernel.is_compiled, (play() == first).all())
 """
-    done = python(code, tmp_path)
+    done = python(SIMULATE + code, tmp_path)
     assert done.stdout.split() == ["False", "True", "True"]
-    assert done.stderr.count("compiling Uniform for d = 2 meanwhile, once on this machine") == 1
+    assert done.stderr.count(MEANWHILE) == 1
 
 
 def test_what_could_not_be_made_is_tried_again(warm: Path) -> None:

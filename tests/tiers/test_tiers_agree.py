@@ -1,5 +1,6 @@
 """Both tiers of every policy do the same to the last bit: plain Python, and machine code."""
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ import latecomer as lc
 from latecomer.core.ridge_statistics import residual, short_residual
 from latecomer.core.state import UNSTAMPED
 from latecomer.policies.base import bulk
-from latecomer.policies.base.conversion_kernels import apply_conversion_holding_gil
-from latecomer.policies.base.kernels import decide_one_holding_gil, is_admissible_holding_gil
+from latecomer.policies.base.conversion_kernels import apply_conversion_holding_gil, apply_conversions
+from latecomer.policies.base.kernels import decide_one_holding_gil, is_admissible_holding_gil, record_many
 from latecomer.policies.base.policy_code import PolicyCode
 from latecomer.policies.recommended import PARAMETERS as RECOMMENDED
 from latecomer.tiers.tiered_kernel import TieredKernel
@@ -37,18 +38,21 @@ CASES = [
     *(f"{name}{FORGETTING}" for name in policy_cases.EVERY_POLICY if name not in UNFORGETTING),
     f"recommended{FORGETTING}{BY_PROBABILITIES}",
 ]  # fmt: skip
+LONG_DIM = 130
+"""Beyond the dimensions of plain loops: BLAS and its triangles."""
 WHOLE = "OTFLinTS-heuristic"
-"""The policy of which every kernel is compiled; in the soak it is each."""
+"""The policy of which more kernels are compiled than those of a decision and of a conversion."""
 
 DIFFERENT = (
-    WHOLE,  # a draw
-    f"recommended{FORGETTING}{BY_PROBABILITIES}",  # a delay curve, sets of actions, weights, chances, a control group
+    (WHOLE, LONG_DIM),  # a draw, and BLAS
+    (f"recommended{FORGETTING}{BY_PROBABILITIES}", DIM),  # a delay curve, sets of actions, weights, chances, a control
 )
 """The kernels that have least in common; compiling one takes seconds, and the soak has every policy."""
-EACH = [*DIFFERENT, *(pytest.param(name, marks=pytest.mark.soak) for name in CASES if name not in DIFFERENT)]
+EACH = [
+    *DIFFERENT,
+    *(pytest.param(name, DIM, marks=pytest.mark.soak) for name in CASES if (name, DIM) not in DIFFERENT),
+]
 
-LONGER = [("OTFLinTS-heuristic", 130)]
-"""Beyond the dimensions of plain loops: BLAS and its triangles."""
 LONGEST = [("OTFLinUCB-exact", 20), ("OTFLinUCB-variance", 20), ("recommended", 40)]
 """In the soak too: a factor that follows G."""
 
@@ -65,25 +69,35 @@ def make(name: str, dim: int) -> Any:
     return policy_cases.make(name, dim, WINDOW, **given)
 
 
-ALWAYS = {decide_one_holding_gil, apply_conversion_holding_gil, is_admissible_holding_gil}
-"""The kernels of a decision and of a conversion; all others are compiled for `WHOLE`, and in the soak for each."""
+Functions = frozenset[Callable[..., Any]]
+HOT: Functions = frozenset({decide_one_holding_gil, apply_conversion_holding_gil, is_admissible_holding_gil})
+"""The kernels of a decision and of a conversion."""
+REPLAYED = HOT | {record_many, apply_conversions}
+"""The kernels of a replay too."""
+
+
+def kernels_of(name: str, dim: int) -> Functions | None:
+    """Return the functions to compile, or None for all; the soak has all of every policy."""
+    if name != WHOLE:
+        return HOT
+    return REPLAYED if dim == LONG_DIM else None
 
 
 @cache
-def compiled_code(name: str, dim: int, *, whole: bool) -> PolicyCode:
+def compiled_code(name: str, dim: int, functions: Functions | None) -> PolicyCode:
     policy = make(name, dim)
     code = PolicyCode(policy.algorithm, policy.state.record, None)
     for kernel in code.tiered():
-        if whole or kernel.function in ALWAYS:
+        if functions is None or kernel.function in functions:
             kernel.compile()
     return code
 
 
-def twins(name: str, dim: int, *, whole: bool = False) -> tuple[Any, Any]:
-    """Return the same policy twice: one in plain Python, one in machine code, the `whole` of it or what is hot."""
+def twins(name: str, dim: int, functions: Functions | None) -> tuple[Any, Any]:
+    """Return the same policy twice: one in plain Python, one with machine code of these kernels, or of all."""
     plain, compiled = make(name, dim), make(name, dim)
     plain.state.code = PolicyCode(plain.algorithm, plain.state.record, None)
-    compiled.state.code = compiled_code(name, dim, whole=whole)
+    compiled.state.code = compiled_code(name, dim, functions)
     return plain, compiled
 
 
@@ -146,47 +160,39 @@ KINDS = ["decide"] * 8 + ["convert"] * 5 + ["revoke", "many", "replay", "convert
 EVENTS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 10**6), st.integers(0, 2 * WINDOW)), max_size=60)
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize(("name", "dim"), EACH)
 @settings(max_examples=5, deadline=None)
 @given(events=EVENTS)
-def test_tiers_agree_on_any_events(name: str, events: list[tuple[str, int, int]]) -> None:
-    plain, compiled = twins(name, DIM)
-    play(plain, compiled, events, DIM)
+def test_tiers_agree_on_any_events(name: str, dim: int, events: list[tuple[str, int, int]]) -> None:
+    plain, compiled = twins(name, dim, kernels_of(name, dim))
+    play(plain, compiled, events, dim)
     assert_same(plain, compiled)
     for reading in ("theta_hat", "width", "pending_width"):
         np.testing.assert_array_equal(getattr(plain, reading), getattr(compiled, reading))
 
 
+@pytest.mark.parametrize(("name", "dim"), [*EACH, *(pytest.param(*one, marks=pytest.mark.soak) for one in LONGEST)])
+def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, dim: int, tmp_path: Path) -> None:
+    compare(name, dim, tmp_path, kernels_of(name, dim))
+
+
+IN_GRACE = ["OTFLinUCB-exact", "LogisticLinTS", "WaitingLinTS", "MaturedLinUCB", "ImputedLinTS", "recommended"]
+
+
 @pytest.mark.parametrize(
     ("name", "dim"),
-    [
-        *((name, DIM) for name in DIFFERENT),
-        *LONGER,
-        *(pytest.param(name, DIM, marks=pytest.mark.soak) for name in CASES if name not in DIFFERENT),
-        *(pytest.param(*one, marks=pytest.mark.soak) for one in LONGEST),
-    ],
+    [(WHOLE, LONG_DIM), *(pytest.param(name, DIM, marks=pytest.mark.soak) for name in IN_GRACE)],
 )
-def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, dim: int, tmp_path: Path) -> None:
-    compare(name, dim, tmp_path, whole=(name, dim) == (WHOLE, DIM))
-
-
-IN_GRACE = ["LogisticLinTS", "WaitingLinTS", "MaturedLinUCB", "ImputedLinTS", "recommended"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["OTFLinUCB-exact", *(pytest.param(name, marks=pytest.mark.soak) for name in IN_GRACE)],
-)
-def test_tiers_agree_on_conversions_in_the_grace(name: str) -> None:
+def test_tiers_agree_on_conversions_in_the_grace(name: str, dim: int) -> None:
     """Ten seconds of window, twenty of grace: most of the conversions are of decisions that have closed."""
     parameters = dict(RECOMMENDED) if name == "recommended" else {}
     case = "MaturedLinTS" if name == "recommended" else name
-    plain, compiled = (policy_cases.make(case, DIM, "10s", grace="20s", **parameters) for _ in range(2))
+    plain, compiled = (policy_cases.make(case, dim, "10s", grace="20s", **parameters) for _ in range(2))
     plain.state.code = PolicyCode(plain.algorithm, plain.state.record, None)
-    compiled.state.code = compiled_code(name, DIM, whole=False)
+    compiled.state.code = compiled_code(name, dim, kernels_of(name, dim))
     rng, straggled = np.random.default_rng(4), 0
     for t in range(1, 100):
-        actions = policy_cases.unit_actions(rng, 3, DIM)
+        actions = policy_cases.unit_actions(rng, 3, dim)
         assert chosen(plain.decide(actions, at=float(t))) == chosen(compiled.decide(actions, at=float(t)))
         round, value = max(1, t - int(rng.integers(0, 35))), float(rng.random())
         occurred = float(round + rng.integers(-1, 12))
@@ -203,20 +209,20 @@ def test_tiers_agree_on_conversions_in_the_grace(name: str) -> None:
 @pytest.mark.parametrize("dim", [1, 3, 20, 40, 130])
 @pytest.mark.parametrize("name", CASES)
 def test_every_kernel_agrees_in_five_dimensions(name: str, dim: int, tmp_path: Path) -> None:
-    compare(name, dim, tmp_path, whole=True)
+    compare(name, dim, tmp_path, functions=None)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("dim", [2, 20])
 @pytest.mark.parametrize("name", policy_cases.EVERY_POLICY)
 def test_every_policy_agrees_by_probabilities(name: str, dim: int, tmp_path: Path) -> None:
-    compare(f"{name}{BY_PROBABILITIES}", dim, tmp_path, whole=True)
+    compare(f"{name}{BY_PROBABILITIES}", dim, tmp_path, functions=None)
 
 
-def compare(name: str, dim: int, tmp_path: Path, *, whole: bool) -> None:
+def compare(name: str, dim: int, tmp_path: Path, functions: Functions | None) -> None:
     """Play the same events in both tiers, save one, and go on with each in the other tier."""
     rng = np.random.default_rng(dim)
-    plain, compiled = twins(name, dim, whole=whole)
+    plain, compiled = twins(name, dim, functions)
     events = [(KINDS[i], int(rng.integers(10**6)), int(rng.integers(2 * WINDOW)))
               for i in rng.integers(len(KINDS), size=90)]  # fmt: skip
     play(plain, compiled, events, dim)

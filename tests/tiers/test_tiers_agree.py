@@ -72,7 +72,7 @@ def make(name: str, dim: int) -> Any:
 Functions = frozenset[Callable[..., Any]]
 HOT: Functions = frozenset({decide_one_holding_gil, apply_conversion_holding_gil, is_admissible_holding_gil})
 """The kernels of a decision and of a conversion."""
-REPLAYED = HOT | {record_many, apply_conversions}
+REPLAYED: Functions = frozenset({*HOT, record_many, apply_conversions})
 """The kernels of a replay too."""
 
 

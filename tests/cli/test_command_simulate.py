@@ -56,7 +56,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("horizon", [100, pytest.param(2000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("horizon", [40, pytest.param(2000, marks=pytest.mark.soak)])
 def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path: Path, horizon: int) -> None:
     """A copy of the example with fewer rounds, for which nothing is compiled; in the soak with its own."""
     example = EXAMPLE.read_text()

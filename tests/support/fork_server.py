@@ -5,6 +5,7 @@ of open files and standard error are its own, as if it had been started alone.
 """
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -29,9 +30,11 @@ LOADED = (
     "latecomer.service.http.server",
     "latecomer.service.http.key_table",
     "latecomer.service.replicated_store",
+    "opentelemetry.trace",
+    "scipy.special",
     "uvloop",
 )
-"""The modules that `latecomer serve` imports before it listens."""
+"""The modules that `latecomer serve` imports before it listens, or as soon as it does."""
 
 LONGEST_ORDER = 1 << 17
 
@@ -73,12 +76,13 @@ def start(
     arguments: list[str],
     *,
     stderr: int,
+    stdout: int | None = None,
     environment: dict[str, str],
     folder: Path,
     clock_ahead: float = 0.0,
     clock: Path | None = None,
 ) -> ForkedProcess:
-    """Fork a process that runs `latecomer` with these arguments; `stderr` is a descriptor.
+    """Fork a process that runs `latecomer` with these arguments; `stderr` and `stdout` are descriptors.
 
     `clock_ahead` shifts the machine's clocks as that process sees them: the wall clock, and the time since the start of
     the machine. Its timeouts are measured by another clock, and are as long as ever. `clock` is the file of a clock
@@ -92,7 +96,8 @@ def start(
         "open files": limit,
     }
     order["clock_ahead"], order["clock"] = clock_ahead, None if clock is None else str(clock)
-    return ForkedProcess(_forks().ask(order, stderr)["pid"])
+    descriptors = [stderr] if stdout is None else [stderr, stdout]
+    return ForkedProcess(_forks().ask(order, *descriptors)["pid"])
 
 
 class _Forks:
@@ -129,9 +134,11 @@ def main() -> None:
     for module in LOADED:
         importlib.import_module(module)
     _parse_a_command()
+    gc.collect()
+    gc.freeze()  # what has been imported stays: no server looks through it, which would copy all of it
     running: set[int] = set()
     while True:
-        message, descriptors, _, _ = socket.recv_fds(channel, LONGEST_ORDER, 1)
+        message, descriptors, _, _ = socket.recv_fds(channel, LONGEST_ORDER, 2)
         if not message:
             break
         order = json.loads(message)
@@ -143,10 +150,11 @@ def main() -> None:
             pid = os.fork()
             if pid == 0:
                 channel.close()
-                _serve(order, descriptors[0])
+                _serve(order, descriptors)
                 return
             running.add(pid)
-            os.close(descriptors[0])
+            for descriptor in descriptors:
+                os.close(descriptor)
             answer = {"pid": pid}
         channel.sendall(json.dumps(answer).encode())
     for pid in running:
@@ -164,11 +172,12 @@ def _parse_a_command() -> None:
     assert CliRunner().invoke(app, ["serve", "--port", "none"]).exit_code == 2
 
 
-def _serve(order: dict[str, Any], stderr: int) -> None:
+def _serve(order: dict[str, Any], descriptors: list[int]) -> None:
     from latecomer.__main__ import main as run_latecomer
 
-    os.dup2(stderr, 2)
-    os.close(stderr)
+    for number, descriptor in zip((2, 1), descriptors, strict=False):  # standard error, standard output
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever this process has inherited
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_NOFILE, tuple(order["open files"]))

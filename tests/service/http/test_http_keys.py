@@ -1,16 +1,17 @@
 """Keys and scopes: missing, wrong, revoked, other-scope and other-bandit keys, and what a log must not say."""
 
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from commands import run_command
 from servers import Server, error_of, run_server
+from typer.testing import CliRunner
 
+from latecomer.cli.main import app
 from latecomer.errors import DamagedFileError, InputError
 from latecomer.service.http.keys import FRESH, SCOPES, KeyFile
 
@@ -19,9 +20,8 @@ SPEC = {"dim": 2, "window": 100}
 
 
 def command(*arguments: str) -> str:
-    ended = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "latecomer", *arguments], capture_output=True, text=True, check=True
-    )
+    ended = CliRunner().invoke(app, arguments)
+    assert ended.exit_code == 0, ended.output
     return ended.stdout.strip()
 
 
@@ -173,14 +173,8 @@ def test_without_keys_the_host_header_must_be_local(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104 - that is the point
 def test_a_public_address_needs_keys(tmp_path: Path, host: str) -> None:
-    ended = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "latecomer", "serve", "--store", str(tmp_path / "a.db"), "--host", host, "--port", "0"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ended.returncode == 2
+    ended = run_command("serve", "--store", "a.db", "--host", host, "--port", "0", folder=tmp_path)
+    assert ended.process.returncode == 2
     assert "latecomer keys add" in ended.stderr
     assert not (tmp_path / "a.db").exists()
 

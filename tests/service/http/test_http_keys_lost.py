@@ -1,13 +1,12 @@
 """A file of keys that is missing opens nothing: neither under a running server nor at its next start."""
 
 import asyncio
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import apsw
 import pytest
+from commands import run_command
 from plain_client import PlainClient
 from servers import run_server, wait_until
 
@@ -97,9 +96,8 @@ def test_no_require_keys_is_logged_once(store: Path, file: KeyFile) -> None:
 
 
 def test_a_server_that_requires_keys_does_not_run_without(store: Path, file: KeyFile) -> None:
-    command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", "0", "--require-keys"]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
-    assert refused.returncode == 2
+    refused = run_command("serve", "--store", str(store), "--port", "0", "--require-keys", folder=store.parent)
+    assert refused.process.returncode == 2
     assert "require_keys" in refused.stderr
     assert "latecomer keys add" in refused.stderr
     _, key = file.add(scopes=SCOPES)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import fork_server
 import pytest
 from plain_client import PlainClient
 from servers import run_server, wait_until
@@ -27,23 +28,24 @@ def free_port() -> int:
 
 
 @contextmanager
-def deaf(store_path: Path, how: str) -> Iterator[tuple[PlainClient, "subprocess.Popen[bytes]"]]:
+def deaf(store_path: Path, how: str) -> Iterator[tuple[PlainClient, fork_server.ForkedProcess]]:
     """A server whose standard error goes to a full device, or to a pipe whose reader has gone."""
     port = free_port()
-    command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store_path), "--port", str(port)]
-    with Path("/dev/full").open("wb") as full:
-        process = subprocess.Popen(command, stderr=full if how == "full" else subprocess.PIPE)  # noqa: S603
+    command = ["serve", "--store", str(store_path), "--port", str(port)]
+    reader, pipe = os.pipe()
+    with os.fdopen(reader) as lines, os.fdopen(pipe, "wb") as writer, Path("/dev/full").open("wb") as full:
+        stderr = (full if how == "full" else writer).fileno()
+        process = fork_server.start(command, stderr=stderr, environment=dict(os.environ), folder=store_path.parent)
+        writer.close()  # the server has the other
+        assert how == "full" or "serving" in lines.readline()
     client = PlainClient(port)
     try:
-        if process.stderr is not None:
-            assert b"serving" in process.stderr.readline()
-            process.stderr.close()
         assert wait_until(lambda: client.is_answered() or process.poll() is not None)
         assert process.poll() is None
         yield client, process
     finally:
         process.kill()
-        process.wait()
+        process.wait(STOP_LIMIT)
 
 
 @pytest.mark.parametrize("how", ["full", "gone"])

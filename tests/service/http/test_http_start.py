@@ -3,28 +3,27 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from servers import Server, run_server
+from commands import Command
+from servers import Server, run_server, wait_until
 
 LIMIT = 60.0
 
 
-def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "latecomer", "serve", *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder)  # noqa: S603
+def start(folder: Path, *arguments: str) -> Command:
+    return Command("serve", *arguments, folder=folder)
 
 
-def failure(process: "subprocess.Popen[str]") -> dict[str, Any]:
+def failure(command: Command) -> dict[str, Any]:
     """The one line that it said."""
-    out, err = process.communicate(timeout=LIMIT)
-    assert out == ""
-    assert err.count("\n") == 1, err
-    said: dict[str, Any] = json.loads(err)
+    command.wait()
+    assert command.stdout == ""
+    assert command.stderr.count("\n") == 1, command.stderr
+    said: dict[str, Any] = json.loads(command.stderr)
     assert (said["event"], said["level"]) == ("failed", "critical")
     assert said["timestamp"]
     return said
@@ -38,28 +37,25 @@ def test_two_servers_that_start_at_once_do_not_share_a_port(tmp_path: Path) -> N
         assert not (tmp_path / "late.db").exists()
         server.kill()
     both = [start(tmp_path, "--store", f"{name}.db", "--port", str(port)) for name in "ab"]
-    end = time.monotonic() + LIMIT
-    while all(process.poll() is None for process in both) and time.monotonic() < end:
-        time.sleep(0.05)
-    second, first = sorted(both, key=lambda process: process.poll() is None)
     try:
+        assert wait_until(lambda: not all(command.is_running() for command in both))
+        second, first = sorted(both, key=Command.is_running)
         assert f"port {port} cannot be bound" in failure(second)["error"]
-        assert second.returncode == 2
-        assert first.poll() is None
-        assert first.stderr is not None
-        assert json.loads(first.stderr.readline())["event"] == "serving"
+        assert second.process.returncode == 2
+        assert first.is_running()
+        assert json.loads(first.await_line())["event"] == "serving"
         assert httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT).status_code == 200
     finally:
-        for process in both:
-            process.kill()
-            process.communicate()
+        for command in both:
+            command.end()
     again = Server(tmp_path / "a.db", port=port)
     assert again.port == port
     assert again.stop() == 0
 
 
 def test_serving_is_logged_once_connections_are_accepted(tmp_path: Path) -> None:
-    process = start(tmp_path, "--store", "a.db", "--port", "0")
+    command = [sys.executable, "-m", "latecomer", "serve", "--store", "a.db", "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)  # noqa: S603
     try:
         assert process.stderr is not None
         port = json.loads(process.stderr.readline())["port"]
@@ -85,6 +81,6 @@ def test_serving_is_logged_once_connections_are_accepted(tmp_path: Path) -> None
 )
 def test_a_start_error_is_a_line_of_json(tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     (tmp_path / "damaged.db").write_bytes(b"not a store at all, and long enough to be looked at" * 100)
-    process = start(tmp_path, "--port", "0", *arguments)
-    assert message in failure(process)["error"]
-    assert process.returncode == code
+    command = start(tmp_path, "--port", "0", *arguments)
+    assert message in failure(command)["error"]
+    assert command.process.returncode == code

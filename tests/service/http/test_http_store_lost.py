@@ -1,14 +1,13 @@
 """The store removed, moved or replaced under a server, and a start where there was one."""
 
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import run_command
 from plain_client import PlainClient
 from servers import run_server, wait_until
 
@@ -142,16 +141,11 @@ def test_a_removed_write_ahead_log_is_saved_by_a_clean_stop(store: Path) -> None
 # ---- a start where there was a store ----
 
 
-def serve(store: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "latecomer", "serve", "--store", str(store), "--port", "0", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
-
-
 def test_a_missing_store_is_not_created_without_create(store: Path) -> None:
     lc.open(store, dim=2, window="7d").close()
     store.unlink()
-    refused = serve(store)
-    assert refused.returncode == 1
+    refused = run_command("serve", "--store", str(store), "--port", "0", folder=store.parent)
+    assert refused.process.returncode == 1
     assert "--create" in refused.stderr
     assert str(store) in refused.stderr
     for arguments in ({"dim": 2, "window": "7d"}, {}):

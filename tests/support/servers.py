@@ -103,7 +103,8 @@ class Server:
         return int(status.split("VmRSS:")[1].split()[0]) * 1024
 
     def client(self, **arguments: Any) -> lc.Client:
-        return lc.Client(self.url, **arguments)
+        """Return a client that waits as long as the tests do: others use this machine too."""
+        return lc.Client(self.url, **{"timeout": WAIT_LIMIT, **arguments})
 
     def stop(self) -> int:
         """Send SIGTERM; return the exit code."""

@@ -15,7 +15,7 @@ from latecomer.service.storage.clock import StoreClock, SystemClocks
 from latecomer.service.store import Store
 
 STEPS = [HOUR, -HOUR, 30 * DAY, -30 * DAY]
-WEEK = BanditSpec(dim=2, window="7d")
+WEEK = BanditSpec(dim=2, window="7d", policy="OTFLinTS")
 OFFERS = np.eye(2)
 
 

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 import numpy as np
@@ -26,16 +27,26 @@ from latecomer.service.store import Store
 from latecomer.service.tools.export import export
 from latecomer.service.tools.verify import verify
 
-MEGABYTE = 1 << 20
 State = tuple[int, bytes, bytes, str]
 NAMES, DIM = ("shop", "news"), 2
 WINDOWS: tuple[int | str, ...] = ("7d", 300)
+
+
+class Size(NamedTuple):
+    """Of the logs: turns of `fill` before a compaction and after it, and the last bytes of a file that are damaged."""
+
+    turns: int
+    more: int
+    tail: int
+
+
+SHORT, LONG = Size(60, 6, 1 << 18), Size(220, 20, 1 << 20)
 POLICIES = ("OTFLinTS", "OTFLinTS")
 """Of which tests/tiers/test_tiers_agree.py compiles every kernel; in the soak also what a bandit has by default."""
 
 
 def fill(store: Store, turns: int, policies: tuple[str, str]) -> None:
-    """A few thousand events for two bandits, in rows of many sizes; every fifth turn in rows of one event."""
+    """Some forty events a turn for two bandits, in rows of many sizes; every fifth turn in rows of one event."""
     generator = np.random.default_rng(5)
     for name, window, policy in zip(NAMES, WINDOWS, policies, strict=True):
         store.create(name, BanditSpec(dim=DIM, window=window, policy=policy))
@@ -88,7 +99,8 @@ def happened_to(bandit: Bandit) -> tuple[int, int]:
     return bandit.rounds, int(bandit.counters.conversions.sum())
 
 
-Originals = tuple[Path, Path, dict[str, Log]]
+Originals = tuple[Path, Path, dict[str, Log], Size]
+IN_SOAK = [(POLICIES, LONG), (("recommended", "OTFLinUCB"), LONG)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -99,45 +111,47 @@ def compile_now() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", params=[POLICIES, pytest.param(("recommended", "OTFLinUCB"), marks=pytest.mark.soak)])
+@pytest.fixture(
+    scope="module", params=[(POLICIES, SHORT), *(pytest.param(case, marks=pytest.mark.soak) for case in IN_SOAK)]
+)
 def originals(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Originals:
     """A closed log, the same log as a crash leaves it with its WAL, and all their events."""
-    folder = tmp_path_factory.mktemp("originals")
+    folder, (policies, size) = tmp_path_factory.mktemp("originals"), request.param
     closed, crashed = folder / "closed.db", folder / "crashed.db"
     with Store.open(closed, clock=FakeClocks(), snapshot_every=700) as store:
-        fill(store, 220, request.param)
+        fill(store, size.turns, policies)
         for name in NAMES:
             compact_now(store, name)
     with Store.open(closed, clock=FakeClocks(), snapshot_every=200) as store:  # with a WAL that begins anew
-        fill(store, 20, request.param)  # and has not come round again
+        fill(store, size.more, policies)  # and has not come round again
         for suffix in ("", "-wal"):
             shutil.copy(f"{closed}{suffix}", f"{crashed}{suffix}")
     connection = connect(closed, write=False)
     ((compacted,),) = connection.execute("SELECT sum(commits) FROM log WHERE commits > 1")
-    assert compacted > 500
+    assert compacted > 2.3 * size.turns
     logs = {descriptor.name: Log(connection, descriptor) for descriptor in read_descriptors(connection, {})[0].values()}
     connection.close()
-    return closed, crashed, logs
+    return closed, crashed, logs, size
 
 
-Damage = Callable[[np.random.Generator, bytearray], bytearray]
+Damage = Callable[[np.random.Generator, bytearray, int], bytearray]
 
 
-def cut(generator: np.random.Generator, data: bytearray) -> bytearray:
-    """The file ends anywhere in its last megabyte."""
-    return data[: len(data) - int(generator.integers(1, min(len(data), MEGABYTE) + 1))]
+def cut(generator: np.random.Generator, data: bytearray, tail: int) -> bytearray:
+    """The file ends anywhere in its tail."""
+    return data[: len(data) - int(generator.integers(1, min(len(data), tail) + 1))]
 
 
-def flip(generator: np.random.Generator, data: bytearray) -> bytearray:
-    """One to eight bytes of its last megabyte are others."""
+def flip(generator: np.random.Generator, data: bytearray, tail: int) -> bytearray:
+    """One to eight bytes of its tail are others."""
     for _ in range(generator.integers(1, 9)):
-        data[len(data) - int(generator.integers(1, min(len(data), MEGABYTE) + 1))] ^= int(generator.integers(1, 256))
+        data[len(data) - int(generator.integers(1, min(len(data), tail) + 1))] ^= int(generator.integers(1, 256))
     return data
 
 
-def blank(generator: np.random.Generator, data: bytearray) -> bytearray:
-    """A block of its last megabyte is zeros, as after a write that never happened."""
-    at = len(data) - int(generator.integers(1, min(len(data), MEGABYTE) + 1))
+def blank(generator: np.random.Generator, data: bytearray, tail: int) -> bytearray:
+    """A block of its tail is zeros, as after a write that never happened."""
+    at = len(data) - int(generator.integers(1, min(len(data), tail) + 1))
     data[at : at + 4096] = bytes(len(data[at : at + 4096]))
     return data
 
@@ -169,7 +183,7 @@ def survives(path: Path, logs: dict[str, Log]) -> str:
 
 
 def outcomes(originals: Originals, folder: Path, seeds: range) -> dict[str, int]:
-    closed, crashed, logs = originals
+    closed, crashed, logs, size = originals
     counts: dict[str, int] = {}
     for seed in seeds:
         generator = np.random.default_rng(seed)
@@ -180,7 +194,7 @@ def outcomes(originals: Originals, folder: Path, seeds: range) -> dict[str, int]
             if Path(f"{source}{part}").exists():
                 shutil.copy(f"{source}{part}", f"{path}{part}")
         victim = Path(f"{path}{suffix}")
-        victim.write_bytes(damage(generator, bytearray(victim.read_bytes())))
+        victim.write_bytes(damage(generator, bytearray(victim.read_bytes()), size.tail))
         Path(f"{path}.lock").write_bytes(Path(f"{closed}.lock").read_bytes())
         outcome = survives(path, logs)
         counts[outcome] = counts.get(outcome, 0) + 1
@@ -190,8 +204,9 @@ def outcomes(originals: Originals, folder: Path, seeds: range) -> dict[str, int]
 
 
 def test_damaged_log_is_refused_or_recovered_45_damages(originals: Originals, tmp_path: Path) -> None:
-    assert originals[0].stat().st_size > MEGABYTE
-    assert Path(f"{originals[1]}-wal").stat().st_size > MEGABYTE
+    tail = originals[3].tail
+    assert originals[0].stat().st_size > tail
+    assert Path(f"{originals[1]}-wal").stat().st_size > tail
     counts = outcomes(originals, tmp_path, range(45))
     # Commits are grouped by time, so the same damage meets other rows in each run: 8 to 19 were seen of each kind.
     assert min(counts["refused"], counts["a beginning"], counts["whole"]) > 3, counts
@@ -200,6 +215,7 @@ def test_damaged_log_is_refused_or_recovered_45_damages(originals: Originals, tm
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("originals", IN_SOAK, indirect=True)
 def test_damaged_log_is_refused_or_recovered_5000_damages(originals: Originals, tmp_path: Path) -> None:
     counts = outcomes(originals, tmp_path, range(1000, 6000))
     assert counts["refused"] > 500, counts

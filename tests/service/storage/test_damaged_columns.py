@@ -1,5 +1,6 @@
 """Damage that SQLite does not see: a column that is NULL, a key out of order. It is refused by its row."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,22 @@ def decide_one_by_one(store: Store, name: str, rounds: int) -> None:
         store.wait(store.decide(name, np.eye(2))[1])
 
 
-def fill(path: Path) -> None:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two bandits in chains 1 and 2, with 1 + 60 rows each, and a snapshot of both at the last."""
+    path = tmp_path_factory.mktemp("filled") / "store.db"
     with Store.open(path, clock=FakeClocks()) as store:
         for name in ("shop", "news"):
             store.create(name, BanditSpec(dim=2, window=20, policy="OTFLinTS"))
             decide_one_by_one(store, name, ROUNDS)
+    return path
+
+
+@pytest.fixture
+def path(filled: Path, tmp_path: Path) -> Path:
+    """A copy of it, to damage."""
+    shutil.copytree(filled.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / filled.name
 
 
 def set_null(path: Path, table: str, column: str, key: int) -> None:
@@ -63,7 +74,6 @@ def check_refused(path: Path, name: str, message: str) -> None:
 @pytest.mark.parametrize("row", [30, ROUNDS + 1])
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_null_column_is_refused_by_its_row(path: Path, column: str, row: int) -> None:
-    fill(path)
     connection = connect(path, write=True)
     connection.execute("DELETE FROM snapshot")  # so that every row is read
     connection.close()
@@ -75,7 +85,6 @@ def test_a_null_column_is_refused_by_its_row(path: Path, column: str, row: int) 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_null_column_among_the_open_rounds_is_refused_by_its_row(path: Path, column: str) -> None:
     """The snapshot is whole, and finds its open rounds by the rows' own columns."""
-    fill(path)
     row = ROUNDS - 5
     set_null(path, "log", column, key_of(1, row))
     check_refused(path, "shop", f"row {row} of chain 1 of the log is damaged: ")
@@ -83,7 +92,6 @@ def test_a_null_column_among_the_open_rounds_is_refused_by_its_row(path: Path, c
 
 @pytest.mark.parametrize("column", ["oldest", "row_checksum", "checksum"])
 def test_a_null_column_of_a_snapshot_leads_to_the_same_state(path: Path, column: str) -> None:
-    fill(path)
     with Store.open(path, clock=FakeClocks()) as store:
         state = state_of(store, "shop")
     set_null(path, "snapshot", column, key_of(1, ROUNDS + 1))
@@ -95,7 +103,6 @@ def test_a_null_column_of_a_snapshot_leads_to_the_same_state(path: Path, column:
 @pytest.mark.parametrize("column", COLUMNS)
 def test_compaction_leaves_rows_with_a_null_column(path: Path, column: str) -> None:
     """No open round is in that row, so that the bandit is served; the writer goes on, and health reports the row."""
-    fill(path)
     set_null(path, "log", column, key_of(1, 20))
     with Store.open(path, clock=FakeClocks()) as store:
         assert store.quarantined == {}
@@ -111,7 +118,6 @@ def test_compaction_leaves_rows_with_a_null_column(path: Path, column: str) -> N
 @pytest.mark.parametrize("column", ["rounds", "stamp"])
 def test_a_row_with_a_null_column_is_not_pruned(path: Path, column: str) -> None:
     """It is the last that could go: the rounds that have been pruned remain a number."""
-    fill(path)
     set_null(path, "log", column, key_of(1, 20))
     clocks = FakeClocks()
     clocks.advance(30 * DAY)
@@ -132,7 +138,6 @@ def encode_varint(number: int) -> bytes:
 
 def test_a_key_out_of_order_is_refused_by_its_row(path: Path) -> None:
     """SQLite finds a first row of the chain, and no last one."""
-    fill(path)
     key, last = key_of(2, ROUNDS + 1), encode_varint(key_of(2, ROUNDS + 1))
     data = path.read_bytes()
     places = [at for at in range(len(data)) if data.startswith(last, at) and 10 <= data[at + len(last)] < 30]

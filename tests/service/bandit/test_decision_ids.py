@@ -1,8 +1,10 @@
 """Decision ids: the same through restarts, snapshots, replays and exports; and no more secrets than the log needs."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 from fake_clocks import HOUR, FakeClocks
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +34,22 @@ def opened(path: Path, machine: FakeClocks, *, openings: int, each: int, every: 
                 store.wait(ticket)
                 machine.advance(HOUR)
     return ids
+
+
+@pytest.fixture(scope="module")
+def pruned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[int, str]]:
+    """A closed store that was pruned, the time on its clock, and the ids of all 240 decisions."""
+    path, machine = tmp_path_factory.mktemp("pruned") / "shop.db", FakeClocks()
+    ids = opened(path, machine, openings=40, each=6, every=5, retention="1d")
+    return path, machine.elapsed, ids
+
+
+@pytest.fixture
+def reopened(pruned: tuple[Path, int, dict[int, str]], tmp_path: Path) -> tuple[Path, FakeClocks, dict[int, str]]:
+    """A copy of it, with a clock that goes on."""
+    (path, elapsed, ids), machine = pruned, FakeClocks()
+    machine.advance(elapsed)
+    return Path(shutil.copy(path, tmp_path)), machine, ids
 
 
 def exported(path: Path, name: str) -> dict[int, str]:
@@ -69,9 +87,8 @@ def test_decision_ids_agree_in_snapshots_log_and_export(tmp_path: Path) -> None:
             }
 
 
-def test_pruning_drops_secrets_of_pruned_rounds(tmp_path: Path) -> None:
-    path, machine = tmp_path / "shop.db", FakeClocks()
-    ids = opened(path, machine, openings=40, each=6, every=5, retention="1d")
+def test_pruning_drops_secrets_of_pruned_rounds(reopened: tuple[Path, FakeClocks, dict[int, str]]) -> None:
+    path, machine, ids = reopened
     left = exported(path, "shop")
     assert 0 < len(left) < len(ids)
     assert left == {round_: ids[round_] for round_ in left}
@@ -85,10 +102,9 @@ def test_pruning_drops_secrets_of_pruned_rounds(tmp_path: Path) -> None:
         assert bandit.find_round(ids[240]) == 240
 
 
-def test_replayed_bandit_keeps_decision_ids(tmp_path: Path) -> None:
+def test_replayed_bandit_keeps_decision_ids(reopened: tuple[Path, FakeClocks, dict[int, str]]) -> None:
     """Of a pruned log too; and what the two decide afterwards is not mistaken for each other's."""
-    path, machine = tmp_path / "shop.db", FakeClocks()
-    ids = opened(path, machine, openings=40, each=6, every=5, retention="1d")
+    path, machine, ids = reopened
     with Store.open(path, clock=machine, retention="forever") as store:
         rest = replay(store, "shop", "rest", partial=True, window="30d")
         replay(store, "rest", "third")

@@ -17,22 +17,25 @@ from latecomer.service.page.layout import write_bandit
 from latecomer.service.store import Store
 
 
-@pytest.mark.parametrize("window", ["2h", 150])
-def test_report_equals_the_events(tmp_path: Path, window: int | str) -> None:
+@pytest.mark.parametrize(
+    ("window", "rounds"),
+    [("20min", 160), (60, 160), *(pytest.param(window, 700, marks=pytest.mark.soak) for window in ("2h", 150))],
+)
+def test_report_equals_the_events(tmp_path: Path, window: int | str, rounds: int) -> None:
     clocks = FakeClocks()
     spec = BanditSpec(dim=3, window=window, parameters=SPEC.parameters)
     with Store.open(tmp_path / "a.db", clock=clocks) as store:
         store.create("b", spec)
-        decisions = play(store, clocks, 700, seed=3).decisions
+        decisions = play(store, clocks, rounds, seed=3).decisions
         clocks.advance(60 * SECOND)
         report: Any = store.bandit_report("b")
         policy: Any = store.read_bandit("b").policy
         now = store.clock.now()
     converted = [d for d in decisions if d["converted"]]
-    assert (report.decisions, report.conversions) == (700, len(converted))
+    assert (report.decisions, report.conversions) == (rounds, len(converted))
     assert report.value == sum(d["value"] for d in decisions)
     edges, shares = policy.delay_curve
-    ages = [(now - d["stamp"]) / 1e6 if window == "2h" else 701 - d["answer"].round for d in decisions]
+    ages = [(now - d["stamp"]) / 1e6 if isinstance(window, str) else rounds + 1 - d["answer"].round for d in decisions]
     oldest = int(policy.state.number("oldest"))
     weights = [
         1.0 if d["answer"].round < oldest else np.interp(age, edges, shares)
@@ -47,12 +50,12 @@ def test_report_equals_the_events(tmp_path: Path, window: int | str) -> None:
         assert period.controls == sum(d["answer"].is_control for d in decisions[mine])
         assert sum(period.choices.values()) == period.decisions
     rates = report.rates
-    assert rates.naive == len(converted) / 700 < rates.matured == pytest.approx(len(converted) / sum(weights))
-    assert rates.on_its_way == pytest.approx(rates.matured * (700 - sum(weights)))
+    assert rates.naive == len(converted) / rounds < rates.matured == pytest.approx(len(converted) / sum(weights))
+    assert rates.on_its_way == pytest.approx(rates.matured * (rounds - sum(weights)))
     closed = [d for d in decisions if d["answer"].round < oldest]
     assert rates.closed == sum(d["converted"] for d in closed) / len(closed)
     lift = report.lift
-    assert lift.decisions + lift.control_decisions == len(closed) == 700 - report.open_decisions
+    assert lift.decisions + lift.control_decisions == len(closed) == rounds - report.open_decisions
     for mean, is_control in ((lift.mean, False), (lift.control_mean, True)):
         values = [d["value"] for d in closed if d["answer"].is_control == is_control]
         assert mean == pytest.approx(np.mean(values))

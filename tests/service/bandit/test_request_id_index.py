@@ -163,29 +163,40 @@ def ask(store: Store, numbers: range) -> dict[int, str]:
     return {number: answer.decision_id for number, (answer, _) in answers.items()}
 
 
-def full_store(path: Path, count: int) -> dict[int, str]:
-    with Store.open(path, clock=FakeClocks(), limits=SMALL, snapshot_every=400) as store:
+def full_store(path: Path, count: int, snapshot_every: int = 200) -> dict[int, str]:
+    with Store.open(path, clock=FakeClocks(), limits=SMALL, snapshot_every=snapshot_every) as store:
         store.create("shop", BanditSpec(dim=2, window=100, policy="Uniform"))
         return ask(store, range(count))
 
 
-def test_repeated_requests_are_answered_after_close_and_kill(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    given = full_store(path, 1200)
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[int, str]]:
+    """A closed store of FULL decisions, and their ids."""
+    path = tmp_path_factory.mktemp("full") / "store.db"
+    return path, full_store(path, FULL)
+
+
+FULL = 350
+
+
+@pytest.mark.parametrize(("before", "after"), [(400, 200), pytest.param(1200, 400, marks=pytest.mark.soak)])
+def test_repeated_requests_are_answered_after_close_and_kill(tmp_path: Path, before: int, after: int) -> None:
+    path, rounds = tmp_path / "store.db", before + after
+    given = full_store(path, before, before // 3)
     killed = tmp_path / "killed.db"
-    with Store.open(path, clock=FakeClocks(), limits=SMALL, snapshot_every=400) as store:
-        assert ask(store, range(1200)) == given
-        for first in range(1200, 1600, 20):
+    with Store.open(path, clock=FakeClocks(), limits=SMALL, snapshot_every=before // 3) as store:
+        assert ask(store, range(before)) == given
+        for first in range(before, rounds, 20):
             given |= ask(store, range(first, first + 20))
-        assert ask(store, range(1600)) == given
+        assert ask(store, range(rounds)) == given
         assert chain_of(store, "shop").requests.buffered < 200
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", f"{killed}{suffix}")  # as kill -9 would leave it
     for left in (path, killed):
         assert list(verify(left))
         with Store.open(left, clock=FakeClocks(), limits=SMALL) as store:
-            assert ask(store, range(1600)) == given
-            assert store.stats("shop").rounds == 1600
+            assert ask(store, range(rounds)) == given
+            assert store.stats("shop").rounds == rounds
             with pytest.raises(ConflictError, match="another body"):
                 store.decide("shop", ACTIONS[:1], request_id="request 5")
             store.delete("shop")
@@ -196,20 +207,20 @@ def test_repeated_requests_are_answered_after_close_and_kill(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("table", ["request_manifest", "request_filter"])
 @pytest.mark.parametrize("damage", ["UPDATE {} SET data = zeroblob(50)", "DELETE FROM {}"])
-def test_damaged_request_index_is_rebuilt_from_the_log(tmp_path: Path, table: str, damage: str) -> None:
-    path = tmp_path / "store.db"
-    given = full_store(path, 700)
+def test_damaged_request_index_is_rebuilt_from_the_log(
+    full: tuple[Path, dict[int, str]], tmp_path: Path, table: str, damage: str
+) -> None:
+    path, given = Path(shutil.copy(full[0], tmp_path)), full[1]
     connection = apsw.Connection(str(path))
     connection.execute(damage.format(table))
     connection.close()
     with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
-        assert ask(store, range(700)) == given
+        assert ask(store, range(FULL)) == given
     assert list(verify(path))
 
 
-def test_damaged_bucket_is_reported_and_rebuilt_at_restart(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    given = full_store(path, 700)
+def test_damaged_bucket_is_reported_and_rebuilt_at_restart(full: tuple[Path, dict[int, str]], tmp_path: Path) -> None:
+    path, given = Path(shutil.copy(full[0], tmp_path)), full[1]
     connection = apsw.Connection(str(path))
     connection.execute("UPDATE request_bucket SET data = zeroblob(50)")
     connection.close()
@@ -218,27 +229,30 @@ def test_damaged_bucket_is_reported_and_rebuilt_at_restart(tmp_path: Path) -> No
     with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
         with pytest.raises(StoreError, match="start it again"):
             ask(store, range(1))
-        assert store.stats("shop").rounds == 700
+        assert store.stats("shop").rounds == FULL
     with Store.open(path, clock=FakeClocks(), limits=SMALL) as store:
-        assert ask(store, range(700)) == given
+        assert ask(store, range(FULL)) == given
     assert list(verify(path))
 
 
-def test_memory_and_snapshots_do_not_grow_with_request_ids(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("few", "many", "buffer"), [(500, 3_000, 125), pytest.param(2_000, 20_000, 500, marks=pytest.mark.soak)]
+)
+def test_memory_and_snapshots_do_not_grow_with_request_ids(tmp_path: Path, few: int, many: int, buffer: int) -> None:
     """Two bytes of a filter remain in memory of each request id, and nothing of it in a snapshot."""
-    sizes = {}
-    for count in (2_000, 20_000):
+    sizes, limits = {}, Limits(request_buffer=buffer)
+    for count in (few, many):
         path = tmp_path / f"{count}.db"
-        with Store.open(path, clock=FakeClocks(), limits=Limits(request_buffer=500), snapshot_every=1_000) as store:
+        with Store.open(path, clock=FakeClocks(), limits=limits, snapshot_every=2 * buffer) as store:
             store.create("shop", BanditSpec(dim=2, window=100, policy="Uniform"))
             for first in range(0, count, 100):
                 ask(store, range(first, first + 100))
             index = chain_of(store, "shop").requests
-            assert wait_until(lambda: index.buffered < 1_000)  # noqa: B023 - it is called at once
+            assert wait_until(lambda: index.buffered < 2 * buffer)  # noqa: B023 - it is called at once
             assert sum(segment.words * 8 for segment in index.segments) <= 2.2 * count
         connection = apsw.Connection(str(path))
         ((sizes[count],),) = connection.execute(
             "SELECT max(size) FROM (SELECT sum(length(data)) AS size FROM snapshot_part GROUP BY key)"
         )
         connection.close()
-    assert sizes[20_000] < 1.1 * sizes[2_000]
+    assert sizes[many] < 1.1 * sizes[few]

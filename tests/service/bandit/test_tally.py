@@ -99,11 +99,13 @@ def tally_of(store: Store) -> tuple[dict[str, Any], int]:
     return bandit.tally.to_dict(), int(bandit.policy.state.number("oldest"))
 
 
-def test_tally_equals_a_count_one_by_one_and_survives(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("window", "rounds"), [("20min", 150), pytest.param("2h", 450, marks=pytest.mark.soak)])
+def test_tally_equals_a_count_one_by_one_and_survives(tmp_path: Path, window: str, rounds: int) -> None:
+    """Decisions come 20 seconds after each other, so that the window has closed for some ninety of them."""
     clocks = FakeClocks()
     with Store.open(tmp_path / "a.db", clock=clocks, retention="forever") as store:
-        store.create("b", SPEC)
-        oracle = play(store, clocks, 450, seed=0)
+        store.create("b", msgspec.structs.replace(SPEC, window=window))
+        oracle = play(store, clocks, rounds, seed=0)
         live, oldest = tally_of(store)
         assert oldest > 50
         check_against(store.read_bandit("b").tally, oracle, oldest)

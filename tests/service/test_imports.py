@@ -1,10 +1,8 @@
 """Imports: a log of others' decisions, batch by batch, into a bandit; killed, repeated, over HTTP."""
 
-import os
 import signal
 import subprocess
-import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,9 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
+from commands import Command
 from offered_log import make_table
-from servers import run_server
+from servers import run_server, wait_until
 from typer.testing import CliRunner
 
 import latecomer as lc
@@ -23,6 +22,10 @@ from latecomer.service.messages import ImportBatch, ImportedConversions
 from latecomer.service.store import Store
 
 SPEC: dict[str, Any] = {"dim": 3, "window": "2h", "parameters": {"seed": 5}}
+QUICK: dict[str, Any] = {**SPEC, "policy": "OTFLinTS"}
+"""Of a policy that learns in a tenth of the time, for tests of the import alone."""
+ROWS = 520
+"""Two batches."""
 
 
 def describe(policy: Any) -> dict[str, Any]:
@@ -39,67 +42,58 @@ def read_state(path: Path, name: str = "shop") -> tuple[dict[str, Any], Any]:
 
 @pytest.fixture
 def log() -> lc.DecisionLog:
-    return lc.read_log(make_table(700))
+    return lc.read_log(make_table(ROWS))
 
 
 def test_an_import_leaves_the_policy_as_learning_does(path: Path, log: lc.DecisionLog) -> None:
     with lc.open(path, name="shop", **SPEC) as bandit:
         seen: list[int] = []
         report = bandit.import_log(log, advance=seen.append)
-    assert seen == [500, 200]
+    assert seen == [500, 20]
     learnt = lc.recommended(3, "2h", seed=5, floor=0.02, draws=64, grace="1d")
     expected = learnt.learn(log)
-    assert (report.decisions, report.known, report.conversions) == (700, 0, expected.conversions)
+    assert (report.decisions, report.known, report.conversions) == (ROWS, 0, expected.conversions)
     assert read_state(path)[0] == describe(learnt)
 
 
 def test_an_import_that_is_repeated_changes_nothing(path: Path, log: lc.DecisionLog) -> None:
-    with lc.open(path, name="shop", **SPEC) as bandit:
+    with lc.open(path, name="shop", **QUICK) as bandit:
         bandit.import_log(log)
     before = read_state(path)
     with lc.open(path, name="shop") as bandit:
         report = bandit.import_log(log)
-        assert (report.decisions, report.known) == (700, 700)
+        assert (report.decisions, report.known) == (ROWS, ROWS)
         assert set(report.conversions.values()) == {0}
     assert read_state(path) == before
 
 
 def test_a_bandit_goes_on_after_an_import_and_an_earlier_log_is_refused(path: Path, log: lc.DecisionLog) -> None:
-    with lc.open(path, name="shop", **SPEC) as bandit:
+    with lc.open(path, name="shop", **QUICK) as bandit:
         bandit.import_log(log)
         answer = bandit.decide(np.eye(3))
-        assert answer.round == 701
+        assert answer.round == ROWS + 1
         assert bandit.convert(answer) is lc.Verdict.ACCEPTED
-        assert bandit.import_log(log).known == 700
+        assert bandit.import_log(log).known == ROWS
         with pytest.raises(lc.errors.ConflictError, match="before the decisions that follow"):
             bandit.import_log(log, import_id="another")
-        assert bandit.stats().rounds == 701
+        assert bandit.stats().rounds == ROWS + 1
 
 
-@pytest.mark.usefixtures("signals_that_arrive")
-def test_an_import_that_is_killed_goes_on_and_ends_as_one_run(tmp_path: Path) -> None:
-    table = make_table(3_000)
+@pytest.mark.parametrize("rows", [1_200, pytest.param(3_000, marks=pytest.mark.soak)])
+def test_an_import_that_is_killed_goes_on_and_ends_as_one_run(tmp_path: Path, rows: int) -> None:
+    table = make_table(rows)
     table.write_parquet(tmp_path / "log.parquet")
     killed, whole = tmp_path / "killed.db", tmp_path / "whole.db"
-    arguments = ["import", str(tmp_path / "log.parquet"), "--bandit", "shop", "--window", "2h", "--policy", "OTFLinUCB"]
+    arguments = ["import", "log.parquet", "--bandit", "shop", "--window", "2h", "--policy", "OTFLinUCB"]
     runs = 0
     for delay in (0.0, 0.05, 0.15, 60.0):
-        process = subprocess.Popen(  # noqa: S603 - the command itself
-            [sys.executable, "-m", "latecomer", *arguments, "--store", str(killed)],
-            env={**os.environ, "LATECOMER_COMPILE": "never"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 60.0
-        while not killed.exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        try:
-            process.wait(timeout=delay)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-        process.wait()
-        runs += process.returncode == -signal.SIGKILL
-    assert process.returncode == 0
+        command = Command(*arguments, "--store", "killed.db", folder=tmp_path, LATECOMER_COMPILE="never")
+        assert wait_until(lambda: killed.exists() or not command.is_running())  # noqa: B023 - it is called at once
+        with suppress(subprocess.TimeoutExpired):
+            command.process.wait(delay)
+        command.end()
+        runs += command.process.returncode == -signal.SIGKILL
+    assert command.process.returncode == 0, command.stderr
     assert runs >= 2
     with lc.open(whole, name="shop", dim=3, window="2h", policy="OTFLinUCB") as bandit:
         bandit.import_log(lc.read_log(table))
@@ -111,11 +105,11 @@ def test_an_import_that_is_killed_goes_on_and_ends_as_one_run(tmp_path: Path) ->
 def test_a_server_imports_as_a_store_does(tmp_path: Path, log: lc.DecisionLog) -> None:
     path, other = tmp_path / "served.db", tmp_path / "other.db"
     with run_server(path) as server, lc.Client(server.url) as client:
-        client.create("shop", **SPEC)
-        assert client.import_log("shop", log).decisions == 700
-        assert client.import_log("shop", log).known == 700
-        assert client.stats("shop").rounds == 700
-    with lc.open(other, name="shop", **SPEC) as bandit:
+        client.create("shop", **QUICK)
+        assert client.import_log("shop", log).decisions == ROWS
+        assert client.import_log("shop", log).known == ROWS
+        assert client.stats("shop").rounds == ROWS
+    with lc.open(other, name="shop", **QUICK) as bandit:
         bandit.import_log(log)
     assert read_state(path)[0] == read_state(other)[0]
 
@@ -161,7 +155,7 @@ def test_a_wrong_batch_is_refused_and_changes_nothing(path: Path, change: dict[s
 def test_batches_of_a_log_are_the_same_again(log: lc.DecisionLog) -> None:
     first, second = (list(make_import_batches(log, 3, import_id="x", rows=100)) for _ in range(2))
     assert first == second
-    assert [batch.after for batch in first] == list(range(0, 700, 100))
+    assert [batch.after for batch in first] == list(range(0, ROWS, 100))
     assert sum(len(batch.conversions.decisions) for batch in first) == log.conversions
 
 
@@ -197,13 +191,13 @@ def test_actions_are_checked_as_the_policy_checks_them(path: Path) -> None:
 
 
 def test_a_mistake_late_in_a_log_imports_nothing(path: Path) -> None:
-    table = make_table(700).with_columns(value=pl.when(pl.int_range(pl.len()) == 650).then(20.0).otherwise(0.5))
+    table = make_table(ROWS).with_columns(value=pl.when(pl.int_range(pl.len()) == ROWS - 5).then(20.0).otherwise(0.5))
     table = table.with_columns(converted_at=pl.col("decided_at") + 1.0)
-    with lc.open(path, name="shop", **SPEC) as bandit:
+    with lc.open(path, name="shop", **QUICK) as bandit:
         with pytest.raises(lc.errors.InputError, match="as scale"):
             bandit.import_log(lc.read_log(table))
         assert bandit.stats().rounds == 0
-        assert bandit.import_log(lc.read_log(table), scale=20.0).decisions == 700
+        assert bandit.import_log(lc.read_log(table), scale=20.0).decisions == ROWS
     policy = lc.Greedy(3, "2h")
     with pytest.raises(lc.errors.InputError, match="as scale"):
         policy.learn(lc.read_log(table))

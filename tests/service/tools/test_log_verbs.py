@@ -29,10 +29,10 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def played(store: Store, machine: FakeClocks, turns: int = 200) -> None:
+def played(store: Store, machine: FakeClocks, turns: int = 200, policy: str = "OTFLinTS") -> None:
     """Decisions every hour; each third one converts, after 1 to 120 hours, by its order of arrival."""
     generator = np.random.default_rng(2)
-    store.create("shop", BanditSpec(dim=2, window="2d", parameters={"seed": 1}))
+    store.create("shop", BanditSpec(dim=2, window="2d", policy=policy, parameters={"seed": 1}))
     due: dict[int, list[tuple[str, float]]] = {}
     for turn in range(turns):
         for id_, value in due.pop(turn, []):
@@ -52,7 +52,7 @@ def played(store: Store, machine: FakeClocks, turns: int = 200) -> None:
 def played_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path, machine = tmp_path_factory.mktemp("played") / "shop.db", FakeClocks()
     with Store.open(path, clock=machine, snapshot_every=100, retention="forever") as store:
-        played(store, machine)
+        played(store, machine, policy="recommended")
     return path
 
 

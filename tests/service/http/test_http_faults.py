@@ -22,8 +22,6 @@ from latecomer.service.store import Store
 T = TypeVar("T")
 CLIENTS = 8
 DIM, ARMS = 2, 10
-COMPILE = "auto"
-"""As users run it: machine code takes over in the background, under load."""
 
 
 def action_sets(seed: int, count: int) -> np.ndarray:
@@ -81,10 +79,10 @@ class Ledger:
         assert np.abs(policy.B - B).max() <= tolerance * np.abs(B).max()
 
 
-def flood(folder: Path, decisions: int) -> None:
+def flood(folder: Path, decisions: int, compiling: str) -> None:
     ledger, rng = Ledger(), random.Random(0)  # noqa: S311
     sets = action_sets(0, decisions)
-    with run_server(folder / "a.db", LATECOMER_COMPILE=COMPILE) as server:
+    with run_server(folder / "a.db", LATECOMER_COMPILE=compiling) as server:
         with server.client(timeout=60) as client:
             client.create("b", dim=DIM, window=10**9, parameters={"ridge": 1.0})
 
@@ -127,12 +125,13 @@ def flood(folder: Path, decisions: int) -> None:
 
 
 def test_conversions_many_times_in_any_order_from_many_clients(tmp_path: Path) -> None:
-    flood(tmp_path, 1_000)
+    flood(tmp_path, 300, "never")
 
 
 @pytest.mark.soak
 def test_a_hundred_thousand_conversions(tmp_path: Path) -> None:
-    flood(tmp_path, 100_000)
+    """As users run it: machine code takes over in the background, under load."""
+    flood(tmp_path, 100_000, "auto")
 
 
 def insisted(call: Callable[[], T]) -> T:
@@ -147,10 +146,10 @@ def insisted(call: Callable[[], T]) -> T:
             time.sleep(0.1)
 
 
-def killed(folder: Path, cycles: int) -> None:
+def killed(folder: Path, cycles: int, compiling: str) -> None:
     """Clients go on through every kill, with the same request ids: all that they ask is acknowledged in the end."""
     ledger, store_path, over = Ledger(), folder / "a.db", threading.Event()
-    server = Server(store_path, LATECOMER_COMPILE=COMPILE)
+    server = Server(store_path, LATECOMER_COMPILE=compiling)
     try:
         port, url = server.port, server.url
         server.http.put("/v1/bandits/b", json={"dim": DIM, "window": 10**9, "parameters": {"ridge": 1.0}})
@@ -181,7 +180,7 @@ def killed(folder: Path, cycles: int) -> None:
                     assert wait_until(partial(has_decided, enough))
                     time.sleep(moments.random() * 0.3)
                     server.kill()
-                    server = Server(store_path, port=port, LATECOMER_COMPILE=COMPILE)
+                    server = Server(store_path, port=port, LATECOMER_COMPILE=compiling)
             finally:
                 over.set()
 
@@ -192,13 +191,13 @@ def killed(folder: Path, cycles: int) -> None:
 
 
 def test_a_server_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> None:
-    killed(tmp_path, 3)
+    killed(tmp_path, 3, "never")
 
 
 @pytest.mark.soak
 def test_a_server_that_is_killed_three_hundred_times(tmp_path: Path) -> None:
     """Kill a server; tests/service/storage/test_kill.py kills a thousand stores, which start faster."""
-    killed(tmp_path, 300)
+    killed(tmp_path, 300, "auto")
 
 
 def test_a_full_disk_is_a_503_until_there_is_room_again(tmp_path: Path) -> None:

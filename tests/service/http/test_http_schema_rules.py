@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import compress
 from typing import Any
 
 import httpx
@@ -122,15 +123,18 @@ def changed(body: Any) -> Iterator[Any]:
             yield from ([*body[:place], odd, *body[place + 1 :]] for odd in changed(value))
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("stride", [15, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_the_schema_and_the_server_agree(server: Server, number: int, stride: int) -> None:
     """A bandit that is there makes a specification that keeps the rules a conflict, and nothing has to be compiled."""
     kind, example = EXAMPLES[number]
     schema = validator(kind)
     assert schema.is_valid(example)
-    every = {json.dumps(body): body for body in (example, MANY, MANY[1:], *changed(example))}
-    bodies = [(text, body) for place, (text, body) in enumerate(every.items()) if place < 3 or place % stride == 0]
+    is_first = stride == 1 or kind not in [earlier for earlier, _ in EXAMPLES[:number]]
+    long = (MANY, MANY[1:]) if is_first else ()  # of a kind once, in the default run
+    every = {json.dumps(body): body for body in (example, *long, *changed(example))}
+    chosen = [place < 3 or place % stride == number % stride for place in range(len(every))]
+    bodies = list(compress(every.items(), chosen))
     wrong, taken = [], 0
     for text, body in bodies:
         answer = send(server, kind, body)

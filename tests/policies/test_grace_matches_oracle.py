@@ -29,39 +29,49 @@ EXTENDED = {
 }
 
 
-def play(name: str, oracle: Any, *, seed: int = 3, rounds: int = 150, dim: int = 2, **more: Any) -> Any:
+def play(name: str, oracle: Any, *, rounds: int, seed: int = 3, dim: int = 2, **more: Any) -> Any:
     """Play a random trace in time with a grace through a policy and its oracle; return the policy."""
     seeded = {"seed": seed} if name.endswith(("TS", "heuristic")) else {}
     window, grace = timedelta(microseconds=oracle.span), timedelta(microseconds=oracle.grace)
     policy = make(name, dim, window, grace=grace, **{**seeded, **more})
     normals = np.random.default_rng(seed) if seeded else None
-    compare_with_oracle(policy, oracle, rounds=rounds, seed=seed, normals=normals, check_every=3)
+    compare_with_oracle(policy, oracle, rounds=rounds, seed=seed, normals=normals, check_every=3 if rounds > 70 else 8)
     return policy
 
 
-@pytest.mark.parametrize(("span", "grace"), [(3, 40), (40, 20), pytest.param(0, 5, marks=pytest.mark.soak)])
+SPANS = pytest.mark.parametrize(
+    ("span", "grace", "rounds"),
+    [
+        *((span, grace, 70) for span, grace in ((3, 40), (20, 15))),
+        *(pytest.param(span, grace, 150, marks=pytest.mark.soak) for span, grace in ((3, 40), (40, 20), (0, 5))),
+    ],
+)
+
+
+@SPANS
 @pytest.mark.parametrize("kind", PAPER)
-def test_the_papers_policies_with_a_grace_match_the_oracle(kind: Any, span: int, grace: int) -> None:
+def test_the_papers_policies_with_a_grace_match_the_oracle(kind: Any, span: int, grace: int, rounds: int) -> None:
     oracle = Oracle(2, span, kind=kind, grace=grace)
-    policy = play(PAPER[kind], oracle)
+    policy = play(PAPER[kind], oracle, rounds=rounds)
     np.testing.assert_allclose(policy.B, oracle.B, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(policy.V, oracle.V, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("span", "grace"), [(3, 40), (40, 20), pytest.param(0, 5, marks=pytest.mark.soak)])
+@SPANS
 @pytest.mark.parametrize("kind", EXTENDED)
-def test_other_policies_with_a_grace_match_the_oracle(kind: Any, span: int, grace: int) -> None:
+def test_other_policies_with_a_grace_match_the_oracle(kind: Any, span: int, grace: int, rounds: int) -> None:
     oracle = ExtendedOracle(2, span, kind=kind, grace=grace)
-    policy = play(EXTENDED[kind], oracle)
+    policy = play(EXTENDED[kind], oracle, rounds=rounds)
     _, total, worth, _ = oracle.statistics(int(oracle.stamps[-1]))
     np.testing.assert_allclose(policy.B, total, rtol=1e-9, atol=1e-9)
     if kind == "waiting TS":
         assert policy.state.number("closed_value") == pytest.approx(worth)
 
 
-def test_recommended_with_a_grace_matches_the_oracle() -> None:
+@pytest.mark.parametrize("rounds", [70, pytest.param(150, marks=pytest.mark.soak)])
+def test_recommended_with_a_grace_matches_the_oracle(rounds: int) -> None:
     parameters: dict[str, Any] = {**PARAMETERS}
-    play("MaturedLinTS", RecommendedOracle(2, 20, grace=15, **parameters), **parameters)
+    play("MaturedLinTS", RecommendedOracle(2, 20, grace=15, **parameters), rounds=rounds, **parameters)
 
 
 def test_imputed_sampling_counts_the_delay_of_a_straggler_as_the_whole_window() -> None:

@@ -32,7 +32,7 @@ EXTENDED: dict[str, ExtendedKind] = {
 FORGETFUL = [name for name in EVERY_POLICY if name not in ("LogisticLinTS", "OTFLinUCB-variance")]
 
 
-def compare(name: str, *, dim: int, window: Any, half_life: int, rounds: int = 150) -> None:
+def compare(name: str, *, dim: int, window: Any, half_life: int, rounds: int) -> None:
     in_time = isinstance(window, timedelta)
     span = window // timedelta(microseconds=1) if in_time else window
     seeded = {"seed": 11} if "TS" in name else {}
@@ -43,7 +43,7 @@ def compare(name: str, *, dim: int, window: Any, half_life: int, rounds: int = 1
     else:
         oracle = ExtendedOracle(dim, span, kind=EXTENDED[name], half_life=half_life)
     twin = np.random.default_rng(11) if seeded else None
-    compare_with_oracle(policy, oracle, rounds=rounds, seed=3, normals=twin, check_every=3)
+    compare_with_oracle(policy, oracle, rounds=rounds, seed=3, normals=twin, check_every=3 if rounds > 70 else 8)
     if not name.startswith("Waiting"):
         oracle.moment = int(oracle.stamps[-1])
         np.testing.assert_allclose(policy.V, oracle.V, rtol=1e-9, atol=1e-9)
@@ -51,22 +51,28 @@ def compare(name: str, *, dim: int, window: Any, half_life: int, rounds: int = 1
     assert bulk.drift(policy)[0] < 1e-8
 
 
+LONG = pytest.param(150, marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize("rounds", [70, LONG])
 @pytest.mark.parametrize("name", [*PAPER, *EXTENDED])
 @pytest.mark.parametrize(("window", "half_life"), [(7, 20), (40, 130)])
-def test_policies_that_forget_match_the_oracle(name: str, window: int, half_life: int) -> None:
+def test_policies_that_forget_match_the_oracle(name: str, window: int, half_life: int, rounds: int) -> None:
     """A step of one round, and of two; windows shorter and longer than the half-life makes sense."""
-    compare(name, dim=2, window=window, half_life=half_life)
+    compare(name, dim=2, window=window, half_life=half_life, rounds=rounds)
 
 
+@pytest.mark.parametrize("rounds", [70, LONG])
 @pytest.mark.parametrize("name", ["OTFLinUCB-exact", "WaitingLinTS", "MaturedLinTS"])
-def test_policies_that_forget_in_time_match_the_oracle(name: str) -> None:
-    compare(name, dim=3, window=timedelta(microseconds=20), half_life=90)
+def test_policies_that_forget_in_time_match_the_oracle(name: str, rounds: int) -> None:
+    compare(name, dim=3, window=timedelta(microseconds=20), half_life=90, rounds=rounds)
 
 
-def test_recommended_that_forgets_matches_the_oracle() -> None:
+@pytest.mark.parametrize("rounds", [80, pytest.param(200, marks=pytest.mark.soak)])
+def test_recommended_that_forgets_matches_the_oracle(rounds: int) -> None:
     policy = lc.recommended(2, 7, half_life=50, seed=5)
     oracle = RecommendedOracle(2, 7, half_life=50, **PARAMETERS)
-    compare_with_oracle(policy, oracle, rounds=200, seed=5, normals=np.random.default_rng(5), check_every=3)
+    compare_with_oracle(policy, oracle, rounds=rounds, seed=5, normals=np.random.default_rng(5), check_every=7)
 
 
 def test_a_factor_that_follows_forgets_as_well() -> None:
@@ -76,8 +82,9 @@ def test_a_factor_that_follows_forgets_as_well() -> None:
     compare_with_oracle(policy, oracle, rounds=60, seed=5, normals=np.random.default_rng(5), check_every=10)
 
 
+@pytest.mark.parametrize("rounds", [60, pytest.param(120, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", ["OTFLinTS-heuristic", "WaitingLinTS", "MaturedLinTS"])
-def test_stragglers_of_a_grace_correct_by_the_weight_of_their_decision(name: str) -> None:
+def test_stragglers_of_a_grace_correct_by_the_weight_of_their_decision(name: str, rounds: int) -> None:
     microsecond = timedelta(microseconds=1)
     policy = make(name, 2, 12 * microsecond, grace=8 * microsecond, half_life=70 * microsecond, seed=11)
     oracle: Oracle = (
@@ -85,7 +92,7 @@ def test_stragglers_of_a_grace_correct_by_the_weight_of_their_decision(name: str
         if name in PAPER
         else ExtendedOracle(2, 12, kind=EXTENDED[name], grace=8, half_life=70)
     )
-    compare_with_oracle(policy, oracle, rounds=120, seed=3, normals=np.random.default_rng(11), check_every=5)
+    compare_with_oracle(policy, oracle, rounds=rounds, seed=3, normals=np.random.default_rng(11), check_every=5)
 
 
 def test_decisions_of_a_batch_and_activations_forget_as_single_ones() -> None:
@@ -113,11 +120,11 @@ def play(policy: Any, rounds: int, seed: int) -> list[Any]:
 @pytest.mark.parametrize("name", FORGETFUL)
 def test_a_saved_policy_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
     policy = make(name, 2, 9, half_life=30)
-    play(policy, 70, 1)
+    play(policy, 25, 1)
     policy.save(tmp_path / "a.policy")
     again = lc.load(tmp_path / "a.policy")
     assert again.parameters == policy.parameters
-    assert play(again, 40, 2) == play(policy, 40, 2)
+    assert play(again, 20, 2) == play(policy, 20, 2)
 
 
 def test_half_life_composes_with_propensities_and_a_control() -> None:

@@ -18,22 +18,26 @@ from latecomer.policies.recommended import PARAMETERS
 DIM = 40
 
 
-@pytest.mark.parametrize("window", [20, *(pytest.param(window, marks=pytest.mark.soak) for window in (0, 300))])
-def test_recommended_chooses_as_its_definition(window: int) -> None:
+@pytest.mark.parametrize(
+    ("window", "rounds"), [(20, 60), *(pytest.param(window, 100, marks=pytest.mark.soak) for window in (0, 20, 300))]
+)
+def test_recommended_chooses_as_its_definition(window: int, rounds: int) -> None:
     oracle = RecommendedOracle(DIM, window, **PARAMETERS)
     policy, twin = lc.recommended(DIM, window, seed=3), np.random.default_rng(3)
-    verdicts = compare_with_oracle(policy, oracle, rounds=100, seed=3, normals=twin, check_every=4)
+    verdicts = compare_with_oracle(policy, oracle, rounds=rounds, seed=3, normals=twin, check_every=4)
     assert verdicts[lc.Verdict.ACCEPTED] > 10
 
 
-@pytest.mark.parametrize("ridge", [0.01, pytest.param(3.0, marks=pytest.mark.soak)])
-def test_matured_ucb_chooses_as_its_definition(ridge: float) -> None:
+@pytest.mark.parametrize(
+    ("ridge", "rounds"), [(0.01, 90), *(pytest.param(ridge, 200, marks=pytest.mark.soak) for ridge in (0.01, 3.0))]
+)
+def test_matured_ucb_chooses_as_its_definition(ridge: float, rounds: int) -> None:
     oracle = ExtendedOracle(DIM, 40, kind="matured UCB", ridge=ridge)
-    compare_with_oracle(lc.MaturedLinUCB(DIM, 40, ridge=ridge), oracle, rounds=200, seed=4, check_every=4)
+    compare_with_oracle(lc.MaturedLinUCB(DIM, 40, ridge=ridge), oracle, rounds=rounds, seed=4, check_every=7)
 
 
 @pytest.mark.parametrize(
-    ("dim", "window", "rounds"), [(DIM, 600, 150), *(pytest.param(*one, 1000, marks=pytest.mark.soak)
+    ("dim", "window", "rounds"), [(DIM, 600, 110), *(pytest.param(*one, 1000, marks=pytest.mark.soak)
     for one in ((DIM, 600), (50, 600), (50, 10), (200, 10), (200, 600)))]
 )  # fmt: skip
 def test_many_rounds_later(dim: int, window: int, rounds: int) -> None:

@@ -48,17 +48,19 @@ def play_both(
 
 
 KINDS = pytest.mark.parametrize("kind", POLICY_OF)
-SOME = [
-    (1, 7, 1.0), (2, 0, 0.5), (2, 1, 3.0), (2, 100, 1.0), (5, 7, 0.5), (5, 5000, 3.0), (16, 100, 0.5), (64, 7, 3.0),
-    (200, 7, 1.0),
+SOME = [(1, 1, 1.0), (2, 7, 0.5), (5, 5000, 3.0)]
+LARGE: list[tuple[int, int, float, Kind]] = [
+    (16, 100, 0.5, "buffered"), (64, 0, 3.0, "exact"), (64, 7, 1.0, "heuristic"), (200, 7, 1.0, "exact"),
+    (200, 7, 1.0, "confidence"),
 ]  # fmt: skip
-"""Each dimension, window and ridge at least once; every combination of them is in the soak."""
+"""Each dimension, window and ridge at least once; every combination of them, and more rounds, are in the soak."""
 
 
-@pytest.mark.parametrize(("dim", "span", "ridge"), SOME)
-@KINDS
+@pytest.mark.parametrize(
+    ("dim", "span", "ridge", "kind"), [*((*one, kind) for one in SOME for kind in POLICY_OF), *LARGE]
+)
 def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind) -> None:
-    check_choices_and_numbers(dim, span, ridge, kind, check_every=3)
+    check_choices_and_numbers(dim, span, ridge, kind, rounds={64: 50, 200: 25}.get(dim, 70), check_every=8)
 
 
 @pytest.mark.soak
@@ -67,11 +69,11 @@ def test_same_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind)
 @KINDS
 @pytest.mark.parametrize("dim", [1, 2, 5, 16, 64, 200])
 def test_same_choices_and_numbers_in_every_combination(dim: int, span: int, ridge: float, kind: Kind) -> None:
-    check_choices_and_numbers(dim, span, ridge, kind, check_every=1)
+    check_choices_and_numbers(dim, span, ridge, kind, rounds={64: 120, 200: 40}.get(dim, 150), check_every=1)
 
 
-def check_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind, *, check_every: int) -> None:
-    rounds, seed = {64: 120, 200: 40}.get(dim, 150), span + int(10 * ridge)
+def check_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind, *, rounds: int, check_every: int) -> None:
+    seed = span + int(10 * ridge)
     verdicts = play_both(dim, span, kind, ridge=ridge, rounds=rounds, seed=seed, check_every=check_every)
     assert verdicts[lc.Verdict.ACCEPTED] > 0
     assert verdicts[lc.Verdict.UNKNOWN] > 0
@@ -82,16 +84,18 @@ def check_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind, *, 
 
 
 @pytest.mark.parametrize(
-    ("span", "kind"), [(1000, "buffered"), *(pytest.param(5000, kind, marks=pytest.mark.soak)
+    ("span", "kind", "more"), [(200, "buffered", 150), *(pytest.param(5000, kind, 400, marks=pytest.mark.soak)
     for kind in ("exact", "buffered", "heuristic"))]
 )  # fmt: skip
-def test_a_long_window_that_closes(span: int, kind: Kind) -> None:
-    verdicts = play_both(2, span, kind, ridge=1.0, rounds=span + 400, seed=3, check_every=100)
+def test_a_long_window_that_closes(span: int, kind: Kind, more: int) -> None:
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=span + more, seed=3, check_every=span // 10)
     assert verdicts[lc.Verdict.LATE] > 0
 
 
 @pytest.mark.parametrize("kind", POLICY_OF)
-@pytest.mark.parametrize("span", [0, 3, 40])
-def test_policies_with_windows_in_time_match_the_oracle(span: int, kind: Kind) -> None:
-    verdicts = play_both(2, span, kind, ridge=1.0, rounds=200, seed=5, in_time=True, check_every=3)
+@pytest.mark.parametrize(
+    ("span", "rounds"), [(3, 60), (40, 90), *(pytest.param(span, 200, marks=pytest.mark.soak) for span in (0, 3, 40))]
+)
+def test_policies_with_windows_in_time_match_the_oracle(span: int, rounds: int, kind: Kind) -> None:
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=rounds, seed=5, in_time=True, check_every=5)
     assert verdicts[lc.Verdict.LATE] > 0

@@ -20,7 +20,9 @@ def compare(dim: int, window: int | timedelta, parameters: dict[str, Any], *, se
     span = window if isinstance(window, int) else window // timedelta(microseconds=1)
     oracle = RecommendedOracle(dim, span, **parameters)
     twin = np.random.default_rng(seed)
-    verdicts = compare_with_oracle(policy, oracle, rounds=rounds, seed=seed, normals=twin, check_every=3)
+    verdicts = compare_with_oracle(
+        policy, oracle, rounds=rounds, seed=seed, normals=twin, check_every=3 if rounds > 90 else 8
+    )
     assert verdicts[lc.Verdict.ACCEPTED] > 20
     return oracle
 
@@ -28,7 +30,7 @@ def compare(dim: int, window: int | timedelta, parameters: dict[str, Any], *, se
 @pytest.mark.parametrize(
     ("span", "rounds"),
     [
-        *((span, 110) for span in (0, 100, 10**9)),
+        *((span, 70) for span in (0, 100, 10**9)),
         *(pytest.param(span, 220, marks=pytest.mark.soak) for span in (0, 7, 100, 4_000, 10**9)),
     ],
 )
@@ -37,16 +39,20 @@ def test_recommended_chooses_as_its_definition(span: int, rounds: int) -> None:
     assert oracle.growth == 1.0  # agreement in two dimensions is no evidence
 
 
-@pytest.mark.parametrize("span", [20, 10**9])
-def test_recommended_in_five_dimensions(span: int) -> None:
-    oracle = compare(5, span, PARAMETERS, seed=3, rounds=110)
+@pytest.mark.parametrize(
+    ("span", "rounds"), [(20, 80), *(pytest.param(span, 110, marks=pytest.mark.soak) for span in (20, 10**9))]
+)
+def test_recommended_in_five_dimensions(span: int, rounds: int) -> None:
+    oracle = compare(5, span, PARAMETERS, seed=3, rounds=rounds)
     assert oracle.growth > 1.5
 
 
-def test_recommended_with_a_window_in_time() -> None:
-    compare(2, timedelta(microseconds=40), PARAMETERS, seed=4, rounds=110)
+@pytest.mark.parametrize("rounds", [70, pytest.param(110, marks=pytest.mark.soak)])
+def test_recommended_with_a_window_in_time(rounds: int) -> None:
+    compare(2, timedelta(microseconds=40), PARAMETERS, seed=4, rounds=rounds)
 
 
+@pytest.mark.parametrize("rounds", [60, pytest.param(100, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     ("dim", "changed"),
     [
@@ -56,5 +62,5 @@ def test_recommended_with_a_window_in_time() -> None:
         (4, {"shrinkage": 9.0}),
     ],
 )
-def test_each_refinement_alone(dim: int, changed: dict[str, float]) -> None:
-    compare(dim, 7, {**OFF, **changed}, seed=5, rounds=100)
+def test_each_refinement_alone(dim: int, changed: dict[str, float], rounds: int) -> None:
+    compare(dim, 7, {**OFF, **changed}, seed=5, rounds=rounds)

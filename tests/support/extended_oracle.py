@@ -1,6 +1,7 @@
 """The policies beyond the paper straight from the definitions: everything from the history in every round."""
 
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 import numpy as np
 from oracle import Array, Oracle
@@ -13,6 +14,7 @@ BINS, PRIOR = 32, 4.0
 DIRECT, LEVELS, COARSE_LEVELS = 32, 16, 4
 
 
+@cache
 def edges(span: int) -> Array:
     """Bin j is [e_j, e_{j+1}): cubes of j/32 of the window, at least one stamp each, and no further than m + 1."""
     found = [0]
@@ -43,6 +45,7 @@ class ExtendedOracle(Oracle):
         self.beyond, self.optimism = kind, optimism
         self.delays: dict[int, int] = {}
         self.revoked_after: dict[int, int] = {}  # how many decisions had been made
+        self._known: tuple[Any, Any] = (None, None)
 
     # ---- events ----
 
@@ -116,8 +119,18 @@ class ExtendedOracle(Oracle):
     # ---- the policies ----
 
     def statistics(self, now: int) -> tuple[Array, Array, float, float]:
-        """Return the matrix, the sum of conversions, and the numerator and denominator of the plug-in rate."""
+        """Return the matrix, the sum of conversions, and the numerator and denominator of the plug-in rate.
+
+        They are summed afresh for another moment and after any event: none is ever taken out of these lists.
+        """
         self.moment = now
+        history = now, len(self.stamps), len(self.credits), len(self.revoked)
+        if self._known[0] != history:
+            self._known = history, self._sum_up(now)
+        known: tuple[Array, Array, float, float] = self._known[1]
+        return known
+
+    def _sum_up(self, now: int) -> tuple[Array, Array, float, float]:
         values = self.values() * self.ages()
         if self.beyond.startswith("waiting"):
             weights = self.closed(now)

@@ -61,19 +61,26 @@ def played(mean: float, window: int, rounds: int) -> Any:
     return policy
 
 
-@pytest.mark.parametrize("mean", [5.0, 60.0])
-def test_the_curve_finds_the_law_inside_the_window(mean: float) -> None:
-    """F_m(k) = τ(k)/τ_m, though slow conversions are lost and the young have not had their time."""
+@pytest.mark.parametrize(
+    ("mean", "rounds", "most"),
+    [(60.0, 1000, 0.1), *(pytest.param(mean, 12_000, 0.03, marks=pytest.mark.soak) for mean in (5.0, 60.0))],
+)
+def test_the_curve_finds_the_law_inside_the_window(mean: float, rounds: int, most: float) -> None:
+    """F_m(k) = τ(k)/τ_m, though slow conversions are lost and the young have not had their time.
+
+    Of n conversions, some curve is off by √(ln(2/0.001)/2n) once in a thousand: 0.1 for the 400 of 1,000 rounds (half
+    convert, 81 % of them in the window), 0.03 for the 4,900 of 12,000.
+    """
     window = 100
-    state = played(mean, window, 12_000).state.record
+    state = played(mean, window, rounds).state.record
     edges = bin_edges(window)
     cdf = 1 - (1 - 1 / (mean + 1)) ** edges  # P(D < e_j)
-    np.testing.assert_allclose(state["curve"][0], cdf / cdf[-1], atol=0.03)
+    np.testing.assert_allclose(state["curve"][0], cdf / cdf[-1], atol=most)
 
 
 def test_delay_band_is_that_of_the_rounds_that_cover_each_bin() -> None:
     """Counted from all rounds at once: n_j and d_j over the rounds whose age covers bin j."""
-    window, rounds, mean = 100, 700, 60.0
+    window, rounds, mean = 100, 350, 60.0
     policy, edges = played(mean, window, rounds), bin_edges(window)
     low, high = policy.delay_band(0.9)
     rng, events, at_risk = np.random.default_rng(int(mean)), np.zeros(BINS, int), np.zeros(BINS, int)
@@ -123,9 +130,10 @@ def test_a_trial_long_before_the_traffic_does_not_stretch_it() -> None:
     assert policy.state.number("matured") > 50
 
 
-def test_the_curve_rises_from_0_to_1_whatever_comes() -> None:
+@pytest.mark.parametrize("rounds", [250, pytest.param(1500, marks=pytest.mark.soak)])
+def test_the_curve_rises_from_0_to_1_whatever_comes(rounds: int) -> None:
     policy, rng = lc.MaturedLinUCB(2, 40), np.random.default_rng(3)
-    for t in range(1, 1500):
+    for t in range(1, rounds):
         policy.decide([[0.6, 0.6]])
         for _ in range(int(rng.integers(0, 4))):
             policy.convert(t - int(rng.integers(0, 45)))
@@ -135,11 +143,12 @@ def test_the_curve_rises_from_0_to_1_whatever_comes() -> None:
         assert (np.diff(curve) >= 0).all()
 
 
-def test_weights_add_up_to_what_has_matured() -> None:
+@pytest.mark.parametrize("rounds", [300, pytest.param(700, marks=pytest.mark.soak)])
+def test_weights_add_up_to_what_has_matured(rounds: int) -> None:
     """G's trace is λd + Σ weight·‖A_s‖², and weights are sixteenths."""
-    policy = played(20.0, 100, 700)
+    policy = played(20.0, 100, rounds)
     state = policy.state.record
     matured = state["matured"].item()
     assert matured * 16 == int(matured * 16)
-    assert 600 <= matured <= 700
+    assert rounds - 100 <= matured <= rounds
     assert np.trace(state["gram"][0]) == pytest.approx(2.0 + 0.72 * matured, rel=1e-12)

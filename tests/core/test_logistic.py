@@ -119,7 +119,7 @@ def test_everything_closed_follows_the_laplace_recursion() -> None:
     twin, rng = np.random.default_rng(seed), np.random.default_rng(5)
     H, eta, beta = ridge * np.eye(dim + 1), np.zeros(dim + 1), np.zeros(dim + 1)
     last: tuple[np.ndarray, float] | None = None
-    for t in range(1, 250):
+    for t in range(1, 120):
         if last is not None:
             x, y = last
             p = mu(x @ beta)
@@ -145,8 +145,9 @@ def test_everything_closed_follows_the_laplace_recursion() -> None:
         last = np.append(decision.action, 1.0), y
 
 
-def test_a_long_run_without_delay_comes_near_maximum_likelihood() -> None:
-    ridge, rounds = 0.1, 4000
+@pytest.mark.parametrize("rounds", [700, pytest.param(4000, marks=pytest.mark.soak)])
+def test_a_long_run_without_delay_comes_near_maximum_likelihood(rounds: int) -> None:
+    ridge = 0.1
     policy = lc.LogisticLinTS(2, 0, ridge=ridge, seed=3)
     rng = np.random.default_rng(4)
     X, Y = np.empty((rounds, 3)), np.empty(rounds)
@@ -172,7 +173,7 @@ def test_a_long_run_without_delay_comes_near_maximum_likelihood() -> None:
 def test_certainty_is_no_accident() -> None:
     """Rounds that all convert at once, hardly any prior: β runs away as far as it may, and no number is lost."""
     policy = lc.LogisticLinTS(2, 50, ridge=1e-9, seed=0)
-    for _ in range(300):
+    for _ in range(120):
         decision = policy.decide(np.eye(2))
         assert np.isfinite(decision.score)
         policy.convert(decision)

@@ -10,7 +10,7 @@ from policy_cases import EVERY_POLICY, make, unit_actions
 
 import latecomer as lc
 
-SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(400)]
+SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(40)]
 
 
 @pytest.fixture(params=EVERY_POLICY, scope="module")  # one policy after the other: each is compiled once, by one worker
@@ -136,7 +136,7 @@ def test_a_revoked_conversion_is_gone_for_good(name: str) -> None:
 
 def test_decide_many_answers_as_decide_does(name: str) -> None:
     batch, single = make(name, 2, 7), make(name, 2, 7)
-    sets = np.stack(SETS[:300])
+    sets = np.stack(SETS[:40])
     decisions = batch.decide_many(sets)
     for decision, actions in zip(decisions, sets, strict=True):
         expected = single.decide(actions)
@@ -150,7 +150,7 @@ def test_decide_many_answers_as_decide_does(name: str) -> None:
 
 def test_decide_many_takes_sets_of_different_sizes(name: str) -> None:
     batch, single = make(name, 2, 7), make(name, 2, 7)
-    sets = [actions[: 1 + i % 4] for i, actions in enumerate(SETS[:50])]
+    sets = [actions[: 1 + i % 4] for i, actions in enumerate(SETS[:20])]
     decisions = batch.decide_many(sets)
     expected = [single.decide(actions) for actions in sets]
     assert [(d.round, d.index, d.score) for d in decisions] == [(d.round, d.index, d.score) for d in expected]
@@ -177,7 +177,7 @@ def test_a_refused_batch_decides_nothing(name: str) -> None:
 
 def test_the_same_seed_gives_the_same_decisions(name: str) -> None:
     first, second = make(name, 2, 7), make(name, 2, 7)
-    for actions in SETS[:50]:
+    for actions in SETS[:20]:
         assert first.decide(actions).score == second.decide(actions).score
     assert snapshot(first) == snapshot(second)
 

@@ -37,25 +37,34 @@ def test_every_policy_that_follows_delays_is_tried() -> None:
     assert followers == {*FOLLOWERS} - {"recommended"}
 
 
-@pytest.mark.parametrize("window", [10, 100, 10**4, 10**6, 10**9])
+@pytest.mark.parametrize(
+    ("window", "rounds"),
+    [
+        *((w, 70) for w in (10, 10**4, 10**9)),
+        *(pytest.param(10**k, 200, marks=pytest.mark.soak) for k in (1, 2, 4, 6, 9)),
+    ],
+)
 @pytest.mark.parametrize("name", FOLLOWERS)
-def test_scores_of_a_fresh_bandit_stay_in_range_whatever_the_window(name: str, window: int) -> None:
+def test_scores_of_a_fresh_bandit_stay_in_range_whatever_the_window(name: str, window: int, rounds: int) -> None:
     """Rates of 10 and 30 %, every conversion at once."""
     policy, rng = fresh(name, window), np.random.default_rng(1)
-    for _ in range(200):
+    for _ in range(rounds):
         decision = policy.decide(np.eye(2))
         assert abs(decision.score) < LIMIT.get(name, 3.0)
         if rng.random() < (0.1, 0.3)[decision.index]:
             policy.convert(decision)
 
 
-@pytest.mark.parametrize("trial", [0.0, 3_600.0, 5 * 86_400.0])
+@pytest.mark.parametrize(
+    ("trial", "rounds"),
+    [(5 * 86_400.0, 70), *(pytest.param(t, 200, marks=pytest.mark.soak) for t in (0.0, 3_600.0, 5 * 86_400.0))],
+)
 @pytest.mark.parametrize("name", FOLLOWERS)
-def test_scores_in_a_window_of_a_week_stay_in_range(name: str, trial: float) -> None:
+def test_scores_in_a_window_of_a_week_stay_in_range(name: str, trial: float, rounds: int) -> None:
     """A decision a second, every conversion at once, and perhaps one decision long before the others, as a trial."""
     policy, rng = fresh(name, timedelta(days=7)), np.random.default_rng(1)
     policy.decide(np.eye(2), at=0.0)
-    for i in range(200):
+    for i in range(rounds):
         at = trial + 1.0 + i
         decision = policy.decide(np.eye(2), at=at)
         assert abs(decision.score) < LIMIT.get(name, 3.0)

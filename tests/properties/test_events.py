@@ -21,7 +21,7 @@ windows = st.sampled_from([0, 1, 4, 30])
 events = st.lists(
     st.one_of(st.none(), st.tuples(st.integers(-2, 35), st.floats(0, 1, width=32))), min_size=1, max_size=80
 )
-random_traces = settings(max_examples=60, deadline=None, derandomize=True)
+random_traces = settings(deadline=None, derandomize=True)
 
 
 def apply_events(policy: Any, trace: list[tuple[int, float] | None]) -> list[tuple[int, float]]:
@@ -103,22 +103,22 @@ def test_a_conversion_that_is_not_accepted_changes_nothing(window: int, trace: l
 @random_traces
 @given(st.floats(1e-2, 1e3), st.integers(0, 2**32))
 def test_scaling_a_sample_by_any_factor_changes_no_choice(scale: float, seed: int) -> None:
-    assert_scaled(scale, seed)
+    assert_scaled(scale, seed, rounds=25)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 0.3, 1.0, 7.0, 1e6])
 def test_scaling_a_sample_changes_no_choice(scale: float) -> None:
-    assert_scaled(scale, 1)
+    assert_scaled(scale, 1, rounds=60)
 
 
-def assert_scaled(scale: float, seed: int) -> None:
+def assert_scaled(scale: float, seed: int, *, rounds: int) -> None:
     """Scaling θ̃ by any positive number leaves every choice unchanged: ⟨a, sθ̃⟩ = s⟨a, θ̃⟩.
 
     θ̃ is linear in (B, z), so values and exploration scaled by s scale θ̃ by s.
     """
     small, large = (lc.LinTS(DIM, 30, seed=seed, exploration=exploration) for exploration in (1.0, scale))
     rng = np.random.default_rng(0)
-    for actions in SETS:
+    for actions in SETS[:rounds]:
         first, second = small.decide(actions), large.decide(actions)
         assert first.index == second.index
         assert second.score == pytest.approx(scale * first.score, rel=1e-9)

@@ -7,15 +7,20 @@ from policy_cases import unit_actions
 import latecomer as lc
 
 
-@pytest.mark.parametrize("window", [1, 7, 100])
-@pytest.mark.parametrize("ridge", [0.5, 1.0, 3.0])
-def test_the_exact_width_is_below_the_buffered_and_below_the_root(window: int, ridge: float) -> None:
+@pytest.mark.parametrize(
+    ("window", "ridge", "rounds"),
+    [
+        *((1, 0.5, 60), (7, 1.0, 100), (100, 3.0, 200)),
+        *(pytest.param(m, ridge, 400, marks=pytest.mark.soak) for m in (1, 7, 100) for ridge in (0.5, 1.0, 3.0)),
+    ],
+)
+def test_the_exact_width_is_below_the_buffered_and_below_the_root(window: int, ridge: float, rounds: int) -> None:
     """On the same actions: exact <= buffered, and Σ_{window} ‖A_s‖_{V⁻¹} <= √(m d)."""
     dim = 5
     exact = lc.OTFLinUCB(dim, window, ridge=ridge, width="exact")
     buffered = lc.OTFLinUCB(dim, window, ridge=ridge, width="buffered")
     rng = np.random.default_rng(1)
-    for _ in range(400):
+    for _ in range(rounds):
         action = unit_actions(rng, 1, dim)
         exact.decide(action)
         buffered.decide(action)
@@ -23,10 +28,11 @@ def test_the_exact_width_is_below_the_buffered_and_below_the_root(window: int, r
         assert exact.pending_width <= np.sqrt(window * dim) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("rounds", [150, pytest.param(1000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("ridge", [0.5, 1.0, 3.0])
-def test_the_elliptical_potential(ridge: float) -> None:
+def test_the_elliptical_potential(ridge: float, rounds: int) -> None:
     """Σ min(1, ‖A_t‖²) <= 2 ln det(V)/λ^d <= 2d ln(1 + T/(dλ))."""
-    dim, rounds = 2, 1000
+    dim = 2
     policy = lc.OTFLinUCB(dim, 10, ridge=ridge)
     rng = np.random.default_rng(2)
     potential = 0.0
@@ -56,7 +62,7 @@ def covers(seed: int, dim: int, window: int, mean_delay: float, rounds: int, del
     return True
 
 
-@pytest.mark.parametrize("runs", [50, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.soak)])
 def test_theorem_1_covers_in_many_runs(runs: int) -> None:
     """Coverage at every t with probability at least 1 − 2δ; the bound is loose, and no run of these breaks it."""
     delta = 0.1

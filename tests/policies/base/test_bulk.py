@@ -26,7 +26,7 @@ def history(policy: Any, *, in_time: bool) -> list[tuple[Any, ...]]:
     rng = np.random.default_rng(3)
     events: list[tuple[Any, ...]] = []
     now = 0
-    for t in range(1, 61):
+    for t in range(1, 31):
         now += int(rng.integers(0, 3)) * MINUTE if in_time else 1
         actions = unit_actions(rng, int(rng.integers(1, 6)), 2)
         decision = policy.decide(actions, at=now / 1e6) if in_time else policy.decide(actions)
@@ -81,7 +81,7 @@ def test_a_snapshot_and_the_actions_of_open_rounds_make_the_whole_policy(name: s
     held = slice(snapshot.kept - 1, snapshot.rounds)
     again = snapshot.restore(actions[held], (stamps if in_time else np.arange(1, len(actions) + 1))[held])
     sets = unit_actions(np.random.default_rng(5), 4, 2)
-    for i in range(20):
+    for i in range(10):
         at = {"at": (stamps[-1] + i * MINUTE) / 1e6} if in_time else {}
         one, two = live.decide(sets, **at), again.decide(sets, **at)
         assert (one.index, one.score) == (two.index, two.score)

@@ -36,8 +36,8 @@ FIRST = (
     "tests/encoding/",
     "tests/service/",
 )
-"""The order of the files. The first compiles kernels of policies, the second meanwhile loops in five dimensions, the third
-those of the window's advice, and replicas wait for their database. What comes last uses the former most, and its
+"""The order of the files. The first compiles kernels of policies, the second meanwhile loops in five dimensions, the
+third those of the window's advice, and replicas wait for their database. What comes last uses the former most, and its
 files are short, so that no process waits for another."""
 
 IMPORTED = ("hypothesis", "httpx", "matplotlib.pyplot", "numba", "pandas", "polars", "scipy.stats", "typer.testing")

@@ -72,7 +72,9 @@ def test_policies_that_forget_in_time_match_the_oracle(name: str, rounds: int) -
 def test_recommended_that_forgets_matches_the_oracle(rounds: int) -> None:
     policy = lc.recommended(2, 7, half_life=50, seed=5)
     oracle = RecommendedOracle(2, 7, half_life=50, **PARAMETERS)
-    compare_with_oracle(policy, oracle, rounds=rounds, seed=5, normals=np.random.default_rng(5), check_every=7)
+    compare_with_oracle(
+        policy, oracle, rounds=rounds, seed=5, normals=np.random.default_rng(5), check_every=3 if rounds > 80 else 7
+    )
 
 
 def test_a_factor_that_follows_forgets_as_well() -> None:

@@ -33,7 +33,9 @@ def test_recommended_chooses_as_its_definition(window: int, rounds: int) -> None
 )
 def test_matured_ucb_chooses_as_its_definition(ridge: float, rounds: int) -> None:
     oracle = ExtendedOracle(DIM, 40, kind="matured UCB", ridge=ridge)
-    compare_with_oracle(lc.MaturedLinUCB(DIM, 40, ridge=ridge), oracle, rounds=rounds, seed=4, check_every=7)
+    compare_with_oracle(
+        lc.MaturedLinUCB(DIM, 40, ridge=ridge), oracle, rounds=rounds, seed=4, check_every=4 if rounds > 90 else 7
+    )
 
 
 @pytest.mark.parametrize(

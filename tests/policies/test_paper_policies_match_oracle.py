@@ -88,7 +88,7 @@ def check_choices_and_numbers(dim: int, span: int, ridge: float, kind: Kind, *, 
     for kind in ("exact", "buffered", "heuristic"))]
 )  # fmt: skip
 def test_a_long_window_that_closes(span: int, kind: Kind, more: int) -> None:
-    verdicts = play_both(2, span, kind, ridge=1.0, rounds=span + more, seed=3, check_every=span // 10)
+    verdicts = play_both(2, span, kind, ridge=1.0, rounds=span + more, seed=3, check_every=20 if span < 1000 else 100)
     assert verdicts[lc.Verdict.LATE] > 0
 
 
@@ -97,5 +97,7 @@ def test_a_long_window_that_closes(span: int, kind: Kind, more: int) -> None:
     ("span", "rounds"), [(3, 60), (40, 90), *(pytest.param(span, 200, marks=pytest.mark.soak) for span in (0, 3, 40))]
 )
 def test_policies_with_windows_in_time_match_the_oracle(span: int, rounds: int, kind: Kind) -> None:
-    verdicts = play_both(2, span, kind, ridge=1.0, rounds=rounds, seed=5, in_time=True, check_every=5)
+    verdicts = play_both(
+        2, span, kind, ridge=1.0, rounds=rounds, seed=5, in_time=True, check_every=3 if rounds > 90 else 5
+    )
     assert verdicts[lc.Verdict.LATE] > 0

@@ -17,9 +17,10 @@ def run_python(code: str, *arguments: str | Path, timeout: float = 120.0) -> str
 def children_of(process: int) -> list[int]:
     """Return the ids of the processes that a process has started and not yet seen the end of."""
     children: list[int] = []
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
-            children += map(int, task.read_text().split())
+    with suppress(FileNotFoundError, ProcessLookupError):  # a process that has ended
+        for task in Path(f"/proc/{process}/task").glob("*/children"):
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+                children += map(int, task.read_text().split())
     return children
 
 

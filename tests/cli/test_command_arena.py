@@ -25,6 +25,8 @@ from latecomer.experiments.paper.experiments import UNIFORM
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.usefixtures("empty_pictures")
+
 
 def small(name: str) -> ArenaWorld:
     world = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))

@@ -15,6 +15,8 @@ import latecomer as lc
 from latecomer.cli.main import app
 
 FILES = [f"evaluation.{kind}" for kind in ("csv", "json", "parquet", "png", "svg", "txt")]
+
+pytestmark = pytest.mark.usefixtures("empty_pictures")
 NAMES = ["--decided-at", "ts", "--action", "item", "--propensity", "p", "--converted-at", "bought"]
 
 

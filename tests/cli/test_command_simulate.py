@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "simulate.toml"
 FILES = ["regret.parquet", "regret.png", "regret.svg", "summary.csv"]
 
+pytestmark = pytest.mark.usefixtures("empty_pictures")
+
 SMALL = """
 horizon = 60
 runs = 3

@@ -20,6 +20,8 @@ FILES = ["advice.json", "curve.csv", "window.png", "window.svg", "windows.csv", 
 QUICK = ["--dim", "5", "--rounds", "10", "--runs", "2"]
 """So few rounds that nothing is compiled."""
 
+pytestmark = pytest.mark.usefixtures("empty_pictures")
+
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -1,16 +1,14 @@
 """The clients: every call, retries that are one decision, batches, and errors as errors."""
 
 import asyncio
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
+from lossy_proxy import LossyProxy
 from servers import Server, run_server, wait_until
 
 import latecomer as lc
@@ -125,50 +123,10 @@ def test_a_batch_is_sent_when_full_after_its_interval_and_at_the_end(server: Ser
         client.delete("batched")
 
 
-class Careless:
-    """A proxy that passes every request on, and loses the answers to some of them."""
-
-    def __init__(self, port: int, *, loses: set[int]) -> None:
-        self._target, self._loses, self._numbers = port, loses, count()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self.lost = 0
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._carry, args=(near,), daemon=True).start()
-
-    def _carry(self, near: socket.socket) -> None:
-        with near, socket.create_connection(("127.0.0.1", self._target)) as far:
-            there = threading.Thread(target=self._pass_on, args=(near, far), daemon=True)
-            there.start()
-            while answer := far.recv(1 << 20):
-                if next(self._numbers) in self._loses:
-                    self.lost += 1
-                    break
-                near.sendall(answer)
-            near.shutdown(socket.SHUT_RDWR)
-            there.join()
-
-    def _pass_on(self, near: socket.socket, far: socket.socket) -> None:
-        while request := near.recv(1 << 20):
-            far.sendall(request)
-        far.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-
 def test_a_lost_answer_is_retried_and_decided_once(server: Server) -> None:
     with server.client() as client:
         client.create("lossy", dim=2, window=1000)
-    proxy = Careless(server.port, loses={1, 2, 3, 6, 9})
+    proxy = LossyProxy(server.port, loses={1, 2, 3, 6, 9})
     try:
         with lc.Client(proxy.url, retries=5, timeout=LIMIT) as client:
             answers = [client.decide("lossy", ROWS) for _ in range(6)]
@@ -186,7 +144,7 @@ def test_a_lost_answer_is_retried_and_decided_once(server: Server) -> None:
 def test_a_retried_deletion_that_finds_nothing_succeeds(server: Server) -> None:
     with server.client() as client:
         client.create("short-lived", dim=2, window=1000)
-    proxy = Careless(server.port, loses={0})
+    proxy = LossyProxy(server.port, loses={0})
     try:
         with lc.Client(proxy.url, timeout=LIMIT) as client:
             assert client.delete("short-lived") is None

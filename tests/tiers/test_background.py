@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import children_of
 
 from latecomer.tiers import tiered_kernel
 
@@ -61,11 +62,6 @@ def fill(cache: Path, *, processes: int) -> Path:
     assert said == [["False", "True"]] * processes, "the first decision waits for no compiler"
     assert files_of(cache)
     return cache
-
-
-def children_of(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 def test_machine_code_takes_over_between_two_decisions(warm: Path) -> None:

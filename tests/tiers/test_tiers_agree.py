@@ -191,7 +191,7 @@ def test_tiers_agree_on_conversions_in_the_grace(name: str, dim: int) -> None:
     plain.state.code = PolicyCode(plain.algorithm, plain.state.record, None)
     compiled.state.code = compiled_code(name, dim, kernels_of(name, dim))
     rng, straggled = np.random.default_rng(4), 0
-    for t in range(1, 100):
+    for t in range(1, 150):
         actions = policy_cases.unit_actions(rng, 3, dim)
         assert chosen(plain.decide(actions, at=float(t))) == chosen(compiled.decide(actions, at=float(t)))
         round, value = max(1, t - int(rng.integers(0, 35))), float(rng.random())

@@ -1,13 +1,14 @@
 """Damaged files: the state after some first events is recovered, or the file is refused; never a wrong state."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
 import numpy as np
 import pytest
+from damages import Damage, blank, cut, flip
 from fake_clocks import FakeClocks, unit_rows
 from store_internals import compact_now
 
@@ -132,28 +133,6 @@ def originals(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     logs = {descriptor.name: Log(connection, descriptor) for descriptor in read_descriptors(connection, {})[0].values()}
     connection.close()
     return closed, crashed, logs, size
-
-
-Damage = Callable[[np.random.Generator, bytearray, int], bytearray]
-
-
-def cut(generator: np.random.Generator, data: bytearray, tail: int) -> bytearray:
-    """The file ends anywhere in its tail."""
-    return data[: len(data) - int(generator.integers(1, min(len(data), tail) + 1))]
-
-
-def flip(generator: np.random.Generator, data: bytearray, tail: int) -> bytearray:
-    """One to eight bytes of its tail are others."""
-    for _ in range(generator.integers(1, 9)):
-        data[len(data) - int(generator.integers(1, min(len(data), tail) + 1))] ^= int(generator.integers(1, 256))
-    return data
-
-
-def blank(generator: np.random.Generator, data: bytearray, tail: int) -> bytearray:
-    """A block of its tail is zeros, as after a write that never happened."""
-    at = len(data) - int(generator.integers(1, min(len(data), tail) + 1))
-    data[at : at + 4096] = bytes(len(data[at : at + 4096]))
-    return data
 
 
 def survives(path: Path, logs: dict[str, Log]) -> str:

@@ -34,6 +34,7 @@ _BEYOND_A_SCHEMA = (
     r"parameters: half_life (must be|is for)",  # it does not compare units, nor know which policies forget
     r"occurred_at of report \d+ must not lie more than a day ahead",  # it has no clock
     r"value of conversion \d+ must be in \[0, 1\]",  # it knows no bandit
+    r"both policies must know the probability of each choice",  # it does not know which do
     r"unit must be left out where the reward has a scale",  # it compares no fields
     r"actions must be one for each of \d+ decisions",
     r"actions must be a \(K, 3\) array",
@@ -54,4 +55,4 @@ _BEYOND_A_SCHEMA = (
 
 def is_beyond_a_schema(message: str) -> bool:
     """Tell if a refusal is for a reason that the document could not have said."""
-    return any(re.match(rule, message) for rule in _BEYOND_A_SCHEMA)
+    return any(re.match(rule, message.removeprefix("challenger: ")) for rule in _BEYOND_A_SCHEMA)

@@ -97,6 +97,7 @@ def replay(
     policy: Annotated[str | None, typer.Option(metavar="CLASS", help="Its policy.")] = None,
     parameters: Annotated[str | None, typer.Option(metavar="JSON", help="Its policy's parameters.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Replay what pruning and damage have left.")] = False,
+    promote: Annotated[bool, typer.Option("--promote", help="Take the challenger for its policy.")] = False,
 ) -> None:
     """Replay a bandit's log into a new bandit of the same store, with another window or policy.
 
@@ -119,7 +120,7 @@ def replay(
     span = int(window) if window is not None and window.isdecimal() else window
     with open_for_replay(store) as opened:
         changes = {"window": span, "grace": grace, "policy": policy, "parameters": given}
-        stats = replay_log(opened, bandit, into, partial=partial, **changes)
+        stats = replay_log(opened, bandit, into, partial=partial, promote=promote, **changes)
     accepted, late = stats.conversions["accepted"], stats.conversions["late"]
     typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")
 

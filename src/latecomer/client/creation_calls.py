@@ -9,7 +9,7 @@ from latecomer.encoding.encoder import Encoder, read_encoder
 from latecomer.encoding.scales import parse_scales
 from latecomer.errors import InputError
 from latecomer.policies.base.subjects import Attribution
-from latecomer.service.bandit_spec import parse_reward_spec, parse_unit
+from latecomer.service.bandit_spec import parse_challenger, parse_reward_spec, parse_unit
 from latecomer.service.durations import format_grace, format_window
 from latecomer.service.messages import BanditInfo
 
@@ -29,6 +29,7 @@ class SpecOptions(TypedDict, total=False):
     attribution: Attribution | None
     reward: Mapping[str, Any] | str | None
     returns: Span | None
+    challenger: Mapping[str, Any] | None
 
 
 def create(
@@ -47,6 +48,7 @@ def create(
     attribution: Attribution | None = None,
     reward: Mapping[str, Any] | str | None = None,
     returns: Span | None = None,
+    challenger: Mapping[str, Any] | None = None,
 ) -> Call[BanditInfo]:
     """Make the call that creates a bandit."""
     encoding = None if encoder is None else read_encoder(encoder)
@@ -74,6 +76,8 @@ def create(
         spec["reward"] = parse_reward_spec(reward)
     if returns is not None:
         spec["returns"] = format_window(returns)
+    if challenger is not None:
+        spec["challenger"] = parse_challenger(challenger)
     return Call(
         method="PUT", path=bandit_path(name), gives=BanditInfo, content=encode_json(spec), timeout=CREATE_TIMEOUT
     )

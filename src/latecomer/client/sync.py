@@ -69,7 +69,7 @@ class Client(CatalogueClient):
         The other arguments are those of `latecomer.open`: `dim`, `policy`, `parameters`, `features` (the scales of
         numbers for `decide_features`), `encoder` (in its place; `dim` is then the encoder's), `log_offers`,
         `unit` (of values in reports, as in {"name": "EUR", "scale": 250}), `grace`,
-        `activation_timeout`, `attribution`, `reward` and `returns`.
+        `activation_timeout`, `attribution`, `reward`, `returns` and `challenger`.
         """
         return self._send(creation_calls.create(name, window=window, **spec))
 

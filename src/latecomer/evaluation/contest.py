@@ -1,9 +1,13 @@
 """Champion and challenger: two policies that share the traffic, and of which each learns from all of it."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.state import UNSTAMPED
+from latecomer.core.action_summary import Shorts
+from latecomer.core.state import UNSTAMPED, Array
 from latecomer.errors import InputError
 from latecomer.evaluation.arm_comparison import ArmComparison, compare_arms
 from latecomer.policies.base import bulk
@@ -11,11 +15,98 @@ from latecomer.policies.base.action_validation import check_actions
 from latecomer.policies.base.clock import Clock, system_clock
 from latecomer.policies.base.decision import Decision, Verdict, round_of
 from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.base.ranking_policy import check_examination
 from latecomer.policies.base.rng import Draw
 from latecomer.timestamps import Moment
 from latecomer.validation import check_share
 
 CHAMPION, CHALLENGER = 0, 1
+
+
+class ContestedDecision(NamedTuple):
+    """A decision that both policies have recorded, and the summary of its actions."""
+
+    decision: Decision
+    summary: Shorts
+
+
+def decide_contested(
+    policies: tuple[LinearPolicy, LinearPolicy],
+    rows: Array,
+    *,
+    arm: int,
+    share: float,
+    at: Moment | None,
+    deferred: bool = False,
+    subject: str | None = None,
+) -> ContestedDecision:
+    """Have the policy of an arm decide, and the other record the decision; `is_control` is True of the champion's.
+
+    The propensity is that before the arm was drawn, (1 − f)·p + f·p′ with f the `share` of the challenger, where both
+    policies know theirs. Of a deferred decision the other only takes the random numbers that a round takes.
+    """
+    leader, follower = policies[arm], policies[1 - arm]
+    chances = follower.probabilities(rows, at=at) if knows_probabilities(follower) else None
+    decision = leader.decide(rows, at=at, deferred=deferred, subject=subject)
+    summary = bulk.latest_summary(leader, rows)
+    if deferred:
+        follower.rng.draws(1, follower.dim)
+    else:
+        bulk.record(follower, decision.action[None], summary[None], np.array([_read_stamp(leader)]))
+    propensity = None
+    if chances is not None and decision.propensity is not None:
+        propensity = _blend(decision.propensity, float(chances[decision.index]), arm, share)
+    made = Decision(
+        decision.round, decision.index, decision.action, decision.score, propensity, is_control=arm == CHAMPION
+    )
+    return ContestedDecision(made, summary)
+
+
+def rank_contested(
+    policies: tuple[LinearPolicy, LinearPolicy],
+    rows: Array,
+    k: int,
+    *,
+    arm: int,
+    share: float,
+    at: Moment | None,
+    subject: str | None = None,
+    examination: Sequence[float] | None = None,
+) -> Decision:
+    """Have the policy of an arm rank k actions, and the other record their rounds; both must know their propensities.
+
+    The propensities, of the first action and of each inclusion, are those before the arm was drawn.
+    """
+    leader, follower = policies[arm], policies[1 - arm]
+    follower.check_ranking(rows, k)  # the leader must not have ranked what the other cannot
+    decision = leader.decide(rows, at=at, subject=subject, k=k, examination=examination)
+    indices, own = decision.indices or (decision.index,), decision.propensities or ()
+    first, included = follower.assess_ranking(rows, indices, at=at)
+    actions = rows[list(indices)] * check_examination(examination, k)[:, None]
+    bulk.record(follower, actions, np.tile(bulk.summarise(rows), (k, 1)), np.full(k, _read_stamp(leader)))
+    return Decision(
+        decision.round,
+        decision.index,
+        decision.action,
+        decision.score,
+        None if decision.propensity is None else _blend(decision.propensity, first, arm, share),
+        arm == CHAMPION,
+        indices,
+        tuple(
+            None if one is None else _blend(one, other, arm, share) for one, other in zip(own, included, strict=True)
+        ),
+    )
+
+
+def _read_stamp(policy: LinearPolicy) -> int:
+    """Return the stamp of a policy's latest decision, as `bulk.record` takes it."""
+    return UNSTAMPED if isinstance(policy.window, int) else int(policy.state.number("now"))
+
+
+def _blend(own: float, other: float, arm: int, share: float) -> float:
+    """Return the probability before the arm is drawn, given that by the arm's policy and that by the other."""
+    weights = (1.0 - share, share)
+    return weights[arm] * own + weights[1 - arm] * other
 
 
 class Contest:
@@ -85,21 +176,11 @@ class Contest:
         """
         rows, at = check_actions(actions, self.champion.dim), self._moment(at)
         arm = CHALLENGER if self._rng.random() < self.share else CHAMPION
-        leader, follower = (self.champion, self.challenger)[:: 1 if arm == CHAMPION else -1]
-        chances = follower.probabilities(rows, at=at) if _knows_probabilities(follower) else None
-        decision = leader.decide(rows, at=at)
-        stamp = UNSTAMPED if isinstance(leader.window, int) else int(leader.state.number("now"))
-        bulk.record(follower, decision.action[None], bulk.latest_summary(leader, rows)[None], np.array([stamp]))
+        decision, _ = decide_contested((self.champion, self.challenger), rows, arm=arm, share=self.share, at=at)
         self._close_rounds()
         self._arms.append(arm)
         self._values.append(0.0)
-        propensity = None
-        if chances is not None and decision.propensity is not None:
-            weights = (1.0 - self.share, self.share)
-            propensity = weights[arm] * decision.propensity + weights[1 - arm] * float(chances[decision.index])
-        return Decision(
-            decision.round, decision.index, decision.action, decision.score, propensity, is_control=arm == CHAMPION
-        )
+        return decision
 
     def _moment(self, at: Moment | None) -> Moment | None:
         """Return the time that both policies are told."""
@@ -153,7 +234,7 @@ class Contest:
         return self.challenger
 
 
-def _knows_probabilities(policy: LinearPolicy) -> bool:
+def knows_probabilities(policy: LinearPolicy) -> bool:
     """Tell whether the probabilities of a policy's next choice are exact."""
     algorithm = policy.algorithm
     return algorithm.is_randomised or algorithm.draw is Draw.NOTHING or algorithm.scores_are_probabilities

@@ -122,7 +122,8 @@ class ServiceReport(Struct, frozen=True, kw_only=True):
 class LiftReport(Struct, frozen=True, kw_only=True):
     """The policy's choices against the control's, on closed decisions: mean values, and their difference.
 
-    The interval is for the means so far, at every look. `note` says what follows from it; `more_decisions` is a rough
+    `arms` names the two: where the bandit has a challenger, that is compared with the champion, its first policy. The
+    interval is for the means so far, at every look. `note` says what follows from it; `more_decisions` is a rough
     number of decisions after which the difference could be told from 0.
     """
 
@@ -136,6 +137,7 @@ class LiftReport(Struct, frozen=True, kw_only=True):
     confidence: float
     more_decisions: int | None
     note: str
+    arms: tuple[str, str] = ("policy", "control")
 
 
 class BanditReport(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from latecomer.encoding.spec import EncoderSpec, Scale
 from latecomer.errors import InputError
 from latecomer.validation import short_repr
 
-__all__ = ["DEFAULT_GRACE", "DEFAULT_POLICY", "BanditSpec", "RewardSpec", "Scale", "ValueUnit"]
+__all__ = ["DEFAULT_GRACE", "DEFAULT_POLICY", "BanditSpec", "ChallengerSpec", "RewardSpec", "Scale", "ValueUnit"]
 
 DEFAULT_POLICY = "recommended"
 """The policy of a specification that names none: that of `latecomer.recommended` on the day of its creation."""
@@ -39,6 +39,14 @@ class RewardSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unit: Annotated[str, Meta(min_length=1, max_length=20)] | None = None
 
 
+class ChallengerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A second policy of a bandit, which makes a `share` of the decisions; both learn from all of them."""
+
+    policy: str = DEFAULT_POLICY
+    parameters: dict[str, Any] = {}
+    share: Annotated[float, Meta(gt=0.0, lt=1.0)] = 0.1
+
+
 class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The specification that a bandit is created from.
 
@@ -52,7 +60,8 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `unit` is that of values in reports. `attribution` says to which of a subject's decisions in the window a conversion
     of that subject is credited. `reward` says what conversions are worth: "binary", values in [0, 1] of which the first
     counts, or amounts. `returns`, in the unit of the window, is how long after it they can be taken back (where it is
-    null, "90d" or ten windows if there are amounts, and else as long as the grace).
+    null, "90d" or ten windows if there are amounts, and else as long as the grace). `challenger` is a second policy,
+    which makes a share of the decisions and is compared with the first.
     """
 
     dim: int
@@ -68,6 +77,7 @@ class BanditSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     attribution: Literal["last", "first", "all"] = "last"
     reward: Literal["binary"] | RewardSpec = "binary"
     returns: int | str | None = None
+    challenger: ChallengerSpec | None = None
 
     @property
     def resolved_returns(self) -> int | str | None:
@@ -120,4 +130,22 @@ def parse_unit(given: ValueUnit | Mapping[str, Any] | None) -> ValueUnit | None:
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(
             f'unit must be as {{"name": "EUR", "scale": 250}}: {error}; got {short_repr(given)}', field="unit"
+        ) from None
+
+
+def parse_challenger(given: ChallengerSpec | Mapping[str, Any] | None) -> ChallengerSpec | None:
+    """Return a challenger that may be given as a dict; `InputError` where it is none.
+
+    >>> parse_challenger({"policy": "LinUCB", "share": 0.2})
+    ChallengerSpec(policy='LinUCB', parameters={}, share=0.2)
+    """
+    if given is None:
+        return None
+    try:
+        return msgspec.convert(msgspec.to_builtins(given), ChallengerSpec)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InputError(
+            f'challenger must be as {{"policy": "LinUCB", "parameters": {{}}, "share": 0.1}}: {error}; got '
+            f"{short_repr(given)}",
+            field="challenger",
         ) from None

@@ -12,7 +12,7 @@ from latecomer.errors import InputError, UnknownBanditError
 from latecomer.extras import require_packages
 from latecomer.policies.base.subjects import Attribution
 from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec, parse_reward_spec, parse_unit
+from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec, parse_challenger, parse_reward_spec, parse_unit
 from latecomer.service.durations import format_grace, format_window, parse_retention
 from latecomer.service.open_bandit import OpenBandit
 from latecomer.service.storage.clock import Clocks
@@ -42,6 +42,7 @@ def open(
     attribution: Attribution = "last",
     reward: Mapping[str, Any] | str | None = None,
     returns: Span | None = None,
+    challenger: Mapping[str, Any] | None = None,
     retention: str | None = None,
     clock: Clocks | None = None,
     create: bool = False,
@@ -82,6 +83,9 @@ def open(
     returns
         In the unit of the window: how long after it a credited value can be taken back. None is "90d" or ten windows
         where conversions have amounts, and else as long as the grace.
+    challenger
+        {"policy": "LinUCB", "parameters": {}, "share": 0.1}: a second policy that makes a share of the decisions; both
+        learn from all of them, and `stats` compares them.
     retention
         How long after its window a decision stays in the log, as "7d" or "forever"; the file keeps it. None: as it was
         set last, "7d" where it never was.
@@ -126,6 +130,7 @@ def open(
             activation_timeout=None if activation_timeout is None else format_window(activation_timeout),
             reward=parse_reward_spec(reward),
             returns=None if returns is None else format_window(returns),
+            challenger=parse_challenger(challenger),
         )
         check_policy(name, spec)  # a mistake leaves no file behind
     if address is None:

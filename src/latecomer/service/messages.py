@@ -7,8 +7,9 @@ from msgspec import Meta, Struct
 
 from latecomer.encoding.spec import EncoderSpec, Scale
 from latecomer.errors import InputError
+from latecomer.evaluation.arm_comparison import ArmComparison
 from latecomer.policies.base.decision import Verdict
-from latecomer.service.bandit_spec import RewardSpec, ValueUnit
+from latecomer.service.bandit_spec import ChallengerSpec, RewardSpec, ValueUnit
 from latecomer.service.report_messages import Activation, Conversion, Revocation, StageCounts, StageReport
 from latecomer.validation import short_repr
 
@@ -58,6 +59,8 @@ class BanditInfo(Struct, frozen=True, kw_only=True):
     reward: Literal["binary"] | RewardSpec = "binary"
     returns: int | str | None = None
     """The time after its window in which a credited value can be taken back; null is as long as the grace."""
+    challenger: ChallengerSpec | None = None
+    """The second policy, which makes a share of the decisions."""
 
 
 class DecisionAnswer(Struct, frozen=True):
@@ -228,7 +231,8 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
     alone, where the curve has a prior and may be outside. The share of all conversions that the window keeps cannot be
     estimated from inside it. `alarms` has those of the bandit, then those of its store. `value` is the sum of what
     decisions are credited with, in the bandit's `unit`, or in values of 1 where it has none. `stages` has the decisions
-    that reached each stage, and how many of these converted.
+    that reached each stage, and how many of these converted. `contest` compares the challenger, where there is one,
+    with the champion, over decisions whose window has closed; `mean` and `decisions` are the challenger's.
     """
 
     theta_hat: list[float]
@@ -240,6 +244,7 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
     value: float = 0.0
     unit: str | None = None
     stages: dict[str, StageCounts] = {}
+    contest: ArmComparison | None = None
 
 
 class Health(Struct, frozen=True, kw_only=True):

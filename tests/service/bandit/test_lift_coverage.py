@@ -5,7 +5,7 @@ import pytest
 
 from latecomer.evaluation.arm_comparison import CONFIDENCE
 from latecomer.evaluation.running_mean import find_refuted
-from latecomer.service.bandit.lift import compare_arms
+from latecomer.service.bandit.lift import report_lift
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.bandit_report import LiftReport
 
@@ -34,7 +34,7 @@ class Shops:
 
     def compare(self, run: int) -> LiftReport:
         arms = [[self.counts[arm, run], 0, self.totals[arm, run] * UNIT] for arm in (0, 1)]
-        return compare_arms(np.array(arms, np.int64))
+        return report_lift(np.array(arms, np.int64))
 
     def find_misses(self) -> set[int]:
         """Return the runs whose interval misses the difference of the means so far.

@@ -8,7 +8,7 @@ import pytest
 from fake_clocks import SECOND, FakeClocks
 from test_tally import IDS, SPEC, play
 
-from latecomer.service.bandit.lift import compare_arms
+from latecomer.service.bandit.lift import report_lift
 from latecomer.service.bandit.matured_decisions import weigh_open_rounds
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.bandit_spec import BanditSpec
@@ -110,18 +110,18 @@ def arms(count: int, rate: float, controls: int, control_rate: float) -> Any:
 
 
 def test_lift_says_what_follows() -> None:
-    better: Any = compare_arms(arms(50_000, 0.08, 50_000, 0.05))
+    better: Any = report_lift(arms(50_000, 0.08, 50_000, 0.05))
     assert 0 < better.low < better.difference < better.high
     assert better.note.startswith("the policy is better than the control: +3.00 points, 95% interval +")
     assert better.note.endswith(" points; as a share of the control's mean +60%")
-    worse: Any = compare_arms(arms(50_000, 0.05, 50_000, 0.08))
+    worse: Any = report_lift(arms(50_000, 0.05, 50_000, 0.08))
     assert worse.high < 0
     assert "worse" in worse.note
-    unsure: Any = compare_arms(arms(2_000, 0.06, 500, 0.05))
+    unsure: Any = report_lift(arms(2_000, 0.06, 500, 0.05))
     assert unsure.low < 0 < unsure.high
     assert unsure.note.startswith(f"not enough yet: about {unsure.more_decisions:,} more decisions")
     total = 2_500 + unsure.more_decisions  # with so many, at the same shares and rates, it is told
-    told: Any = compare_arms(arms(round(total * 0.8), 0.06, round(total * 0.2), 0.05))
+    told: Any = report_lift(arms(round(total * 0.8), 0.06, round(total * 0.2), 0.05))
     assert told.low > 0
-    assert compare_arms(arms(0, 0.0, 0, 0.0)).note.startswith("not enough yet: no decision")
-    assert "too few closed" in compare_arms(arms(100, 0.5, 3, 0.0)).note
+    assert report_lift(arms(0, 0.0, 0, 0.0)).note.startswith("not enough yet: no decision")
+    assert "too few closed" in report_lift(arms(100, 0.5, 3, 0.0)).note

@@ -12,7 +12,7 @@ from schema_rules import LIMITS, MADE, SETTINGS, is_beyond_a_schema
 from servers import Server, error_of, run_server
 
 from latecomer.policies.registry import POLICIES
-from latecomer.service.bandit.descriptor import NOT_PARAMETERS
+from latecomer.service.bandit.spec_policies import NOT_PARAMETERS
 from latecomer.service.http.openapi import write_document
 from latecomer.service.http.openapi_rules import PARAMETERS
 
@@ -70,6 +70,7 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("revocation", {"conversion_id": "y"}),
     ("stage", {"decision_id": "x", "stage": "click", "occurred_at": WHEN}),
     ("spec", {"dim": 3, "window": "7d", "reward": {"scale": 200, "aggregate": "max", "unit": "EUR"}, "returns": "30d"}),
+    ("spec", {"dim": 3, "window": 7, "challenger": {"policy": "LinUCB", "parameters": {"ridge": 2}, "share": 0.2}}),
     ("activation", [{"decision_id": "x"}]),
     ("freeze", {"frozen": False}),
     ("decision", {"actions": [ROW], "deferred": True, "subject": "x"}),

@@ -58,9 +58,13 @@ class RankingDraw(Struct, frozen=True, kw_only=True):
         else:
             place = int((rest - self.floor) / (1.0 - self.floor) * len(rankings))
             indices = rankings[min(place, len(rankings) - 1)].tolist()
+        return Ranking(indices, *self.assess(indices, rankings, count), is_control)
+
+    def assess(self, indices: list[int], rankings: Integers, count: int) -> tuple[float, tuple[float, ...]]:
+        """Return the propensities of the first of some actions, and of the inclusion of each."""
         first = self._blend(indices[0], float(np.mean(rankings[:, 0] == indices[0])), 1, count)
-        included = tuple(self._blend(a, float((rankings == a).any(axis=1).mean()), k, count) for a in indices)
-        return Ranking(indices, first, included, is_control)
+        k = rankings.shape[1]
+        return first, tuple(self._blend(a, float((rankings == a).any(axis=1).mean()), k, count) for a in indices)
 
     def _blend(self, action: int, own: float, places: int, count: int) -> float:
         """Return the probability that an action is among the first `places`, given its share of the rankings."""

@@ -20,7 +20,7 @@ from latecomer.policies.base.ranking import Ranking, RankingDraw
 from latecomer.policies.base.search import ExactSearch, Oracle, rank_by_score, summarise
 from latecomer.policies.base.searching_policy import SearchingPolicy
 from latecomer.policies.base.subjects import digest_subject
-from latecomer.policies.base.theta_samples import draw_thetas
+from latecomer.policies.base.theta_samples import ThetaSamples, draw_thetas
 from latecomer.timestamps import Moment
 from latecomer.validation import check_integer, short_repr
 
@@ -48,7 +48,7 @@ class RankingPolicy(SearchingPolicy):
         examination: Sequence[float] | None,
     ) -> Decision:
         """Choose k different actions, ranked, and record a round for each, in their order."""
-        k, seen = self._check_ranking(actions, k), check_examination(examination, k)
+        k, seen = self.check_ranking(actions, k), check_examination(examination, k)
         digest = b"" if subject is None else digest_subject(subject)
         if control is not None:
             control = self._randomisation.check_index(control, len(actions))
@@ -75,7 +75,7 @@ class RankingPolicy(SearchingPolicy):
             ranking.included,
         )
 
-    def _check_ranking(self, actions: Array, k: int) -> int:
+    def check_ranking(self, actions: Array, k: int) -> int:
         """Return k; `InputError` where there are fewer actions, or the policy cannot rank them."""
         check_integer("k", k, least=1)
         self._check_no_ceiling("a ranking")
@@ -93,28 +93,48 @@ class RankingPolicy(SearchingPolicy):
         self, search: ExactSearch, k: int, scores: Array | None, moment: int, control: int | None, draws: Array
     ) -> tuple[Ranking, float]:
         """Return a ranking, and the score of its first action."""
-        count, own = search.count, self._randomisation
+        draw, rankings, number, samples = self._propose_rankings(search, k, scores, moment, control, draws)
+        if samples is not None and not self._is_randomised:
+            score = samples.score(search.take(rankings[0, 0]), samples.thetas[0], float(samples.intercepts[0]))
+            return Ranking(rankings[0].tolist(), None, (None,) * k), score
+        ranking = draw.draw(search, rankings, number, search.count)
+        if samples is not None:
+            return ranking, samples.score(search.take(ranking.indices[0]), samples.mean)
+        return ranking, float(scores[ranking.indices[0]]) if scores is not None else 0.0
+
+    def _propose_rankings(
+        self, search: ExactSearch, k: int, scores: Array | None, moment: int, control: int | None, draws: Array
+    ) -> tuple[RankingDraw, Integers, float, ThetaSamples | None]:
+        """Return the rankings to draw from, by which shares and which number; and the samples, of a sampler."""
+        draw = RankingDraw.make(self._randomisation, control, search)
         if scores is None:
             samples = draw_thetas(self.state, search.summary, stamp=moment, draws=draws)
-            found = search.find_best(samples.thetas, k, samples.bonus)
-            if not self._is_randomised:
-                score = samples.score(search.take(found[0, 0]), samples.thetas[0], float(samples.intercepts[0]))
-                return Ranking(found[0].tolist(), None, (None,) * k), score
-            ranking = RankingDraw.make(own, control, search).draw(search, found, samples.number, count)
-            return ranking, samples.score(search.take(ranking.indices[0]), samples.mean)
+            return draw, search.find_best(samples.thetas, k, samples.bonus), samples.number, samples
         if self.algorithm.scores_are_probabilities:  # of `Uniform`, 1/K each: any ranking is as likely
-            is_plain = not self._is_randomised
-            number = float(draws[0]) if is_plain else _read_number(draws)
-            shares = RankingDraw.make(own, control, search)
-            draw = RankingDraw(floor=1.0, share=shares.share, control=shares.control)
-            ranking = draw.draw(search, np.arange(k)[None], number, count)
-            return ranking, float(scores[ranking.indices[0]])
-        best: Integers = np.array([rank_by_score(np.arange(count), scores, k)])
+            number = _read_number(draws) if self._is_randomised else float(draws[0])
+            return RankingDraw(floor=1.0, share=draw.share, control=draw.control), np.arange(k)[None], number, None
+        best: Integers = np.array([rank_by_score(np.arange(search.count), scores, k)])
         if self._is_randomised:
-            ranking = RankingDraw.make(own, control, search).draw(search, best, _read_number(draws), count)
-        else:
-            ranking = RankingDraw(floor=0.0, share=0.0, control=NO_CONTROL).draw(search, best, 0.0, count)
-        return ranking, float(scores[ranking.indices[0]])
+            return draw, best, _read_number(draws), None
+        return RankingDraw(floor=0.0, share=0.0, control=NO_CONTROL), best, 0.0, None
+
+    def assess_ranking(
+        self, actions: Array, indices: Sequence[int], *, at: Moment | None = None
+    ) -> tuple[float, tuple[float, ...]]:
+        """Return the propensities of the first of some actions, and of the inclusion of each, in the next ranking.
+
+        Nothing is recorded. They are exact where the policy knows its propensities.
+        """
+        k = self.check_ranking(actions, len(indices))
+        unstamped = at is None and self._in_rounds
+        stamp = UNSTAMPED if unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
+        search = ExactSearch(actions, summarise(actions))
+        scores = None if self.samples_theta else self.scores(actions, at=at)
+        own = self.rng.state()
+        draws = self.rng.draws(k, self._dim)
+        self.rng.restore(own)
+        draw, rankings, _, _ = self._propose_rankings(search, k, scores, self._moment(stamp), None, draws[0])
+        return draw.assess(list(indices), rankings, search.count)
 
 
 def _read_number(draws: Array) -> float:

@@ -14,12 +14,13 @@ from latecomer.core.action_summary import Shorts
 from latecomer.core.conversions import ACCEPTED, DUPLICATE
 from latecomer.core.state import Array, Integers
 from latecomer.policies.base import bulk
-from latecomer.policies.base.decision import VERDICTS
+from latecomer.policies.base.decision import VERDICTS, Decision
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit import events
 from latecomer.service.bandit.attribution import attribute_conversions
 from latecomer.service.bandit.bandit_stats import count_events, make_bandit_stats
 from latecomer.service.bandit.catalogue import Catalogue
+from latecomer.service.bandit.contest import Contest
 from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_ids import DecisionIds
@@ -67,13 +68,21 @@ class Bandit:
         Its name, number and specification.
     policy
         Its policy: a fresh one, or a saved one.
+    challenger
+        Its challenger where the specification has one: a saved one, or None for a fresh one.
     """
 
-    def __init__(self, descriptor: BanditDescriptor, policy: LinearPolicy) -> None:
+    def __init__(
+        self, descriptor: BanditDescriptor, policy: LinearPolicy, challenger: LinearPolicy | None = None
+    ) -> None:
         self.descriptor = descriptor
         self.info = descriptor.describe()
         self.number = descriptor.number
         self.policy = policy
+        challenger = challenger or descriptor.make_challenger()
+        self.contest = None if challenger is None else Contest(descriptor, policy, challenger)
+        self.policies = (policy,) if challenger is None else (policy, challenger)
+        """The policies that learn: the first has the verdicts."""
         self.dim = policy.dim
         self.in_rounds = isinstance(policy.window, int)
         self.window_span = policy.span
@@ -100,6 +109,11 @@ class Bandit:
         self.info = self.descriptor.describe()
         return self.descriptor.pack_created()
 
+    def warm_up(self) -> None:
+        """Load the machine code of its policies, where there is some."""
+        for policy in self.policies:
+            policy.state.code.warm_up()
+
     # ---- live events; `now` is the store's time, `shift` its microseconds ahead of the calendar ----
 
     def decide(self, call: DecisionCall, *, now: int, shift: int = 0) -> tuple[DecisionAnswer, bytes]:
@@ -113,7 +127,7 @@ class Bandit:
         self.has_unlogged_change = True
         at = None if self.in_rounds else now / 1e6
         probabilities = self.find_probabilities(call, control, at)
-        decision, summary = call.choose(self.policy, at=at, control=control)
+        decision, summary = self.choose(call, at=at, control=control)
         made = log_decision(
             self, call, decision, summary, now=now, expires_at=self.find_expiry(now, shift), probabilities=probabilities
         )
@@ -125,6 +139,8 @@ class Bandit:
         self, calls: Sequence[DecisionCall], *, now: int, shift: int = 0
     ) -> list[tuple[DecisionAnswer, bytes]]:
         """Decide as calls of `decide` would, one after the other, at one time; none is deferred, all are admissible."""
+        if self.contest is not None:
+            return [self.decide(call, now=now, shift=shift) for call in calls]
         self.has_unlogged_change = True
         decisions, summaries = bulk.decide(
             self.policy,
@@ -146,7 +162,17 @@ class Bandit:
         """Return the probabilities of the next decision, where the call asks for them."""
         if not call.probabilities:
             return None
+        if self.contest is not None:
+            return call.place_probabilities(self.contest.find_probabilities(call.rows, at=at))
         return call.place_probabilities(self.policy.probabilities(call.rows, at=at, control=control))
+
+    def choose(self, call: DecisionCall, *, at: float | None, control: int | None) -> tuple[Decision, Shorts]:
+        """Have the policy decide, or the challenger; return the decision, and the summary of the actions."""
+        return (
+            call.choose(self.policy, at=at, control=control)
+            if self.contest is None
+            else self.contest.choose(call, at=at)
+        )
 
     def find_expiry(self, stamp: int, shift: int) -> datetime | None:
         """Return when the window of a decision closes, by the calendar; None where it is in rounds."""
@@ -230,12 +256,15 @@ class Bandit:
 
     def apply_decisions(self, actions: Array, summaries: Shorts, stamps: Integers) -> None:
         """Record decisions that were made before; the policy uses up the random numbers that each took."""
-        bulk.record(self.policy, actions, summaries, stamps)
+        for policy in self.policies:
+            bulk.record(policy, actions, summaries, stamps)
 
     def apply_conversions(
         self, rounds: Integers, values: Array, arrivals: Integers, reported: Integers
     ) -> tuple[Integers, Integers]:
         """Apply conversions in their order; return verdicts by number, and delays (negative: before the decision)."""
+        for other in self.policies[1:]:
+            bulk.convert(other, rounds, values, arrivals, reported)
         return bulk.convert(self.policy, rounds, values, arrivals, reported)
 
     def leave_out_stragglers(self, rounds: Integers, verdicts: Integers) -> Integers:
@@ -246,7 +275,13 @@ class Bandit:
     def apply_revocations(self, rounds: Integers, arrivals: Integers, reported: Integers) -> Integers:
         """Take conversions back in their order; return verdicts by number."""
         reports = zip(rounds.tolist(), arrivals.tolist(), reported.tolist(), strict=True)
-        return np.array([bulk.revoke(self.policy, *report) for report in reports], np.int64)
+        return np.array([self.revoke_one(*report) for report in reports], np.int64)
+
+    def revoke_one(self, round: int, arrival: int, reported: int, digest: bytes | None = None) -> int:
+        """Revoke one conversion of a round, or all of them; return the verdict by its number."""
+        for other in self.policies[1:]:
+            bulk.revoke(other, round, arrival, reported, digest)
+        return bulk.revoke(self.policy, round, arrival, reported, digest)
 
     # ---- statistics ----
 

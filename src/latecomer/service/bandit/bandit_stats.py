@@ -51,4 +51,5 @@ def make_bandit_stats(bandit: "Bandit", alarms: Sequence[Alarm]) -> BanditStats:
         stages=bandit.stages.count(),
         value=bandit.tally.value * (1.0 if unit is None else unit.scale),
         unit=None if unit is None else unit.name,
+        contest=None if bandit.contest is None else bandit.contest.compare(bandit.tally),
     )

@@ -81,7 +81,7 @@ class Deferrals:
         bandit.has_unlogged_change = True
         at = None if bandit.in_rounds else now / 1e6
         probabilities = bandit.find_probabilities(call, control, at)
-        decision, _ = call.choose(bandit.policy, at=at, control=control)
+        decision, _ = bandit.choose(call, at=at, control=control)
         choice = self._describe(call, decision, now, probabilities)
         text = msgspec.msgpack.encode(choice)
         entry = self._table.find(choice.number)
@@ -160,6 +160,8 @@ class Deferrals:
         data = events.pack_activation(events.ACTIVATION, VERDICTS.index(verdict), number, now)
         bandit.stamp = now
         if entry is not None and verdict is Verdict.ACCEPTED:
+            if bandit.contest is not None:
+                bandit.contest.record_activated(entry, now)
             data += self._log_activated(read_choice(entry.note), entry.round, now)
         return verdict, data
 
@@ -214,7 +216,8 @@ class Deferrals:
         choice, dim = read_choice(text), bandit.dim
         if len(choice.action) != 8 * dim or len(choice.summary) != 2 * (dim + 2):
             raise ValueError("it has a deferred decision of another dimension")
-        policy.rng.draws(1, dim)
+        for each in bandit.policies:
+            each.rng.draws(1, dim)
         moment = policy.rounds + 1 if bandit.in_rounds else choice.stamp
         self._table.drop_expired(moment, int(policy.state.number("kept")))
         action: Array = np.frombuffer(choice.action, np.float64)

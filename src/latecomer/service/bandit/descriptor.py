@@ -1,10 +1,8 @@
 """A bandit's descriptor: its number, name, uid, specification and seed, as the log records its creation."""
 
-import inspect
 import re
 import secrets
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -14,20 +12,17 @@ from latecomer.encoding.scales import check_scales
 from latecomer.encoding.spec import EncoderSpec
 from latecomer.encoding.spec_checks import check_spec
 from latecomer.errors import ConflictError, InputError
-from latecomer.policies import recommended
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.base.reward import Reward
-from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.events import CREATED, pack_text
-from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec
+from latecomer.service.bandit.spec_policies import make_challenger, make_policy, name_recommended
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_window_text
 from latecomer.service.messages import BanditInfo
-from latecomer.validation import short_repr, suggest
+from latecomer.validation import short_repr
 
 UNFINISHED_PREFIX = "."
 """Begins the name of a bandit that is still being replayed."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NOT_PARAMETERS = ("dim", "window", "grace", "activation_timeout", "attribution", "reward", "returns", "clock")
 
 
 class BanditDescriptor(Struct, frozen=True, kw_only=True):
@@ -91,6 +86,7 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
             attribution=spec.attribution,
             reward=spec.reward,
             returns=spec.returns,
+            challenger=spec.challenger,
             created_at=datetime.fromtimestamp(self.stamp / 1e6, UTC),
             quarantined=quarantined,
         )
@@ -98,6 +94,10 @@ class BanditDescriptor(Struct, frozen=True, kw_only=True):
     def make_policy(self) -> LinearPolicy:
         """Return the policy as it was before its first round."""
         return make_policy(self.spec, self.seed)
+
+    def make_challenger(self) -> LinearPolicy | None:
+        """Return the challenger as it was before its first round; None where there is none."""
+        return make_challenger(self.spec, self.seed)
 
 
 def check_name(name: str) -> str:
@@ -114,6 +114,7 @@ def check_policy(name: str, requested: BanditSpec) -> LinearPolicy:
     """Make the policy of a specification; `InputError` where the name or the specification breaks a rule."""
     spec = resolve_spec(requested)
     policy = make_policy(spec, seed=0)
+    make_challenger(spec, seed=0)
     _check_encoding(spec)
     make_descriptor(0, check_name(name), spec, requested=requested, stamp=0).encode()
     return policy
@@ -153,10 +154,12 @@ def resolve_spec(spec: BanditSpec) -> BanditSpec:
     spec = msgspec.structs.replace(
         spec, grace=spec.resolved_grace, returns=spec.resolved_returns, unit=spec.resolved_unit
     )
-    if spec.policy != DEFAULT_POLICY:
-        return spec
-    parameters = {**recommended.PARAMETERS, **recommended.PROPENSITIES, **spec.parameters}
-    return msgspec.structs.replace(spec, policy=recommended.POLICY, parameters=parameters)
+    policy, parameters = name_recommended(spec.policy, spec.parameters)
+    challenger = spec.challenger
+    if challenger is not None:
+        named, given = name_recommended(challenger.policy, challenger.parameters)
+        challenger = msgspec.structs.replace(challenger, policy=named, parameters=given)
+    return msgspec.structs.replace(spec, policy=policy, parameters=parameters, challenger=challenger)
 
 
 def check_same_spec(descriptor: BanditDescriptor, requested: BanditSpec) -> None:
@@ -204,6 +207,7 @@ def _flatten(spec: BanditSpec) -> dict[str, object]:
         "activation_timeout": spec.activation_timeout,
         "attribution": spec.attribution,
         **{f"parameters.{name}": value for name, value in spec.parameters.items()},
+        "challenger": spec.challenger,
         **{f"features.{name}": scale for name, scale in spec.features.items()},
         **({} if spec.encoder is None else _flatten_encoder(spec.encoder)),
     }
@@ -237,56 +241,3 @@ def _is_same_returns(one: int | str | None, other: int | str | None) -> bool:
 
 def _show(values: dict[str, object], name: str) -> str:
     return short_repr(values[name]) if name in values else "unset"
-
-
-def _make_reward(spec: BanditSpec) -> Reward | None:
-    """Return the reward as the policy takes it; `InputError` where the unit is another."""
-    if isinstance(spec.reward, str):
-        return None
-    if spec.unit is not None and (spec.unit.scale, spec.unit.name) != (spec.reward.scale, spec.reward.unit or "units"):
-        raise InputError("unit must be left out where the reward has a scale: it is the reward's", field="unit")
-    return {"scale": spec.reward.scale, "aggregate": spec.reward.aggregate}
-
-
-def make_policy(spec: BanditSpec, seed: int) -> LinearPolicy:
-    """Return the policy of a resolved specification; `InputError` where there is none such."""
-    if spec.policy not in policy_names():
-        choices = (DEFAULT_POLICY, *policy_names())
-        raise InputError(
-            f"policy must be one of {', '.join(choices)}; got {short_repr(spec.policy)}{suggest(spec.policy, choices)}",
-            field="policy",
-        )
-    made: Any = policy_class(spec.policy)
-    known = [name for name in inspect.signature(made).parameters if name not in NOT_PARAMETERS]
-    unknown = sorted(set(spec.parameters) - set(known))
-    if unknown:
-        raise InputError(
-            f"parameters of {spec.policy} must be among {', '.join(known)}; got {short_repr(unknown[0])}"
-            f"{suggest(unknown[0], known)}",
-            field="parameters",
-        )
-    for name, value in spec.parameters.items():
-        if isinstance(value, bool):
-            raise InputError(f"parameters: {name} must be a number or a text; got {value!r}", field="parameters")
-    parameters = {"seed": seed, **spec.parameters} if "seed" in known else spec.parameters
-    if type(seed_ := parameters.get("seed", 0)) is not int or seed_ < 0:
-        raise InputError(
-            f"parameters: seed must be a whole number of at least 0; got {short_repr(seed_)}: or leave it out",
-            field="parameters",
-        )
-    try:
-        policy: LinearPolicy = made(
-            spec.dim,
-            parse_window_text(spec.window),
-            grace=spec.grace,
-            activation_timeout=spec.activation_timeout,
-            attribution=spec.attribution,
-            reward=_make_reward(spec),
-            returns=spec.returns,
-            **parameters,
-        )
-    except InputError as error:
-        if error.field in parameters:
-            raise InputError(f"parameters: {error}", field="parameters") from None
-        raise
-    return policy

@@ -22,7 +22,8 @@ def freeze_bandit(bandit: "Bandit", is_frozen: bool, *, now: int, shift: int = 0
 
 def apply_freeze(bandit: "Bandit", *, is_frozen: bool) -> None:
     """Freeze the policy of a bandit, or unfreeze it."""
-    if is_frozen:
-        bandit.policy.freeze()
-    else:
-        bandit.policy.unfreeze()
+    for policy in bandit.policies:
+        if is_frozen:
+            policy.freeze()
+        else:
+            policy.unfreeze()

@@ -1,15 +1,25 @@
-"""The lift of the policy over the control, with an interval that is valid at every look, and its sentence."""
+"""The lift of one arm over another, with an interval that is valid at every look, and its sentence."""
 
 from latecomer.core.state import Integers
 from latecomer.evaluation import arm_comparison
+from latecomer.evaluation.arm_comparison import ArmComparison
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.bandit_report import LiftReport
 
+ARMS, CONTEST = ("policy", "control"), ("challenger", "champion")
+"""The names of the two arms, and those where a challenger is compared with the policy."""
 
-def compare_arms(closed: Integers) -> LiftReport:
-    """Compare the policy with the control, given closed rounds, conversions and values of both."""
-    (count, _, total), (control_count, _, control_total) = closed.tolist()
-    found = arm_comparison.compare_arms((count, total / UNIT), (control_count, control_total / UNIT))
+
+def compare_closed(closed: Integers, names: tuple[str, str] = ARMS) -> ArmComparison:
+    """Compare the two arms, given closed rounds, conversions and values of both."""
+    (count, _, total), (other_count, _, other_total) = closed.tolist()
+    arms = (count, total / UNIT), (other_count, other_total / UNIT)
+    return arm_comparison.compare_arms(*arms, name=names[0], against=names[1])
+
+
+def report_lift(closed: Integers, names: tuple[str, str] = ARMS) -> LiftReport:
+    """Report on the first arm against the second, given closed rounds, conversions and values of both."""
+    found = compare_closed(closed, names)
     return LiftReport(
         decisions=found.decisions,
         mean=found.mean,
@@ -21,4 +31,5 @@ def compare_arms(closed: Integers) -> LiftReport:
         confidence=found.confidence,
         more_decisions=found.more_decisions,
         note=found.note,
+        arms=names,
     )

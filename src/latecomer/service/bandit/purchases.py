@@ -143,6 +143,8 @@ class Purchases:
         self, rounds: Integers, amounts: Array, digests: Sequence[bytes], arrivals: Integers, reported: Integers
     ) -> bulk.Credited:
         """Apply conversions in their order."""
+        for other in self._bandit.policies[1:]:
+            bulk.convert_amounts(other, rounds, amounts, digests, arrivals, reported)
         return bulk.convert_amounts(self._policy, rounds, amounts, digests, arrivals, reported)
 
     def take_back(
@@ -152,7 +154,7 @@ class Purchases:
         verdicts, credits = np.empty(len(rounds), np.int64), np.zeros(len(rounds))
         reports = zip(rounds.tolist(), arrivals.tolist(), reported.tolist(), digests, strict=True)
         for place, (round_, *report) in enumerate(reports):
-            verdicts[place] = bulk.revoke(self._policy, round_, *report)
+            verdicts[place] = self._bandit.revoke_one(round_, *report)
             if verdicts[place] == ACCEPTED:
                 basket = self._policy.baskets.find(round_)
                 credits[place] = REVOKED if basket is None else basket.credit

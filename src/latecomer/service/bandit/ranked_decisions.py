@@ -31,14 +31,13 @@ def decide_ranking(
     rows, policy = call.rows, bandit.policy
     seen, theta_hat = check_examination(call.examination, call.k), policy.theta_hat
     bandit.has_unlogged_change = True
-    decision = policy.decide(
-        rows,
-        at=None if bandit.in_rounds else now / 1e6,
-        control=control,
-        subject=call.subject,
-        k=call.k,
-        examination=call.examination,
-    )
+    at = None if bandit.in_rounds else now / 1e6
+    if bandit.contest is not None:
+        decision = bandit.contest.rank(call, at=at)
+    else:
+        decision = policy.decide(
+            rows, at=at, control=control, subject=call.subject, k=call.k, examination=call.examination
+        )
     indices, included = decision.indices or (decision.index,), decision.propensities or (decision.propensity,)
     summary, expires_at, data = summarise(rows), bandit.find_expiry(now, shift), b""
     entries: list[RankedAction] = []

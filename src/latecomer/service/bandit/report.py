@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from latecomer.core.state import Array, Integers
 from latecomer.service.bandit.alarms import list_alarms
-from latecomer.service.bandit.lift import compare_arms
+from latecomer.service.bandit.lift import ARMS, CONTEST, report_lift
 from latecomer.service.bandit.matured_decisions import weigh_open_rounds
 from latecomer.service.bandit.segment_report import report_segments
 from latecomer.service.bandit.tally import tally as columns
@@ -78,7 +78,7 @@ def make_report(
         conversions=int(totals[columns.CREDITED]),
         value=float(totals[columns.VALUES] / UNIT),
         rates=_compute_rates(tally, totals, weights),
-        lift=_find_lift(tally, totals),
+        lift=_find_lift(tally, totals, ARMS if bandit.contest is None else CONTEST),
         period_seconds=tally.buckets.width,
         periods=_list_periods(tally, weights, ids, shift),
         choices=choices,
@@ -145,9 +145,9 @@ def _explain_rates(decisions: int, matured: float | None) -> str:
     )
 
 
-def _find_lift(tally: Tally, totals: Integers) -> LiftReport | None:
-    """Compare the policy with the control; None where there is no control."""
-    return compare_arms(tally.closed[:2]) if totals[columns.CONTROLS] else None
+def _find_lift(tally: Tally, totals: Integers, names: tuple[str, str]) -> LiftReport | None:
+    """Compare the policy with the control, or the challenger with the champion; None where there is neither."""
+    return report_lift(tally.closed[:2], names) if totals[columns.CONTROLS] else None
 
 
 def _count_choices(tally: Tally) -> list[ChoiceReport]:

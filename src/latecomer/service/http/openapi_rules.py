@@ -10,7 +10,7 @@ from latecomer.policies.base.randomisation import MAX_DRAWS
 from latecomer.policies.base.reward import LARGEST_AMOUNT
 from latecomer.policies.recommended import POLICY
 from latecomer.policies.registry import policy_class, policy_names
-from latecomer.service.bandit.descriptor import NOT_PARAMETERS
+from latecomer.service.bandit.spec_policies import NOT_PARAMETERS
 from latecomer.service.bandit_spec import DEFAULT_POLICY
 from latecomer.service.http.settings import Settings
 
@@ -82,6 +82,9 @@ DECISION_ID = "^w?[0-9a-f]+-[0-9a-f]+$"
 def constrain(components: dict[str, Schema], settings: Settings) -> None:
     """Add the rules to the components of a document, with the limits of this server."""
     _constrain_spec(components["BanditSpec"], min(settings.max_dim, _LARGEST_DIM))
+    challenger = components["ChallengerSpec"]
+    challenger["allOf"] = _constrain_policy(challenger["properties"])
+    challenger["properties"]["parameters"]["properties"]["control"] = False
     components["EncoderSpec"]["properties"]["version"] = {"const": VERSION, "default": VERSION}
     components["EncoderSpec"]["properties"]["dim"] |= {"minimum": 1, "maximum": _LARGEST_DIM}
     _constrain_decision(components, settings)
@@ -115,14 +118,6 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
     fields["grace"] = {"anyOf": [_TIME, _NULL], "default": None}
     fields["activation_timeout"] = {"anyOf": [rounds, _TIME, _NULL], "default": None}
     fields["returns"] = {"anyOf": [rounds, _TIME, _NULL], "default": None}
-    policies = [DEFAULT_POLICY, *policy_names()]
-    fields["policy"]["enum"] = policies
-    parameters = dict.fromkeys(set().union(*map(_parameters_of, policies)), _ANY_PARAMETER) | PARAMETERS
-    fields["parameters"] |= {"properties": parameters, "additionalProperties": False}
-    takers: dict[str, list[str]] = {}
-    for policy in policies:
-        for absent in sorted(parameters.keys() - _parameters_of(policy)):
-            takers.setdefault(absent, []).append(policy)
     spec["allOf"] = [
         {
             "if": {"properties": {"features": {"minProperties": 1}}, "required": ["features"]},
@@ -133,8 +128,25 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
             "then": {"properties": {"grace": _NULL, **{name: {"type": ["integer", "null"]} for name in _SPANS}}},
             "else": {"properties": {name: {"type": ["string", "null"]} for name in _SPANS}},
         },
-        *(_without(parameter, policies) for parameter, policies in takers.items()),
+        {
+            "if": {"properties": {"challenger": {"type": "object"}}, "required": ["challenger"]},
+            "then": {"properties": {"parameters": {"properties": {"control": False}}}},
+        },
+        *_constrain_policy(fields),
     ]
+
+
+def _constrain_policy(fields: Schema) -> list[Schema]:
+    """Name the policies and their parameters; return the rules that say which policy does not take which."""
+    policies = [DEFAULT_POLICY, *policy_names()]
+    fields["policy"]["enum"] = policies
+    parameters = dict.fromkeys(set().union(*map(_parameters_of, policies)), _ANY_PARAMETER) | PARAMETERS
+    fields["parameters"] |= {"properties": parameters, "additionalProperties": False}
+    takers: dict[str, list[str]] = {}
+    for policy in policies:
+        for absent in sorted(parameters.keys() - _parameters_of(policy)):
+            takers.setdefault(absent, []).append(policy)
+    return [_without(parameter, names) for parameter, names in takers.items()]
 
 
 def _parameters_of(policy: str) -> set[str]:

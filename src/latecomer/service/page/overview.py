@@ -70,18 +70,18 @@ def write_lift(report: BanditReport) -> Markup:
         ),
         tag(
             "div",
-            tag("span", "the control is better"),
+            tag("span", f"the {lift.arms[1]} is better"),
             tag("span", "0"),
-            tag("span", "the policy is better"),
+            tag("span", f"the {lift.arms[0]} is better"),
             class_="ends",
             aria_hidden="true",
         ),
         class_="lift",
     )
     rows = [
-        ["policy", f"{lift.decisions:,}", format_share(lift.mean), _format_mean(report, lift.mean)],
+        [lift.arms[0], f"{lift.decisions:,}", format_share(lift.mean), _format_mean(report, lift.mean)],
         [
-            "control",
+            lift.arms[1],
             f"{lift.control_decisions:,}",
             format_share(lift.control_mean),
             _format_mean(report, lift.control_mean),
@@ -103,7 +103,7 @@ def write_lift(report: BanditReport) -> Markup:
         class_="note",
     )
     return write_section(
-        "Lift over the control",
+        f"Lift over the {lift.arms[1]}",
         "lift",
         tag("p", lift.note[0].upper() + lift.note[1:] + ".", class_="verdict"),
         _write_worth(report, lift),
@@ -124,5 +124,5 @@ def _write_worth(report: BanditReport, lift: LiftReport) -> Markup | None:
     value, low, high = (
         format_value(part * lift.decisions, report.unit) for part in (lift.difference, lift.low, lift.high)
     )
-    text = f"On the policy's {lift.decisions:,} closed decisions that is {value}, between {low} and {high}."
+    text = f"On the {lift.arms[0]}'s {lift.decisions:,} closed decisions that is {value}, between {low} and {high}."
     return tag("p", text)

@@ -236,11 +236,13 @@ def _load_snapshot(
     connection: SQLConnection, descriptor: BanditDescriptor, key: int, open_index: OpenIndex
 ) -> Recovered:
     row_checksum, snapshot = read_snapshot(connection, key)
-    policy = PolicySnapshot.from_bytes(
-        snapshot.policy, name=f"the snapshot at row {seq_of(key)} of chain {descriptor.number}"
-    )
+    name = f"the snapshot at row {seq_of(key)} of chain {descriptor.number}"
+    policy = PolicySnapshot.from_bytes(snapshot.policy, name=name)
     actions, stamps = _read_open_rounds(connection, descriptor, policy, seq=seq_of(key), row_checksum=row_checksum)
-    bandit = Bandit(descriptor, policy.restore(actions, stamps))
+    challenger = None
+    if snapshot.challenger:
+        challenger = PolicySnapshot.from_bytes(snapshot.challenger, name=name).restore(actions, stamps)
+    bandit = Bandit(descriptor, policy.restore(actions, stamps), challenger)
     bandit.stamp = snapshot.stamp
     bandit.ids.add(snapshot.secrets)
     bandit.counters.restore(snapshot.counters)

@@ -46,6 +46,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     catalogue: bytes = b""
     """Empty where nothing was ever put into it."""
     stages: dict[str, Any] = {}
+    challenger: bytes = b""
+    """Empty where there is none."""
 
 
 class SnapshotCopy(Struct, frozen=True, kw_only=True):
@@ -62,6 +64,7 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
     monitor: dict[str, Any]
     catalogue: Catalogue
     stages: dict[str, Any]
+    challenger: PolicySnapshot | None
 
     def encode(self) -> bytes:
         """Return the snapshot as bytes; call it once all requests before it are in the index."""
@@ -76,6 +79,7 @@ class SnapshotCopy(Struct, frozen=True, kw_only=True):
             monitor=self.monitor,
             catalogue=self.catalogue.to_bytes() if self.catalogue.version else b"",
             stages=self.stages,
+            challenger=b"" if self.challenger is None else self.challenger.to_bytes(),
         )
         return msgspec.msgpack.encode(snapshot)
 
@@ -95,6 +99,7 @@ def copy_for_snapshot(bandit: Bandit, chain: Chain) -> SnapshotCopy:
         monitor=bandit.monitor.to_dict(),
         catalogue=bandit.catalogue.share(),
         stages=bandit.stages.to_dict(),
+        challenger=None if bandit.contest is None else PolicySnapshot.capture(bandit.contest.challenger),
     )
 
 

@@ -56,7 +56,13 @@ class ReplayStore(Protocol):
 
 
 def replay(
-    store: Store | ReplayStore, source: str, target: str, *, partial: bool = False, **changes: Any
+    store: Store | ReplayStore,
+    source: str,
+    target: str,
+    *,
+    partial: bool = False,
+    promote: bool = False,
+    **changes: Any,
 ) -> BanditStats:
     """Replay a bandit's log into a new bandit; return the new one's statistics.
 
@@ -68,6 +74,8 @@ def replay(
         The bandit to read, and the one to create.
     partial
         Whether to accept the rest of a log that has been pruned, or the rows before a damaged one. Refused otherwise.
+    promote
+        Whether the old one's challenger becomes the new one's policy, which then has no challenger.
     changes
         `window`, `grace`, `policy` or `parameters` of the new one, where they differ.
     """
@@ -77,6 +85,8 @@ def replay(
     if store.is_taken(target):
         raise InputError(f"the new bandit needs a name of its own; {target!r} is taken")
     lacking = _count_lacking_rounds(store, descriptor, partial)
+    if promote:
+        changes = {**_promote_challenger(descriptor), **{name: value for name, value in changes.items() if value}}
     spec = msgspec.structs.replace(descriptor.spec, **_select_changes(descriptor.spec, changes))
     store.create(target, spec, skipped=descriptor.skipped + lacking)
     secret = _find_secret(store, descriptor, lacking)
@@ -162,16 +172,26 @@ def _read_rows(store: ReplayStore, descriptor: BanditDescriptor, partial: bool) 
 
 
 def _select_changes(spec: BanditSpec, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the changes that were given; with another policy, the old one's parameters are dropped."""
+    """Return the changes that were given; with another policy, parameters and challenger are dropped."""
     given = {name: value for name, value in changes.items() if value is not None}
     if given.get("policy", spec.policy) != spec.policy:
         given.setdefault("parameters", {})
+    if "policy" in given:
+        given["challenger"] = None
     if isinstance(given.get("window", spec.window), int) or isinstance(spec.window, int):
         given.setdefault("grace", None)  # it goes with windows in time
     if isinstance(given.get("window", spec.window), int) != isinstance(spec.window, int):
         given.setdefault("activation_timeout", None)  # it is in the unit of the window
         given.setdefault("returns", None)
     return given
+
+
+def _promote_challenger(descriptor: BanditDescriptor) -> dict[str, Any]:
+    """Return the changes that make the challenger the policy."""
+    challenger = descriptor.spec.challenger
+    if challenger is None:
+        raise InputError(f"{descriptor.name!r} has no challenger to promote: give the policy", field="promote")
+    return {"policy": challenger.policy, "parameters": challenger.parameters}
 
 
 def _count_lacking_rounds(store: ReplayStore, descriptor: BanditDescriptor, partial: bool) -> int:

@@ -132,8 +132,12 @@ def _is_same(one: Bandit, other: Bandit) -> bool:
     return (
         mine.V.tobytes() == theirs.V.tobytes()
         and mine.B.tobytes() == theirs.B.tobytes()
-        and mine.rng.state() == theirs.rng.state()
         and one.ids.known == other.ids.known
+        and [policy.rng.state() for policy in one.policies] == [policy.rng.state() for policy in other.policies]
+        and all(
+            own.theta_hat.tobytes() == others.theta_hat.tobytes()
+            for own, others in zip(one.policies, other.policies, strict=True)
+        )
         and one.stats() == other.stats()
         and one.monitor.to_dict() == other.monitor.to_dict()
     )

@@ -33,7 +33,7 @@ def load_bandit(address: str, descriptor: BanditDescriptor) -> Recovered | None:
         if not list(connection.execute(query, (descriptor.number,))):
             return None
         recovered = recover_bandit(connection, descriptor, open_index=open_no_index)
-    recovered.bandit.policy.state.code.warm_up()
+    recovered.bandit.warm_up()
     return recovered
 
 

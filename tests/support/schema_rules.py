@@ -31,6 +31,7 @@ _BEYOND_A_SCHEMA = (
     r"encoder: (context|actions|interactions|scales|dim|'.*') must",
     r"Expected `int( \| (str|null))*`, got `float`",  # to it, 1e7 is a whole number
     r"parameters: seed must be a whole number of at least 0; got [0-9.]+(e\+[0-9]+)?:",
+    r"parameters: limits: (the floors|'.*': floor must be at most)",  # it adds and compares no numbers
     r"parameters: half_life (must be|is for)",  # it does not compare units, nor know which policies forget
     r"occurred_at of report \d+ must not lie more than a day ahead",  # it has no clock
     r"value of conversion \d+ must be in \[0, 1\]",  # it knows no bandit

@@ -1,6 +1,6 @@
 """Champion and challenger: two policies that share the traffic, and of which each learns from all of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,15 +39,17 @@ def decide_contested(
     at: Moment | None,
     deferred: bool = False,
     subject: str | None = None,
+    places: Sequence[Mapping[str, int] | None] = (None, None),
 ) -> ContestedDecision:
     """Have the policy of an arm decide, and the other record the decision; `is_control` is True of the champion's.
 
     The propensity is that before the arm was drawn, (1 − f)·p + f·p′ with f the `share` of the challenger, where both
-    policies know theirs. Of a deferred decision the other only takes the random numbers that a round takes.
+    policies know theirs; `places` has that argument of `decide` for each. Of a deferred decision the other only takes
+    the random numbers that a round takes.
     """
     leader, follower = policies[arm], policies[1 - arm]
-    chances = follower.probabilities(rows, at=at) if knows_probabilities(follower) else None
-    decision = leader.decide(rows, at=at, deferred=deferred, subject=subject)
+    chances = follower.probabilities(rows, at=at, places=places[1 - arm]) if knows_probabilities(follower) else None
+    decision = leader.decide(rows, at=at, deferred=deferred, subject=subject, places=places[arm])
     summary = bulk.latest_summary(leader, rows)
     if deferred:
         follower.rng.draws(1, follower.dim)

@@ -1,7 +1,7 @@
 """Deferred decisions of a policy: made, activated, and found by the reports of them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,16 @@ class DeferringPolicy(PolicyReadings):
     _in_rounds: bool
     _propensity: float | None
 
-    def _decide_for(self, digest: bytes, actions: npt.NDArray[Any], at: Moment | None, control: int | None) -> Decision:
+    def _decide_for(
+        self,
+        digest: bytes,
+        actions: npt.NDArray[Any],
+        at: Moment | None,
+        control: int | None,
+        places: Mapping[str, int] | None,
+    ) -> Decision:
         """Decide, and note whom the decision is for."""
-        decision = self.decide(actions, at=at, control=control)
+        decision = self.decide(actions, at=at, control=control, places=places)
         self.subjects.add(digest, decision.round, int(self.state.number("kept")))
         return decision
 

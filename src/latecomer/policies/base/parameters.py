@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 from latecomer.durations import Duration, Span, parse_window
 from latecomer.errors import InputError
 from latecomer.policies.base.clock import Clock
+from latecomer.policies.base.limits import Limits
 from latecomer.policies.base.randomisation import Control
 from latecomer.policies.base.reward import Reward
 from latecomer.policies.base.rng import Seed
@@ -22,15 +23,16 @@ class CommonParameters(TypedDict, total=False):
     """Arguments of every policy, which its constructor takes as `**common`.
 
     `seed` is an int, or a NumPy generator; None takes fresh entropy. `clock` tells the time where the window is a time
-    and `at` is not given. `floor`, `ceiling`, `draws` and `control` make propensities known, `guard` gives a guarantee,
-    `half_life` lets old rounds count less, `grace` waits for late reports, `activation_timeout` for activations,
-    `attribution` is for conversions of subjects, `reward` for amounts, and `returns` for those that are taken back
-    late: see `LinearPolicy`.
+    and `at` is not given. `floor`, `ceiling`, `limits`, `draws` and `control` make propensities known, `guard` gives a
+    guarantee, `half_life` lets old rounds count less, `grace` waits for late reports, `activation_timeout` for
+    activations, `attribution` is for conversions of subjects, `reward` for amounts, and `returns` for those that are
+    taken back late: see `LinearPolicy`.
     """
 
     half_life: Span | None
     floor: float
     ceiling: float
+    limits: Limits | None
     draws: int
     control: Control | None
     guard: float | None
@@ -47,6 +49,7 @@ _DEFAULTS = {
     "half_life": None,
     "floor": 0.0,
     "ceiling": 1.0,
+    "limits": None,
     "draws": 1,
     "control": None,
     "guard": None,

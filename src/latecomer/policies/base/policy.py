@@ -3,7 +3,7 @@
 Arguments, windows, random numbers and files are here. A policy is not for several threads at once.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from datetime import timedelta
 from typing import Any, Self
@@ -26,6 +26,7 @@ from latecomer.policies.base.forgetting import check_half_life
 from latecomer.policies.base.guard import check_guard, find_guarded, guard_numbers
 from latecomer.policies.base.kernels import UNFIT
 from latecomer.policies.base.learning_policy import LearningPolicy
+from latecomer.policies.base.limits import Limits
 from latecomer.policies.base.parameters import check_dim, check_ridge, expand_common, list_crediting
 from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.randomisation import Control, Randomisation, randomise
@@ -55,6 +56,9 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         ε in [0, 1]: every one of K actions is chosen with a probability of at least ε/K.
     ceiling
         In (0, 1]: no action is chosen with a larger probability, or 1/K where that is more, but by the control.
+    limits
+        {"offer-7": {"floor": 0.05, "ceiling": 0.3}}: the least and the largest probability of single actions, by their
+        ids; `decide` is told their `places` in the set. The control's choices are not limited.
     draws
         n > 1: a sampler chooses by the share of n samples that each action wins, so that the probability is known.
     control
@@ -103,6 +107,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         half_life: Span | None = None,
         floor: float = 0.0,
         ceiling: float = 1.0,
+        limits: Limits | None = None,
         draws: int = 1,
         control: Control | None = None,
         guard: float | None = None,
@@ -114,7 +119,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
-        self._randomisation = randomisation = Randomisation.check(floor, draws, control, ceiling)
+        self._randomisation = randomisation = Randomisation.check(floor, draws, control, ceiling, limits)
         algorithm, guarded = algorithm or self.algorithm, check_guard(guard)
         self.algorithm = algorithm = randomise(find_guarded(algorithm) if guarded else algorithm, randomisation)
         self._dim = check_dim(dim, has_set=algorithm.has_set)
@@ -161,6 +166,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         *,
         at: Moment | None = None,
         control: int | None = None,
+        places: Mapping[str, int] | None = None,
         deferred: bool = False,
         subject: str | None = None,
         oracle: Oracle | None = None,
@@ -180,6 +186,8 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
             `ClockError`.
         control
             Where the control plays an action by its id: the index of that action, None where the set has none such.
+        places
+            Where actions are limited by their ids: the index of each that is in the set.
         deferred
             Whether the decision counts only once it is activated (`activate`): what is never shown never enters V. Its
             `round` is negative, and stands for it in `activate`, `convert` and `revoke`.
@@ -203,12 +211,14 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         state = self.state
         if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
             actions = check_actions([] if actions is None else actions, self._dim)
+        if self._randomisation.limits or places:
+            self._place_limits(places, len(actions))
         is_unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if is_unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
         if deferred:
             return self._defer(actions, stamp, control, subject)
         if subject is not None:
-            return self._decide_for(digest_subject(subject), actions, at, control)
+            return self._decide_for(digest_subject(subject), actions, at, control, places)
         draws = None
         if control is not None:
             control = self._randomisation.check_index(control, len(actions))
@@ -247,6 +257,8 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         `at` is one time for all, or one for each; `controls` has what `decide` takes as `control`, for each set. Where
         any set is refused, none has been decided.
         """
+        if self.limited_ids:
+            raise InputError("decide_many is for policies without limits: call decide, with places", field="limits")
         sets = check_action_sets(action_sets, self._dim)
         for position, actions in enumerate(sets):
             if not self.state.is_admissible(actions):

@@ -1,4 +1,4 @@
-"""Choices by known probabilities: `floor`, `ceiling`, `draws` and `control`, and the algorithm that they make."""
+"""Choices by known probabilities: `floor`, `ceiling`, `limits`, `draws` and `control`, and the algorithm of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -19,6 +19,17 @@ from latecomer.policies.base.choice_probabilities import (
     probabilities_of_scores,
 )
 from latecomer.policies.base.guard import probabilities_of_guarded_samples
+from latecomer.policies.base.limits import (
+    Limit,
+    Limits,
+    check_limits,
+    limit_fields,
+    limited_best,
+    limited_guarded,
+    limited_samples,
+    limited_scores,
+    list_limits,
+)
 from latecomer.policies.base.rng import Draw
 from latecomer.validation import check_integer, check_share, short_repr
 
@@ -37,12 +48,21 @@ class Randomisation:
     ceiling: float = 1.0
     control_share: float = 0.0
     control_policy: str | int = "uniform"
+    limits: tuple[Limit, ...] = ()
 
     @classmethod
-    def check(cls, floor: float, draws: int, control: Control | None, ceiling: float = 1.0) -> Self:
+    def check(
+        cls,
+        floor: float,
+        draws: int,
+        control: Control | None,
+        ceiling: float = 1.0,
+        limits: Limits | None = None,
+    ) -> Self:
         """Return the parameters; `InputError` where one breaks a rule."""
         share, policy = _check_control(control)
         return cls(
+            limits=check_limits(limits, floor=check_share("floor", floor)),
             floor=check_share("floor", floor),
             draws=_check_draws(draws),
             ceiling=_check_ceiling(ceiling),
@@ -53,7 +73,13 @@ class Randomisation:
     @property
     def is_off(self) -> bool:
         """Tell whether the algorithm chooses by itself."""
-        return self.floor == 0.0 and self.draws == 1 and self.control_share == 0.0 and self.ceiling == 1.0
+        is_plain = self.floor == 0.0 and self.draws == 1 and self.control_share == 0.0 and self.ceiling == 1.0
+        return is_plain and not self.limits
+
+    @property
+    def bounds_actions(self) -> bool:
+        """Tell whether a choice takes the probabilities of all actions: there is a ceiling, or an action's limit."""
+        return self.ceiling < 1.0 or bool(self.limits)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -63,6 +89,8 @@ class Randomisation:
             given["draws"] = self.draws
         if self.ceiling < 1.0:
             given["ceiling"] = self.ceiling
+        if self.limits:
+            given["limits"] = list_limits(self.limits)
         if self.control_share:
             given["control"] = {"share": self.control_share, "policy": self.control_policy}
         return given
@@ -176,7 +204,45 @@ class RandomisedAlgorithm(Algorithm):
 
 def randomise(algorithm: Algorithm, randomisation: Randomisation) -> Algorithm:
     """Return the algorithm that draws its choice by known probabilities; itself, where that is off."""
+    if randomisation.limits:
+        return find_limited(algorithm)
     return algorithm if randomisation.is_off else find_randomised(algorithm)
+
+
+_LIMITED = {
+    probabilities_of_best: limited_best,
+    probabilities_of_scores: limited_scores,
+    probabilities_of_samples: limited_samples,
+    probabilities_of_guarded_samples: limited_guarded,
+}
+
+
+class LimitedAlgorithm(Algorithm):
+    """A randomised algorithm that keeps the limits of single actions; another process makes it of the same one."""
+
+    def __reduce__(self) -> Any:
+        """Pickle the algorithm that is randomised."""
+        return find_limited, (self.randomises,)
+
+
+def find_limited(algorithm: Algorithm) -> Algorithm:
+    """Return the limited form of an algorithm, the same object each time."""
+    key = f"{algorithm.key} with limits"
+    if key not in _randomised:
+        made = find_randomised(algorithm)
+
+        def extra_fields(dim: int, span: int, ridge: float) -> ExtraFields:
+            return {**made.extra_fields(dim, span, ridge), **limit_fields()}
+
+        own = {each.name: getattr(made, each.name) for each in fields(made) if each.init}
+        fill: Any = made.fill_probabilities
+        changes = {
+            "name": f"{made.name} and limits",
+            "fill_probabilities": _LIMITED[fill],
+            "extra_fields": extra_fields,
+        }
+        _randomised[key] = LimitedAlgorithm(**{**own, **changes})
+    return _randomised[key]
 
 
 def find_randomised(algorithm: Algorithm) -> Algorithm:

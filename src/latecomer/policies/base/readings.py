@@ -1,11 +1,13 @@
 """The readings of a policy: numbers and copies, which change nothing."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.state import Array, FieldKind
+from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import check_actions, explain_inadmissible
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.assessment import Assessor
@@ -13,6 +15,7 @@ from latecomer.policies.base.clock import WindowClock
 from latecomer.policies.base.compiled_state import CompiledState
 from latecomer.policies.base.covariance import estimate_covariance
 from latecomer.policies.base.delay_band import estimate_delay_band
+from latecomer.policies.base.limits import place_limits
 from latecomer.policies.base.randomisation import Randomisation
 from latecomer.policies.base.rng import PolicyRng
 from latecomer.timestamps import Moment
@@ -145,20 +148,50 @@ class PolicyReadings:
         return self._assess(actions, at)[0]
 
     def probabilities(
-        self, actions: npt.ArrayLike, *, at: Moment | None = None, control: int | None = None, draws: int = 1024
+        self,
+        actions: npt.ArrayLike,
+        *,
+        at: Moment | None = None,
+        control: int | None = None,
+        places: Mapping[str, int] | None = None,
+        draws: int = 1024,
     ) -> Array:
         """Return the probability of each action in the next decision: (K,).
 
-        Nothing is recorded. `at` and `control` are as in `decide`. Where the policy chooses by known probabilities
-        (`floor`, `draws`, `control`) these are exactly the next decision's. Of a sampler that does not, they are
-        estimated from so many `draws`.
+        Nothing is recorded. `at`, `control` and `places` are as in `decide`. Where the policy chooses by known
+        probabilities (`floor`, `draws`, `control`) these are exactly the next decision's. Of a sampler that does not,
+        they are estimated from so many `draws`.
         """
-        return self._assess(actions, at, control=control, draws=draws)[1]
+        return self._assess(actions, at, control=control, places=places, draws=draws)[1]
+
+    @property
+    def bounds_actions(self) -> bool:
+        """Tell whether it has a ceiling, or limits of single actions: a choice then takes all probabilities at once."""
+        return self._randomisation.bounds_actions
+
+    @property
+    def limited_ids(self) -> tuple[str, ...]:
+        """The ids of the actions that have limits."""
+        return tuple(limit.action for limit in self._randomisation.limits)
+
+    def _place_limits(self, places: Mapping[str, int] | None, count: int) -> None:
+        """Note where limited actions are in the next set, of so many actions."""
+        if not self._randomisation.limits:
+            raise InputError("places is for a policy with limits; leave it out", field="places")
+        place_limits(self.state.record, self._randomisation.limits, places, count)
 
     def _assess(
-        self, actions: npt.ArrayLike, at: Moment | None, *, control: int | None = None, draws: int = 1024
+        self,
+        actions: npt.ArrayLike,
+        at: Moment | None,
+        *,
+        control: int | None = None,
+        places: Mapping[str, int] | None = None,
+        draws: int = 1024,
     ) -> tuple[Array, Array]:
         actions = check_actions(actions, self._dim)
+        if self._randomisation.limits or places:
+            self._place_limits(places, len(actions))
         if not self.state.is_admissible(actions):
             raise explain_inadmissible(actions)
         asked = Randomisation.check(0.0, draws, None)

@@ -69,10 +69,10 @@ class SearchingPolicy(ConvertingPolicy):
         return Decision(self.rounds, index, action, score, chosen.first, chosen.is_control)
 
     def _check_no_ceiling(self, what: str) -> None:
-        """Raise `InputError` where the policy has a ceiling, which needs the probabilities of every action."""
-        if self._randomisation.ceiling < 1.0:
+        """Raise `InputError` where the policy has a ceiling or limits, which need the probabilities of every action."""
+        if self._randomisation.bounds_actions:
             raise InputError(
-                f"{what} needs a policy without a ceiling, which takes the probabilities of all actions at once: make "
+                f"{what} needs a policy without a ceiling or limits, which take the probabilities of all at once: make "
                 "one without, or decide for one action among those given",
                 field="ceiling",
             )

@@ -139,7 +139,7 @@ class Bandit:
         self, calls: Sequence[DecisionCall], *, now: int, shift: int = 0
     ) -> list[tuple[DecisionAnswer, bytes]]:
         """Decide as calls of `decide` would, one after the other, at one time; none is deferred, all are admissible."""
-        if self.contest is not None:
+        if self.contest is not None or self.policy.limited_ids:
             return [self.decide(call, now=now, shift=shift) for call in calls]
         self.has_unlogged_change = True
         decisions, summaries = bulk.decide(
@@ -163,8 +163,9 @@ class Bandit:
         if not call.probabilities:
             return None
         if self.contest is not None:
-            return call.place_probabilities(self.contest.find_probabilities(call.rows, at=at))
-        return call.place_probabilities(self.policy.probabilities(call.rows, at=at, control=control))
+            return call.place_probabilities(self.contest.find_probabilities(call, at=at))
+        places = call.find_places(self.policy.limited_ids)
+        return call.place_probabilities(self.policy.probabilities(call.rows, at=at, control=control, places=places))
 
     def choose(self, call: DecisionCall, *, at: float | None, control: int | None) -> tuple[Decision, Shorts]:
         """Have the policy decide, or the challenger; return the decision, and the summary of the actions."""

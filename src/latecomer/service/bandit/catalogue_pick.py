@@ -134,7 +134,7 @@ def _find_search(bandit: "Bandit", pick: CataloguePick, excluded: Integers) -> S
             "sampled θ̃ (OTFLinTS, LinTS, or MaturedLinTS without optimism, without a guard): leave it out, or use such",
             field="search",
         )
-    if catalogue.features is not None or not policy.samples_theta or policy.parameters.get("ceiling", 1.0) < 1.0:
+    if catalogue.features is not None or not policy.samples_theta or policy.bounds_actions:
         return None
     found = None if pick.find_index is None else pick.find_index(catalogue, excluded)
     return found or ExactSearch(catalogue.vectors, catalogue.summarise(excluded), excluded)

@@ -54,6 +54,7 @@ class Contest:
             at=at,
             deferred=call.deferred,
             subject=call.subject,
+            places=[call.find_places(policy.limited_ids) for policy in policies],
         )
 
     def rank(self, call: DecisionCall, *, at: float | None) -> Decision:
@@ -69,9 +70,12 @@ class Contest:
             examination=call.examination,
         )
 
-    def find_probabilities(self, rows: Array, *, at: float | None) -> Array:
+    def find_probabilities(self, call: DecisionCall, *, at: float | None) -> Array:
         """Return the probabilities of the next decision, before its arm is drawn."""
-        own, other = (policy.probabilities(rows, at=at) for policy in (self.champion, self.challenger))
+        own, other = (
+            policy.probabilities(call.rows, at=at, places=call.find_places(policy.limited_ids))
+            for policy in (self.champion, self.challenger)
+        )
         blended: Array = (1.0 - self.share) * own + self.share * other
         return blended
 

@@ -104,6 +104,12 @@ class DecisionCall(Struct, frozen=True):
             return None
         return self.ids.index(control_id)
 
+    def find_places(self, limited_ids: Sequence[str]) -> dict[str, int] | None:
+        """Return the indices of the actions that have limits; None where the policy has none."""
+        if not limited_ids:
+            return None
+        return {id_: self.ids.index(id_) for id_ in limited_ids if id_ in self.ids} if self.ids is not None else {}
+
     def choose(self, policy: LinearPolicy, *, at: float | None, control: int | None) -> tuple[Decision, Shorts]:
         """Have the policy decide; return the decision, and the summary of the actions."""
         if self.picked is not None and self.picked.search is not None:
@@ -112,8 +118,10 @@ class DecisionCall(Struct, frozen=True):
                 search, at=at, control=control, deferred=self.deferred, subject=self.subject
             )
             return decision, search.summary
-        rows = self.rows
-        decision = policy.decide(rows, at=at, control=control, deferred=self.deferred, subject=self.subject)
+        rows, places = self.rows, self.find_places(policy.limited_ids)
+        decision = policy.decide(
+            rows, at=at, control=control, places=places, deferred=self.deferred, subject=self.subject
+        )
         return decision, bulk.latest_summary(policy, rows)
 
     @property

@@ -56,7 +56,10 @@ def explain_choice(bandit: "Bandit", view: BanditView, choice: LoggedChoice) -> 
     estimates = rows @ theta_hat
     shown, propensities = range(len(rows)), None
     if len(rows) <= MOST_ACTIONS:
-        propensities = bandit.policy.probabilities(rows, at=at, control=_find_control(bandit, offer), draws=DRAWS)
+        places = {id_: offer.ids.index(id_) for id_ in bandit.policy.limited_ids if id_ in (offer.ids or ())} or None
+        propensities = bandit.policy.probabilities(
+            rows, at=at, control=_find_control(bandit, offer), places=places, draws=DRAWS
+        )
     else:
         best = np.argsort(-estimates, kind="stable")[: MOST_ACTIONS - 1].tolist()
         shown = sorted({choice.index, *best})  # type: ignore[assignment]

@@ -6,6 +6,7 @@ from typing import Any
 from latecomer.encoding.scales import MIN_DIM
 from latecomer.encoding.spec import VERSION
 from latecomer.policies.base.kernels import NORM_LIMIT
+from latecomer.policies.base.limits import MOST as MAX_LIMITS
 from latecomer.policies.base.randomisation import MAX_DRAWS
 from latecomer.policies.base.reward import LARGEST_AMOUNT
 from latecomer.policies.recommended import POLICY
@@ -57,6 +58,17 @@ PARAMETERS: dict[str, Schema] = {
     "half_life": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 2**53}, _TIME]},
     "floor": {"type": "number", "minimum": 0, "maximum": 1},
     "ceiling": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "limits": {
+        "type": "object",
+        "propertyNames": {"minLength": 1},
+        "maxProperties": MAX_LIMITS,
+        "additionalProperties": {
+            "type": "object",
+            "properties": {key: {"type": "number", "minimum": 0, "maximum": 1} for key in ("floor", "ceiling")},
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    },
     "draws": {"type": "integer", "minimum": 1, "maximum": MAX_DRAWS},
     "control": {
         "type": "object",

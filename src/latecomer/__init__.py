@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from latecomer.policies.otf_lin_ucb import OTFLinUCB as OTFLinUCB
     from latecomer.policies.recommended import recommended
     from latecomer.policies.registry import load
+    from latecomer.policies.staged import Staged
     from latecomer.policies.uniform import Uniform as Uniform
     from latecomer.policies.waiting_lin_ts import WaitingLinTS as WaitingLinTS
     from latecomer.policies.waiting_lin_ucb import WaitingLinUCB as WaitingLinUCB
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from latecomer.simulation import actions
     from latecomer.simulation.result import Result
     from latecomer.simulation.simulate import simulate
+    from latecomer.simulation.stages import Stage
     from latecomer.simulation.world import World
 
 __version__ = "0.1.0"
@@ -60,6 +62,8 @@ _HOME = {
     "Evaluation": "latecomer.evaluation.result",
     "Policy": "latecomer.policies.base.protocol",
     "Result": "latecomer.simulation.result",
+    "Stage": "latecomer.simulation.stages",
+    "Staged": "latecomer.policies.staged",
     "Verdict": "latecomer.policies.base.decision",
     "World": "latecomer.simulation.world",
     "advise_dim": "latecomer.encoding.dim_advice",
@@ -90,6 +94,8 @@ __all__ = [
     "Evaluation",
     "Policy",
     "Result",
+    "Stage",
+    "Staged",
     "Verdict",
     "World",
     "actions",

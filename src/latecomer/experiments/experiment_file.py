@@ -32,6 +32,7 @@ from latecomer.policies import registry
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.recommended import recommended
 from latecomer.simulation import actions
+from latecomer.simulation.stages import Stage
 from latecomer.simulation.world import World
 from latecomer.validation import check_choice, check_integer, check_positive
 
@@ -145,7 +146,7 @@ def parse_world(value: object) -> World:
         "world",
         of="a world",
         needed=("theta", "actions", "delays"),
-        optional=("reward", "intercept", "delay_slope", "change"),
+        optional=("reward", "intercept", "delay_slope", "change", "stage"),
     )
     theta = _parse_theta(table["theta"], "world.theta")
     action_law = _parse_actions(table["actions"], "world.actions")
@@ -154,7 +155,16 @@ def parse_world(value: object) -> World:
         more: dict[str, Any] = {name: table[name] for name in ("reward", "intercept", "change") if name in table}
         if "delay_slope" in table:
             more["delay_slope"] = _parse_numbers(table["delay_slope"], "world.delay_slope")
+        if "stage" in table:
+            more["stage"] = _parse_stage(table["stage"], "world.stage")
         return World(theta=theta, actions=action_law, delays=delay, **more)
+
+
+def _parse_stage(value: object, path: str) -> Stage:
+    table = check_table(value, path)
+    check_keys(table, path, of="a stage", needed=("delays",), optional=("precision", "share"))
+    given = {name: _parse_scalar(value, f"{path}.{name}") for name, value in table.items() if name != "delays"}
+    return Stage(delays=_parse_delay_law(table["delays"], f"{path}.delays"), **given)  # type: ignore[arg-type]
 
 
 def _parse_theta(value: object, path: str) -> Array | dict[int, Array]:

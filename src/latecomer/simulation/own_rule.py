@@ -10,6 +10,7 @@ import numpy as np
 
 from latecomer.core.state import Array, Integers
 from latecomer.errors import InputError
+from latecomer.simulation.stages import StageDraws
 from latecomer.simulation.world import Block
 from latecomer.validation import short_repr
 
@@ -17,7 +18,8 @@ from latecomer.validation import short_repr
 class Rule(Protocol):
     """The interface of a rule: two methods, called in the order in which things happen.
 
-    It is not for several threads: each run has a rule of its own.
+    It is not for several threads: each run has a rule of its own. In a world with a stage a rule that has a method
+    `reach(round)` is told of rounds that reach it.
 
     Examples
     --------
@@ -115,7 +117,9 @@ def _is_rule(made: Any) -> bool:
 class RulePlayer:
     """A rule's run, in plain Python: decide, then learn what arrives, as compiled rounds do."""
 
-    def __init__(self, template: OwnRule, generator: np.random.Generator, horizon: int) -> None:
+    def __init__(
+        self, template: OwnRule, generator: np.random.Generator, horizon: int, stages: StageDraws | None = None
+    ) -> None:
         self._name = template.name
         self._rule = template.make(int(generator.integers(2**32)))
         self._open: dict[int, Any] = {}
@@ -123,6 +127,9 @@ class RulePlayer:
         self.converts = np.zeros(horizon, np.bool_)
         self._to_arrive: dict[int, list[int]] = {}
         """Rounds by the round in which they arrive, where delays depend on the action."""
+        self._stages = stages if callable(getattr(self._rule, "reach", None)) else None
+        self._to_reach: dict[int, list[Any]] = {}
+        """By round, what `reach` is to be told of those that reach the stage then."""
 
     def play(
         self,
@@ -148,10 +155,20 @@ class RulePlayer:
                 if block.delay_factors is not None:
                     late = t + math.floor(float(delays[t]) * float(block.delay_factors[rows[index]]))
                     self._to_arrive.setdefault(late, []).insert(0, t)  # the latest first, as in compiled rounds
+            if self._stages is not None:
+                self._reach(self._stages, t, float(means[index]), token, int(delays[t]))
             arriving = order[starts[t] : starts[t + 1]].tolist()
             for arrived in arriving if block.delay_factors is None else self._to_arrive.pop(t, []):
                 if self.converts[arrived]:
                     self._rule.convert(self._open.pop(arrived))
+
+    def _reach(self, stages: StageDraws, t: int, mean: float, token: Any, delay: int) -> None:
+        """Note when a round reaches the stage; tell the rule of those that do now."""
+        reached = stages.find_arrival(t, mean, converts=bool(self.converts[t]), delay=delay)
+        if reached is not None:
+            self._to_reach.setdefault(reached, []).append(token)
+        for each in self._to_reach.pop(t, []):
+            self._rule.reach(each)  # type: ignore[attr-defined]
 
     def _read(self, decision: Any, round: int, count: int) -> tuple[int, Any]:
         """Return the index, and what to tell of the round."""

@@ -13,8 +13,10 @@ from latecomer.errors import InputError
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.policy_code import PolicyCode
 from latecomer.simulation.kernel import group_arrivals, run_block, run_dependent_block, run_ragged_block
+from latecomer.simulation.mean_rewards import mean_rewards
 from latecomer.simulation.own_rule import OwnRule, RulePlayer, find_maker, make_sample
-from latecomer.simulation.world import Block, World, mean_rewards
+from latecomer.simulation.stages import StageDraws
+from latecomer.simulation.world import Block, World
 from latecomer.tiers.tiered_kernel import (
     WORTHWHILE_ROUNDS,
     Announce,
@@ -67,12 +69,16 @@ def prepare(world: World, templates: Mapping[str, Template], rounds: int, announ
 
 
 def start(
-    template: Template, generator: np.random.Generator, world: World, horizon: int
+    template: Template,
+    generator: np.random.Generator,
+    world: World,
+    horizon: int,
+    stages: StageDraws | None = None,
 ) -> "PolicyPlayer | RulePlayer":
     """Begin a run."""
     if isinstance(template, LinearPolicy):
         return PolicyPlayer(template, generator, find_block_kernel(template, world), horizon)
-    return RulePlayer(template, generator, horizon)
+    return RulePlayer(template, generator, horizon, stages)
 
 
 class PolicyPlayer:

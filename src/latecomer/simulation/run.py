@@ -12,7 +12,8 @@ from latecomer.delays.distribution import is_sequential
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.simulation.kernel import group_arrivals
 from latecomer.simulation.player import Template, prepare, start
-from latecomer.simulation.seeding import ACTIONS, DELAYS, POLICY, REWARDS, make_generators, policy_purpose
+from latecomer.simulation.seeding import ACTIONS, DELAYS, POLICY, REWARDS, STAGES, make_generators, policy_purpose
+from latecomer.simulation.stages import StageDraws, draw_stage
 from latecomer.simulation.trace import Trace, Traces
 from latecomer.simulation.world import BLOCK, Block, World
 
@@ -29,6 +30,9 @@ class Episode:
         self.uniforms: Array = rewards.random(horizon)
         self.delays = _draw_delays(world.delays, delays, horizon)
         self.uniforms[self.delays == NEVER] = math.inf  # then nothing converts
+        self.stages: StageDraws | None = None
+        if world.stage is not None:
+            self.stages = draw_stage(world.stage, make_generators(seed, run, ((STAGES,),))[0], horizon)
 
     def block(self, first: int, rounds: int = BLOCK) -> Block:
         """Rounds first, first + 1, …; blocks come in order."""
@@ -74,7 +78,7 @@ def trace_run(
     arrivals = group_arrivals(episode.delays)
     generators = make_generators(seed, run, [(POLICY,) if common_draws else policy_purpose(name) for name in policies])
     players = {
-        name: start(template, generator, world, horizon)
+        name: start(template, generator, world, horizon, episode.stages)
         for (name, template), generator in zip(policies.items(), generators, strict=True)
     }
     for first, block in episode.stretches():

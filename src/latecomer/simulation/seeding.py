@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numpy.random import PCG64, Generator
 from numpy.random.bit_generator import ISeedSequence
 
-ACTIONS, REWARDS, DELAYS, POLICY = range(4)
+ACTIONS, REWARDS, DELAYS, POLICY, STAGES = range(5)
 
 Purpose = tuple[int, ...]
 Words = npt.NDArray[np.uint32]

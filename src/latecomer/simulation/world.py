@@ -9,56 +9,19 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.jit import vectorised
 from latecomer.core.state import Array
 from latecomer.delays import DelayLaw, draw
 from latecomer.errors import InputError
 from latecomer.policies.base.kernels import NORM_LIMIT
 from latecomer.simulation.actions import ActionLaw, is_changing, is_listed
 from latecomer.simulation.logged_actions import FromLog, Rows
+from latecomer.simulation.mean_rewards import ROUNDING, mean_rewards
+from latecomer.simulation.stages import Stage
 from latecomer.simulation.theta_schedule import Change, ThetaSchedule
-from latecomer.tiers.tiered_kernel import TieredKernel
 from latecomer.validation import check_call, check_choice, check_number
 
 BLOCK = 1024
 """Rounds drawn at once. Part of what a seed means: another size is another world."""
-
-_ROUNDING = 1e-9
-
-
-def _vectorised_mean_rewards(actions: Array, theta: Array, intercept: float, logistic: bool, means: Array) -> int:
-    mean, square = np.full(len(actions), intercept), np.zeros(len(actions))
-    for i in range(len(theta)):
-        mean += actions[:, i] * theta[i]
-        square += actions[:, i] * actions[:, i]
-    means[:] = [1.0 / (1.0 + math.exp(-each)) for each in mean.tolist()] if logistic else mean
-    is_right = (square <= NORM_LIMIT * NORM_LIMIT) & (means >= -_ROUNDING) & (means <= 1.0 + _ROUNDING)
-    return -1 if is_right.all() else int(np.argmin(is_right))
-
-
-@vectorised(_vectorised_mean_rewards)
-def _mean_rewards(actions: Array, theta: Array, intercept: float, logistic: bool, means: Array) -> int:
-    """Fill in the mean reward of each action; return −1, or the first action too long or without probability."""
-    for k in range(actions.shape[0]):
-        mean, square = intercept, 0.0
-        for i in range(actions.shape[1]):
-            entry = actions[k, i]
-            mean += entry * theta[i]
-            square += entry * entry
-        if logistic:
-            mean = 1.0 / (1.0 + math.exp(-mean))
-        means[k] = mean
-        if not (square <= NORM_LIMIT * NORM_LIMIT and -_ROUNDING <= mean <= 1.0 + _ROUNDING):
-            return k
-    return -1
-
-
-mean_rewards = TieredKernel(
-    _mean_rewards,
-    lambda: (np.ones((1, 1)), np.ones(1), 1.0, False, np.ones(1)),
-    label="the world",
-    worthwhile=1_000_000,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +80,8 @@ class World:
         this into account; `delays.test_dependence` tells it from a log. Without it, delays do not depend on the action.
     change
         Where θ is given at several rounds: "jump" at each, or "drift" from one to the next by equal steps.
+    stage
+        A signal before the conversion, `lc.Stage(…)`, for those who can `reach` one, such as `Staged`.
     """
 
     def __init__(
@@ -129,6 +94,7 @@ class World:
         intercept: float = 0.0,
         delay_slope: npt.ArrayLike | None = None,
         change: Change = "jump",
+        stage: Stage | None = None,
     ) -> None:
         self.schedule = ThetaSchedule(theta, change) if isinstance(theta, Mapping) else None
         """θ of every round, where it changes; `theta` is then that of the first."""
@@ -138,6 +104,7 @@ class World:
             raise InputError(f"theta must be a vector of finite numbers; got {theta!r}", field="theta") from None
         self.actions = actions
         self.delays = delays
+        self.stage = stage
         check_choice("reward", reward, ("linear", "logistic"))
         self.reward: Literal["linear", "logistic"] = reward
         self.intercept = check_number("intercept", intercept, "a finite number")
@@ -173,6 +140,7 @@ class World:
         more += f", intercept={self.intercept!r}" if self.intercept else ""
         more += f", delay_slope={self.delay_slope.tolist()}" if self.delay_slope is not None else ""
         more += ', change="drift"' if self.schedule is not None and self.schedule.change == "drift" else ""
+        more += f", stage={self.stage!r}" if self.stage is not None else ""
         theta = self.theta.tolist() if self.schedule is None else self.schedule
         return f"World(theta={theta}, actions={self.actions!r}, delays={self.delays!r}{more})"
 
@@ -246,7 +214,7 @@ class World:
             sets = self._check_sets(self._sets(rng, rounds, first), rounds)
         is_logistic, actions = self.reward == "logistic", np.ascontiguousarray(sets).reshape(-1, self.dim)
         means = schedule.mean_rewards(sets, first, self.intercept, logistic=is_logistic).ravel()
-        is_right = (np.linalg.norm(actions, axis=1) <= NORM_LIMIT) & (abs(means - 0.5) <= 0.5 + _ROUNDING)
+        is_right = (np.linalg.norm(actions, axis=1) <= NORM_LIMIT) & (abs(means - 0.5) <= 0.5 + ROUNDING)
         if not is_right.all():
             raise self._explain(actions[np.argmin(is_right)], float(means[np.argmin(is_right)]))
         return Block(actions, means, _number_rows(rounds, sets.shape[1]), self._delay_factors(actions))

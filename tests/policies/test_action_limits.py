@@ -131,7 +131,7 @@ def test_a_store_finds_limited_actions_by_their_ids(path: Path) -> None:
         answers = [shop.decide(ROWS, ids=["a", "b", "c"]) for _ in range(20)]
         answers += shop.decide_many([{"actions": ROWS, "ids": ["b", "c", "a"]}] * 20)  # type: ignore[arg-type]
         assert sum(answer.action_id == "c" for answer in answers) > 30
-        assert all(answer.propensity >= 0.9 for answer in answers if answer.action_id == "c")
+        assert all((answer.propensity or 0.0) >= 0.9 for answer in answers if answer.action_id == "c")
         assert {answer.propensity for answer in answers if answer.action_id == "b"} <= {0.05}
         later = shop.decide(ROWS[:2], ids=["a", "c"], deferred=True)
         assert later.propensity in (pytest.approx(0.9), pytest.approx(0.1), 1.0)

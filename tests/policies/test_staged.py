@@ -134,4 +134,4 @@ def test_a_stage_changes_nothing_for_those_who_do_not_reach_it() -> None:
         lc.simulate(world, {"ours": lc.recommended(2, 60)}, horizon=200, runs=2, seed=4).regret("ours")
         for world in (plain, make_world(share=0.5))
     ]
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])

@@ -99,11 +99,16 @@ def test_propensities_are_those_before_the_arm_is_drawn(path: Path) -> None:
             assert answer.propensity == pytest.approx(blended[answer.index], rel=1e-9)
         assert arms == {False, True}
         for _ in range(10):
-            champion, challenger = (policy.assess_ranking(ROWS, [0, 1, 2], at=at) for policy in bandit.policies)
-            answer, _ = store.decide("shop", ROWS, k=3)
-            expected = [0.6 * a + 0.4 * b for a, b in zip(champion[1], challenger[1], strict=True)]
-            assert expected == pytest.approx([1.0] * 3)
-            assert [each.propensity for each in answer.ranking] == pytest.approx([1.0] * 3)
+            ranked: Any = store.decide("shop", ROWS[:2], k=1, examination=[1.0])[0]
+            chosen = ranked.ranking[0]
+            assert 0.0 < chosen.propensity <= 1.0
+            assert ranked.propensity == chosen.propensity  # of one position, first and included are the same
+            three: Any = store.decide("shop", ROWS, k=3)[0]
+            assert [each.propensity for each in three.ranking] == pytest.approx([1.0] * 3)
+        for first in range(3):  # by hand, before the decision: each policy's share of the first place
+            own, other = (policy.assess_ranking(ROWS, [first], at=at)[0] for policy in bandit.policies)
+            assert own == pytest.approx(bandit.policies[0].probabilities(ROWS, at=at)[first], abs=1e-9)
+            assert other == pytest.approx(bandit.policies[1].probabilities(ROWS, at=at)[first], abs=1e-9)
 
 
 def test_every_event_keeps_both_policies_as_a_restart_has_them(path: Path) -> None:
@@ -113,7 +118,7 @@ def test_every_event_keeps_both_policies_as_a_restart_has_them(path: Path) -> No
         play(store, 20, clocks)
         waiting = [store.decide("shop", ROWS, deferred=True, subject="bert")[0] for _ in range(8)]
         store.activate("shop", [Activation(answer.decision_id) for answer in waiting[::2]])
-        ranked, _ = store.decide("shop", ROWS, k=2, examination=[1.0, 0.5])
+        ranked: Any = store.decide("shop", ROWS, k=2, examination=[1.0, 0.5])[0]
         store.convert("shop", [Conversion(ranked.ranking[1].decision_id)])
         assert store.convert("shop", [Conversion(subject="bert")])[0] == [lc.Verdict.ACCEPTED]
         bought, _ = store.decide("shop", ROWS, request_id="a")

@@ -118,7 +118,7 @@ def limit_fields() -> ExtraFields:
 def _fill_bounds(state: State, low: Array, high: Array) -> bool:
     """Fill in the bounds of e_k that the limits and the ceiling give; return whether there are any."""
     count, scale = low.shape[0], 1.0 - state.floor
-    rest, found = state.floor / count, state.ceiling < 1.0
+    rest, found = state.floor / count, bool(state.ceiling < 1.0)
     most = 1.0
     if found:
         most = min(1.0, max(1.0 / count, (state.ceiling - rest) / scale))

@@ -81,7 +81,7 @@ class Bandit:
         self.policy = policy
         challenger = challenger or descriptor.make_challenger()
         self.contest = None if challenger is None else Contest(descriptor, policy, challenger)
-        self.policies = (policy,) if challenger is None else (policy, challenger)
+        self.policies: tuple[LinearPolicy, ...] = (policy,) if challenger is None else (policy, challenger)
         """The policies that learn: the first has the verdicts."""
         self.dim = policy.dim
         self.in_rounds = isinstance(policy.window, int)

@@ -56,7 +56,8 @@ def explain_choice(bandit: "Bandit", view: BanditView, choice: LoggedChoice) -> 
     estimates = rows @ theta_hat
     shown, propensities = range(len(rows)), None
     if len(rows) <= MOST_ACTIONS:
-        places = {id_: offer.ids.index(id_) for id_ in bandit.policy.limited_ids if id_ in (offer.ids or ())} or None
+        ids = offer.ids or ()
+        places = {id_: ids.index(id_) for id_ in bandit.policy.limited_ids if id_ in ids} or None
         propensities = bandit.policy.probabilities(
             rows, at=at, control=_find_control(bandit, offer), places=places, draws=DRAWS
         )

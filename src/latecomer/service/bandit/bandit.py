@@ -109,11 +109,6 @@ class Bandit:
         self.info = self.descriptor.describe()
         return self.descriptor.pack_created()
 
-    def warm_up(self) -> None:
-        """Load the machine code of its policies, where there is some."""
-        for policy in self.policies:
-            policy.state.code.warm_up()
-
     # ---- live events; `now` is the store's time, `shift` its microseconds ahead of the calendar ----
 
     def decide(self, call: DecisionCall, *, now: int, shift: int = 0) -> tuple[DecisionAnswer, bytes]:

@@ -273,7 +273,8 @@ def _open_locked(
     clock = load_clock(connections.writing, clocks, latest=max((bandit.stamp for bandit in bandits), default=0))
     for bandit in bandits:
         chains[bandit.number].saved_at = clock.now()
-        bandit.warm_up()
+        for policy in bandit.policies:
+            policy.state.code.warm_up()
     retention = parse_retention(read_setting(connections.writing, "retention", DEFAULT_RETENTION))
     deleted = list_deleted_chains(connections.reading, alive, ("log", "snapshot_part", "request_bucket"))
     connections.save_clock_or_fail(clock)

@@ -33,7 +33,8 @@ def load_bandit(address: str, descriptor: BanditDescriptor) -> Recovered | None:
         if not list(connection.execute(query, (descriptor.number,))):
             return None
         recovered = recover_bandit(connection, descriptor, open_index=open_no_index)
-    recovered.bandit.warm_up()
+    for policy in recovered.bandit.policies:
+        policy.state.code.warm_up()
     return recovered
 
 

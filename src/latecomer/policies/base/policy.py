@@ -120,6 +120,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         clock: Clock | None = None,
     ) -> None:
         self._randomisation = randomisation = Randomisation.check(floor, draws, control, ceiling, limits)
+        self.limited_ids = tuple(limit.action for limit in randomisation.limits)
         algorithm, guarded = algorithm or self.algorithm, check_guard(guard)
         self.algorithm = algorithm = randomise(find_guarded(algorithm) if guarded else algorithm, randomisation)
         self._dim = check_dim(dim, has_set=algorithm.has_set)
@@ -211,7 +212,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         state = self.state
         if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
             actions = check_actions([] if actions is None else actions, self._dim)
-        if self._randomisation.limits or places:
+        if self.limited_ids or places:
             self._place_limits(places, len(actions))
         is_unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if is_unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)

@@ -26,6 +26,8 @@ class PolicyReadings:
     """The statistics of a policy, as its users see them."""
 
     state: CompiledState
+    limited_ids: tuple[str, ...]
+    """The ids of the actions that have limits."""
     algorithm: Algorithm
     rng: PolicyRng
     _randomisation: Randomisation
@@ -169,14 +171,9 @@ class PolicyReadings:
         """Tell whether it has a ceiling, or limits of single actions: a choice then takes all probabilities at once."""
         return self._randomisation.bounds_actions
 
-    @property
-    def limited_ids(self) -> tuple[str, ...]:
-        """The ids of the actions that have limits."""
-        return tuple(limit.action for limit in self._randomisation.limits)
-
     def _place_limits(self, places: Mapping[str, int] | None, count: int) -> None:
         """Note where limited actions are in the next set, of so many actions."""
-        if not self._randomisation.limits:
+        if not self.limited_ids:
             raise InputError("places is for a policy with limits; leave it out", field="places")
         place_limits(self.state.record, self._randomisation.limits, places, count)
 
@@ -190,7 +187,7 @@ class PolicyReadings:
         draws: int = 1024,
     ) -> tuple[Array, Array]:
         actions = check_actions(actions, self._dim)
-        if self._randomisation.limits or places:
+        if self.limited_ids or places:
             self._place_limits(places, len(actions))
         if not self.state.is_admissible(actions):
             raise explain_inadmissible(actions)

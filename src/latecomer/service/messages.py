@@ -208,7 +208,7 @@ class BanditCounts(Struct, frozen=True, kw_only=True):
 
 
 class Alarm(Struct, frozen=True, kw_only=True):
-    """A finding that somebody should act on; docs/alarms.md says how each is computed, and how often it errs.
+    """A finding that somebody should act on; docs/reference/alarms.md says how each is computed, and how often it errs.
 
     `bandit` is null where the alarm is of the whole store, `since` where its begin is not known. `sentence` says what
     is wrong, in numbers, and `remedy` what to do.

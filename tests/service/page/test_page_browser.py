@@ -158,6 +158,8 @@ def test_why_this_one_by_keyboard_and_by_link(browser: Any, server: Server) -> N
     page.wait_for_selector("h2:has-text('Why this one?')")
     page.goto(f"{server.url}/?bandit=offers&decision=nonsense")
     page.wait_for_selector("#content:has-text('this bandit has not given it')")
+    page.click("#content a")  # the way back
+    page.wait_for_selector("#decision")
     shown.context.close()
 
 

@@ -11,13 +11,16 @@ from servers import run_server
 from typer.testing import CliRunner
 
 from latecomer.cli.main import app
-from latecomer.service.bandit_report import BanditReport, ExplorationReport
+from latecomer.service.bandit_report import BanditReport, ExplorationReport, LevelReport
 from latecomer.service.http.keys import KeyFile
+from latecomer.service.messages import Alarm
+from latecomer.service.page.choices import order_levels
 from latecomer.service.page.decisions import write_explanation
-from latecomer.service.page.layout import write_bandit, write_report
+from latecomer.service.page.layout import write_bandit, write_list, write_report
 from latecomer.service.page.markup import Markup, tag
 from latecomer.service.page.texts import format_share, format_value
 from latecomer.service.store import Store
+from latecomer.service.store_alarms import list_store_alarms
 
 ROUNDS = 250
 
@@ -93,6 +96,36 @@ def test_why_this_one_shows_the_actions_and_the_features(shop: tuple[Path, Bandi
     assert {part.feature for part in explanation.contributions} == {"visitor", "age", "offer"}
     assert report.recent[0].decision_id in html
     assert explanation.note in html
+
+
+def test_list_says_where_an_alarm_rings_and_what_is_wrong_with_the_store(shop: tuple[Path, BanditReport]) -> None:
+    with Store.open(shop[0]) as store:
+        infos, health = store.list_bandits(), store.health
+    ringing = Alarm(
+        id="conversions_stopped",
+        severity="critical",
+        bandit="offers",
+        since=None,
+        sentence="none came",
+        remedy="look at the feed",
+    )
+    stuck = list_store_alarms(msgspec.structs.replace(health, failure="disk full", clock_offset=90.0))
+    html = write_list(infos, {}, [*stuck, ringing])
+    assert '<span class="critical">conversions stopped</span>' in html
+    assert [alarm.id for alarm in stuck] == ["store_failing", "clock_off"]
+    assert "Alarms (2)" in html
+    assert "<code>latecomer log adjust-clock</code>" in html
+    assert "Alarms" not in write_list(infos, {}, [])
+    assert "Alarms (2)" in write_list([], {}, stuck)
+
+
+def test_ranges_are_in_the_order_of_their_numbers_and_texts_by_their_counts() -> None:
+    def order(*names: str | None) -> list[str | None]:
+        levels = [LevelReport(level=name, decisions=1, conversions=0, choices={}) for name in names]
+        return [level.level for level in order_levels(levels)]
+
+    assert order("20 to 50", "0", "-5 to -2", None, "10 to 20") == ["-5 to -2", "0", "10 to 20", "20 to 50", None]
+    assert order("shoes", "books", None) == ["shoes", "books", None]
 
 
 def test_an_action_id_cannot_bring_markup(shop: tuple[Path, BanditReport]) -> None:

@@ -1,5 +1,6 @@
 """The chosen actions: by action id over time, and by segment of each context feature."""
 
+import math
 from collections.abc import Sequence
 
 from latecomer.service.bandit_report import BanditReport, LevelReport, SegmentReport
@@ -84,5 +85,17 @@ def _write_segment(segment: SegmentReport, ids: Sequence[str]) -> Markup:
             format_share(level.conversions / level.decisions),
         ]
 
-    rows = [write(level) for level in segment.levels if level.decisions]
+    rows = [write(level) for level in order_levels(segment.levels) if level.decisions]
     return make_table(f"By {segment.feature}", [segment.feature, "what is chosen", "decisions", "naive rate"], rows)
+
+
+def order_levels(levels: Sequence[LevelReport]) -> list[LevelReport]:
+    """Order ranges of numbers by where they begin, and leave texts as they are, the commonest first."""
+    try:
+        return sorted(levels, key=lambda level: math.inf if level.level is None else _find_begin(level.level))
+    except ValueError:  # a text
+        return list(levels)
+
+
+def _find_begin(level: str) -> float:
+    return float(level.partition(" to ")[0])

@@ -34,7 +34,7 @@ def write_recent(report: BanditReport, *, is_live: bool) -> Markup:
         text = "The log has none of these decisions any more: they have been pruned."
         return write_section("Latest decisions", "recent", write_empty(text), form)
     rows = [_write_row(report, decision, is_live=is_live) for decision in report.recent]
-    heads = ["decided (UTC)", "decision", "chosen", "by", "propensity", "fate"]
+    heads = ["decided (UTC)", "decision", "chosen", "fate", "by", "propensity"]
     return write_section("Latest decisions", "recent", form, make_table("The latest first", heads, rows))
 
 
@@ -47,9 +47,9 @@ def _write_row(report: BanditReport, decision: DecisionReport, *, is_live: bool)
         format_moment(decision.decided_at.replace(microsecond=0)),
         shown,
         _name_action(decision.action_id, decision.index),
+        tag("span", _name_fate(decision, report.unit), class_=f"fate {decision.fate}"),
         "control" if decision.is_control else "policy",
         format_share(decision.propensity),
-        tag("span", _name_fate(decision, report.unit), class_=f"fate {decision.fate}"),
     ]
 
 

@@ -7,8 +7,8 @@ from functools import cache
 from importlib.resources import files
 
 from latecomer.service.bandit_report import BanditReport
-from latecomer.service.messages import BanditCounts, BanditInfo
-from latecomer.service.page.alarms import write_alarms
+from latecomer.service.messages import Alarm, BanditCounts, BanditInfo
+from latecomer.service.page.alarms import name_alarm, write_alarms
 from latecomer.service.page.choices import write_choices, write_segments
 from latecomer.service.page.decisions import write_recent
 from latecomer.service.page.learning import write_delays, write_exploration, write_weights
@@ -88,25 +88,23 @@ def write_shell() -> str:
     return _write_document(head, body)
 
 
-def write_list(infos: Sequence[BanditInfo], counts: Mapping[str, BanditCounts]) -> str:
-    """Write the list of bandits with what each has counted."""
+def write_list(infos: Sequence[BanditInfo], counts: Mapping[str, BanditCounts], alarms: Sequence[Alarm]) -> str:
+    """Write the list of bandits with what each has counted, which alarms ring, and those of the store above it."""
+    ringing = write_alarms([alarm for alarm in alarms if alarm.bandit is None])
     if not infos:
-        return tag(
-            "section",
-            tag("h2", "No bandits yet"),
-            write_empty(
-                "Create one, with the number of features and the time that conversions may take:",
-                write_curl("PUT", "offers", '{"dim": 8, "window": "7d"}'),
-            ),
-        )
-    rows = [_write_entry(info, counts.get(info.name)) for info in infos]
-    heads = ["name", "decisions", "still open", "conversions", "policy", "window", "created (UTC)", "state"]
-    return tag("section", tag("h2", "Bandits"), make_table("Every bandit that may be read here", heads, rows))
+        text = "Create one, with the number of features and the time that conversions may take:"
+        first = write_empty(text, write_curl("PUT", "offers", '{"dim": 8, "window": "7d"}'))
+        return tag("article", tag("h2", "No bandits yet"), *ringing, first)
+    rows = [_write_entry(info, counts.get(info.name), alarms) for info in infos]
+    heads = ["name", "alarms", "decisions", "still open", "conversions", "policy", "window", "created (UTC)", "state"]
+    return tag("article", tag("h2", "Bandits"), *ringing, make_table("Every bandit that may be read here", heads, rows))
 
 
-def _write_entry(info: BanditInfo, counts: BanditCounts | None) -> list[Markup | str]:
+def _write_entry(info: BanditInfo, counts: BanditCounts | None, alarms: Sequence[Alarm]) -> list[Markup | str]:
+    ringing = [tag("span", name_alarm(alarm), class_=alarm.severity) for alarm in alarms if alarm.bandit == info.name]
     return [
         tag("a", info.name, href=f"/?bandit={info.name}", id=f"bandit-{info.name}"),
+        tag("span", *ringing, class_="ringing") if ringing else NONE,
         NONE if counts is None else f"{counts.rounds:,}",
         NONE if counts is None else f"{counts.pending:,}",
         NONE if counts is None else f"{counts.conversions.get('accepted', 0):,}",
@@ -119,7 +117,8 @@ def _write_entry(info: BanditInfo, counts: BanditCounts | None) -> list[Markup |
 
 def write_bandit(report: BanditReport) -> str:
     """Write the sections of one bandit, for a server's page."""
-    return tag("article", *_write_parts(report, is_live=True))
+    back = tag("p", tag("a", "← all bandits", href="/", id="back"))
+    return tag("article", back, *_write_parts(report, is_live=True))
 
 
 def _write_parts(report: BanditReport, *, is_live: bool) -> list[Markup]:

@@ -27,10 +27,18 @@ def write_cards(*cards: Markup | None) -> Markup:
     return tag("dl", *cards, class_="cards")
 
 
+def set_code(text: str) -> Markup:
+    """Set in the type of code what stands between backticks.
+
+    >>> set_code("run `latecomer check`")
+    'run <code>latecomer check</code>'
+    """
+    return join(tag("code", part) if place % 2 else part for place, part in enumerate(text.split("`")))
+
+
 def write_empty(text: str, *more: Markup) -> Markup:
     """Write what to do where there is nothing to show yet; names of fields are between backticks."""
-    parts = [tag("code", part) if place % 2 else part for place, part in enumerate(text.split("`"))]
-    return tag("div", tag("p", *parts), *more, class_="empty")
+    return tag("div", tag("p", set_code(text)), *more, class_="empty")
 
 
 def write_curl(method: str, path: str, body: str) -> Markup:

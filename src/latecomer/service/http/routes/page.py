@@ -14,6 +14,7 @@ from latecomer.service.http.response import Response
 from latecomer.service.http.router import Route
 from latecomer.service.page.decisions import write_explanation
 from latecomer.service.page.layout import POLICY, read_asset, write_bandit, write_list, write_shell
+from latecomer.service.store_alarms import list_store_alarms
 
 _HEADERS = [
     (b"content-security-policy", POLICY.encode()),
@@ -30,8 +31,10 @@ def routes(context: AppContext) -> list[Route]:
     async def show_list(request: Request) -> Response:
         key = request.key
         infos = [info for info in context.store.list_bandits() if key is None or key.allows("read", info.name)]
-        counts = {found.counts.name: found.counts for found in context.store.measure_all()}
-        return _respond(operations.PAGE_LIST, write_list(infos, counts))
+        every = context.store.measure_all()
+        counts = {found.counts.name: found.counts for found in every}
+        alarms = [*list_store_alarms(context.store.health), *(alarm for found in every for alarm in found.alarms)]
+        return _respond(operations.PAGE_LIST, write_list(infos, counts, alarms))
 
     async def show_bandit(request: Request) -> Response:
         name = (await context.access.find(request.bandit)).name

@@ -43,12 +43,15 @@ function show(html) {
 }
 
 function showProblem(text) {
-  say(text);
-  if (shown !== "") return;
+  say(shown === "" ? "Not live" : text);
+  if (shown !== "" || find("content").textContent.startsWith(text)) return; // said already: a focus stays where it is
   const note = document.createElement("p");
   note.className = "empty";
   note.textContent = text;
-  find("content").replaceChildren(note);
+  const back = document.createElement("a");
+  back.href = decision === null ? "/" : `/?${new URLSearchParams({ bandit })}`;
+  back.textContent = decision === null ? "← all bandits" : `← ${bandit}`;
+  find("content").replaceChildren(note, back);
 }
 
 function askForKey(wrong) {

@@ -13,7 +13,7 @@ copyright = author
 release = __version__
 html_title = "Latecomer"
 extensions = [
-    "myst_parser",
+    "myst_nb",  # Markdown, and notebooks that are executed
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
@@ -27,6 +27,10 @@ html_copy_source = False
 html_show_sphinx = False
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
+nb_execution_mode = "force"  # every number and picture of a notebook is of this build
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
 autodoc_typehints = "none"
 exclude_patterns = ["_build"]
 

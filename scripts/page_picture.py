@@ -11,6 +11,7 @@ sys.path.insert(0, "tests/support")
 
 from seeded_shop import open_shop
 
+from latecomer.pictures import PNG_SCALE
 from latecomer.service.page.layout import write_report
 
 NOW = 1_780_000_000
@@ -22,7 +23,9 @@ with tempfile.TemporaryDirectory() as folder:
         page_file.write_text(write_report(store.bandit_report("offers")), encoding="utf-8")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1000, "height": 1180}, color_scheme="light")
+        page = browser.new_page(
+            viewport={"width": 1000, "height": 1180}, color_scheme="light", device_scale_factor=PNG_SCALE
+        )
         page.goto(page_file.as_uri())
         page.screenshot(path="docs/pictures/page.png")
         browser.close()

@@ -139,6 +139,9 @@ def test_a_picture_shows_the_mean_of_every_policy(quantity: Any, read: str, tmp_
     assert axes.get_legend().get_title().get_text() == "mean, and 5 to 95 %, of 3 runs"  # type: ignore[union-attr]
     figure.savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    shown = figure._repr_svg_()  # type: ignore[attr-defined]  # what Jupyter asks for
+    assert "</svg>" in shown
+    assert shown == figure._repr_svg_()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

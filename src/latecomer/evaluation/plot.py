@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from latecomer.evaluation.result import Evaluation
 from latecomer.evaluation.targets import LOGGED
 from latecomer.evaluation.text import format_mean, format_window, is_judged_on_part
+from latecomer.notebook_figure import NotebookFigure
 
 _OURS, _LOGGED, _GREY = "#0072B2", "#000000", "#888888"  # of Okabe and Ito's palette
 
@@ -18,7 +19,7 @@ def plot_evaluation(found: Evaluation) -> Figure:
     """
     rows = found.details.to_dicts()
     several = found.table["estimator"].n_unique() > 1
-    figure = Figure(figsize=(8.6, 1.7 + 0.62 * len(rows)), layout="constrained", dpi=130)
+    figure = NotebookFigure(figsize=(8.6, 1.7 + 0.62 * len(rows)), layout="constrained", dpi=130)
     axes = figure.subplots()
     scale = 1.0 if found.facts["is_value"] else 100.0
     for place, row in enumerate(rows):

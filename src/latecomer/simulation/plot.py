@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from latecomer.core.state import Array, Integers
+from latecomer.notebook_figure import NotebookFigure
 from latecomer.simulation.result import Result
 
 # Okabe and Ito's palette, the yellow left out: it does not show on white.
@@ -31,7 +32,7 @@ def make_figure(
     columns: int = 1, rows: int = 1, *, width: float = 4.6, height: float = 3.6
 ) -> tuple[Figure, list[Axes]]:
     """A figure with so many panels, and its axes row by row."""
-    made = Figure(figsize=(width * columns, height * rows), layout="constrained", dpi=110)
+    made = NotebookFigure(figsize=(width * columns, height * rows), layout="constrained", dpi=110)
     axes = np.atleast_1d(made.subplots(rows, columns)).ravel().tolist()
     for panel in axes:
         panel.grid(visible=True, linewidth=0.4, color="#dddddd")

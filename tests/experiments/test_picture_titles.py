@@ -3,8 +3,9 @@
 import numpy as np
 import polars as pl
 
+import latecomer as lc
 from latecomer.experiments.arena.plot import plot_random_worlds
-from latecomer.experiments.plots import plot_coverage, plot_density
+from latecomer.experiments.plots import plot_coverage, plot_density, plot_regret_panels
 
 
 def test_density_says_when_half_of_the_conversions_have_come() -> None:
@@ -29,3 +30,11 @@ def test_random_worlds_say_which_policy_does_best() -> None:
     assert axes.get_title() == (
         "a does best: 0.50 of the regret of the best published policy; 2 random worlds, 3 runs each"
     )
+
+
+def test_panels_have_their_finding_above_them_and_their_worlds_in_their_titles() -> None:
+    world = lc.World(theta=[0.9, 0.1], actions=lc.actions.UnitVectors(), delays=lc.delays.Geometric(mean=2))
+    result = lc.simulate(world, {"at random": lc.Uniform(2, 5)}, horizon=10, runs=2, seed=0)
+    figure = plot_regret_panels({"B": result, "U": result}, columns=2, title="chance loses 4 of 10")
+    assert figure.get_suptitle() == "chance loses 4 of 10"
+    assert [axes.get_title().strip("\u200b") for axes in figure.axes] == ["B", "U"]

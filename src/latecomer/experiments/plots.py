@@ -49,11 +49,12 @@ def add_shared_legend(made: Figure, axes: Axes) -> None:
     made.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
 
 
-def plot_regret_panels(results: Mapping[str, Result], *, columns: int) -> Figure:
-    """A panel for each result, by title."""
+def plot_regret_panels(results: Mapping[str, Result], *, columns: int, title: str) -> Figure:
+    """A panel for each result, by name; the title above them says the finding."""
     made, axes = make_figure(columns, -(-len(results) // columns))
-    for panel, (title, result) in zip(axes, results.items(), strict=True):
-        draw_result(panel, result, title=title, style=line_style)
+    made.suptitle(title)
+    for panel, (name, result) in zip(axes, results.items(), strict=True):
+        draw_result(panel, result, title=name, style=line_style)
     add_shared_legend(made, axes[0])
     return made
 

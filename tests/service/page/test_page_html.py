@@ -176,6 +176,7 @@ def test_report_verb_writes_one_file_from_a_store_and_from_a_server(
     assert CliRunner().invoke(app, [*arguments[:4], *part]).exit_code == 0
     found = msgspec.json.decode((tmp_path / "part.json").read_bytes(), type=BanditReport)
     assert 0 < found.decisions == sum(p.decisions for p in report.periods if 1 <= (p.start.date() - day).days + 1 <= 2)
+    assert found.rates.note.startswith("they do not: every decision is old enough")  # the window is two days
     assert CliRunner().invoke(app, [*arguments, "--from", "yesterday"]).exit_code == 2
     assert not re.findall(r"src=|href=\"[^#]|<script|https?://(?!127\.0\.0\.1)", html)
     with run_server(path) as server:

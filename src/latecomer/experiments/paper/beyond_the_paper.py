@@ -25,11 +25,13 @@ def report_beyond_the_paper(setting: Setting) -> Section:
             tables.append(final_table(result, **key))
             data.append(curve_table(result, **key))
     table = _compare(pl.concat(tables))
+    below = int((table["ours_to_best_of_the_paper"] < 1).sum())
+    title = f"recommended loses less than the best of the paper's policies in {below} of {len(table)} worlds"
     return Section(
         NAME,
         "Beyond the paper: the policy that Latecomer recommends",
         _write_text(table),
-        plots.plot_regret_panels(results, columns=2),
+        plots.plot_regret_panels(results, columns=2, title=title),
         table,
         pl.concat(data),
     )

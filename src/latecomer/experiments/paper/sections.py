@@ -1,6 +1,6 @@
 """The sections of the reproduction: each runs its experiments, draws them, and says what was found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import polars as pl
@@ -33,9 +33,22 @@ def report_figure_1(setting: Setting) -> Section:
         "figure-1",
         "Figure 1: geometric delays",
         _write_figure_1_text(table),
-        plots.plot_regret_panels(results, columns=3),
+        plots.plot_regret_panels(results, columns=3, title=_compare_with_chance(results)),
         table,
         pl.concat(data),
+    )
+
+
+def _compare_with_chance(results: Mapping[str, Result]) -> str:
+    """Say in how many panels OTFLinUCB ends above uniform play."""
+
+    def count_worse(policy: str) -> int:
+        means = [[result.regret(name)[:, -1].mean() for name in (policy, paper.UNIFORM)] for result in results.values()]
+        return sum(bool(own > uniform) for own, uniform in means)
+
+    return (
+        f"OTFLinUCB does worse than play at random: as stated in {count_worse(paper.UCB)} of {len(results)} panels, "
+        f"as released in {count_worse(paper.RELEASED_UCB)}"
     )
 
 
@@ -109,7 +122,7 @@ def report_figure_3(setting: Setting) -> Section:
     {read_cell(table, paper.UCB, actions="B"):.0f} and {read_cell(table, paper.TS, actions="B"):.0f}; uniform play at
     {read_cell(table, paper.UNIFORM, actions="B"):.0f}.
     """
-    figure = plots.plot_regret_panels(results, columns=2)
+    figure = plots.plot_regret_panels(results, columns=2, title=_compare_with_chance(results))
     return Section("figure-3", "Figure 3: heavy-tailed delays", text, figure, table, pl.concat(data))
 
 

@@ -139,6 +139,8 @@ def _explain_rates(decisions: int, matured: float | None) -> str:
             "the naive rate counts conversions that are still on their way as lost; this policy has no delay curve to "
             "correct it with, so look at the rate of closed decisions"
         )
+    if decisions - matured < 0.5:
+        return "they do not: every decision is old enough for its conversions to have arrived"
     return (
         f"of {decisions:,} decisions some are too young for their conversions to have arrived: by the delay curve they "
         f"count as {matured:,.0f}. The naive rate divides by all of them, and so takes what is on its way for lost"

@@ -46,6 +46,8 @@ _POLL_SECONDS = 0.3
 """Seconds between two looks at what other replicas have done."""
 CONNECTIONS = 4
 """Connections that requests use, at most; one more reads settings and keys."""
+READING_SECONDS = 1.0
+"""Seconds that a bandit should be read anew in, about: its calls wait, where another replica was faster."""
 
 
 class ReplicatedStore(ReportCalls["asyncio.Future[VerdictList]"]):
@@ -56,11 +58,17 @@ class ReplicatedStore(ReportCalls["asyncio.Future[VerdictList]"]):
     address
         The database, postgresql://…
     snapshot_every
-        Events of a bandit between two snapshots.
+        Events of a bandit between two snapshots, at most.
+    reading_seconds
+        Seconds of processor time that reading the events since a snapshot may take, about, before another is due.
     """
 
-    def __init__(self, address: str, *, snapshot_every: int = 100_000) -> None:
-        self._replica = Replica(address, snapshot_every=snapshot_every, connections=CONNECTIONS)
+    def __init__(
+        self, address: str, *, snapshot_every: int = 100_000, reading_seconds: float = READING_SECONDS
+    ) -> None:
+        self._replica = Replica(
+            address, snapshot_every=snapshot_every, reading_seconds=reading_seconds, connections=CONNECTIONS
+        )
         self._bandits = SharedBandits(self._replica)
         self._is_closed = self._is_open = False
         self._expected: dict[int, int] = {}
@@ -74,7 +82,13 @@ class ReplicatedStore(ReportCalls["asyncio.Future[VerdictList]"]):
 
     @classmethod
     async def open(
-        cls, address: str, *, snapshot_every: int = 100_000, retention: str | None = None, wait: bool = True
+        cls,
+        address: str,
+        *,
+        snapshot_every: int = 100_000,
+        reading_seconds: float = READING_SECONDS,
+        retention: str | None = None,
+        wait: bool = True,
     ) -> Self:
         """Open a store; without `wait` it is read in the background, as soon as the database answers.
 
@@ -82,7 +96,7 @@ class ReplicatedStore(ReportCalls["asyncio.Future[VerdictList]"]):
         """
         if retention is not None:
             parse_retention(retention)
-        store = cls(address, snapshot_every=snapshot_every)
+        store = cls(address, snapshot_every=snapshot_every, reading_seconds=reading_seconds)
         store.settings.wanted_retention = retention
         with nullcontext() if wait else suppress(UnreachableError):
             await asyncio.to_thread(check_reachable, address)

@@ -22,6 +22,7 @@ class Chain:
     __slots__ = (
         "compacted_up_to",
         "damage",
+        "event_seconds",
         "is_compacting",
         "is_saving",
         "number",
@@ -40,6 +41,8 @@ class Chain:
         """Events of decisions whose row is not in the log yet, by the digest of their request."""
         self.unsaved_events = 0
         """Events since the latest snapshot."""
+        self.event_seconds = 0.0
+        """Seconds of processor time that applying a logged event took, where many were applied together; 0: unknown."""
         self.saved_at = saved_at
         self.is_saving = False
         """True while a snapshot is being written; the writer's thread clears it."""

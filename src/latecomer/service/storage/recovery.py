@@ -1,5 +1,6 @@
 """Recovery: read the bandits of a file, each from its newest whole snapshot and the rows after it."""
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
@@ -44,6 +45,8 @@ _DISK_FULL = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError)
 """Errors of SQLite on a full disk."""
 _BATCH_BYTES = 1 << 20
 """Bytes of events that are applied together."""
+_MEASURED_EVENTS = 256
+"""Events that are applied together, at least, to measure what one takes: each time has a cost of its own."""
 
 
 class OpenIndex(Protocol):
@@ -164,7 +167,7 @@ def _start_empty(descriptor: BanditDescriptor, open_index: OpenIndex) -> Recover
 
 def apply_rows(bandit: Bandit, chain: Chain, rows: Sequence[Row]) -> None:
     """Apply consecutive rows at once, which is as fast as one large row; an error names the last."""
-    last = rows[-1]
+    last, began = rows[-1], time.thread_time()
     try:
         payload = apply_payload(bandit, b"".join(row.payload for row in rows), last.stamp)
     except (ValueError, InputError) as error:
@@ -174,7 +177,10 @@ def apply_rows(bandit: Bandit, chain: Chain, rows: Sequence[Row]) -> None:
             last.bandit, last.seq, f"it should end with round {last.rounds}, and ends with {bandit.rounds}"
         )
     chain.add_requests(payload)
-    chain.unsaved_events += sum(row.count for row in rows)
+    count = sum(row.count for row in rows)
+    chain.unsaved_events += count
+    if count >= _MEASURED_EVENTS:
+        chain.event_seconds = (time.thread_time() - began) / count
     chain.small_rows += len(rows)
 
 

@@ -180,8 +180,8 @@ class ChainWorker:
         loaded = await asyncio.to_thread(load_bandit, self._replica.address, self.descriptor)
         if loaded is None:
             raise BanditDeletedError
-        self._chain, self._head = loaded.chain, loaded.head
-        self.bandit = loaded.bandit
+        self.bandit, self._chain, self._head = loaded
+        self._snapshots.note_reading(self._chain)
 
     async def _follow(self) -> None:
         """Apply the rows of other replicas, without a lock."""
@@ -290,7 +290,7 @@ class ChainWorker:
             return
         row, unsaved = made.row, head.unsaved + made.row.count
         self._unlogged, self.calls.unlogged = made, [call for call in calls if call.answer is not None]
-        is_due = self._snapshots.is_due(unsaved, bandit, row.stamp)
+        is_due = self._snapshots.claim(unsaved, bandit, self._chain, row.stamp)
         await commit_row(connection, row, made.requests, unsaved=0 if is_due else unsaved)
         self.calls.unlogged = []
         self._finish(row)

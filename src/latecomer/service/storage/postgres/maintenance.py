@@ -60,16 +60,33 @@ class SnapshotWriter:
         self._connection: PostgresConnection | None = None
         self._begun_at = 0
         """The store's time when the latest snapshot of this replica was begun, or its first commit."""
+        self._event_seconds = 0.0
+        self._unsaved = 0
+        """Events that no snapshot has, as far as this replica has read them or has claimed to write one."""
+        self._begin_after = 0.0
+        """The time, in seconds of `time.monotonic`, before which no snapshot is begun: the last has failed."""
 
-    def is_due(self, unsaved: int, bandit: Bandit, now: int) -> bool:
-        """Tell whether a snapshot should be begun after so many events since the last.
+    def note_reading(self, chain: Chain) -> None:
+        """Note what has just been read anew: the events that it applied are in no snapshot."""
+        self._unsaved = chain.unsaved_events
 
-        Where very many rounds are open, after a quarter as many events; and once a day.
+    def claim(self, unsaved: int, bandit: Bandit, chain: Chain, now: int) -> bool:
+        """Tell whether a snapshot should be begun after so many events; if so, it stays due until one is written.
+
+        It is due after `snapshot_every` events, after fewer where reading them anew would take long, and once a day;
+        where very many rounds are open, not before a quarter as many events.
         """
+        replica, events = self._replica, max(unsaved, self._unsaved)
         self._begun_at = self._begun_at or now
-        if unsaved < bandit.policy.pending // 4 or (self._task is not None and not self._task.done()):
+        self._event_seconds = chain.event_seconds or self._event_seconds
+        is_writing = self._task is not None and not self._task.done()
+        if is_writing or events < bandit.policy.pending // 4 or time.monotonic() < self._begin_after:
             return False
-        return unsaved >= self._replica.snapshot_every or now - self._begun_at > DAY
+        is_long = events * self._event_seconds >= replica.reading_seconds
+        if not is_long and events < replica.snapshot_every and now - self._begun_at <= DAY:
+            return False
+        self._unsaved = events
+        return True
 
     def begin(self, bandit: Bandit, chain: Chain, head: tuple[int, bytes], now: int) -> None:
         """Copy the bandit as of its head, and write the copy in a thread; then compact and prune."""
@@ -94,6 +111,7 @@ class SnapshotWriter:
             self._replica.snapshot_failure = None
         except (psycopg.Error, OSError, FileError, ValueError, MemoryError) as error:
             self._replica.snapshot_failure = f"{type(error).__name__}: {error}"
+            self._begin_after = time.monotonic() + MAINTENANCE_SECONDS
 
     def _save(
         self, copy: SnapshotCopy, bandit: Bandit, chain: Chain, head: tuple[int, bytes], now: int, retention: int | None
@@ -103,6 +121,7 @@ class SnapshotWriter:
             connection = self._connection
             with connection:  # whole or not at all: another replica may remove parts that have no entry yet
                 deque(write_snapshot(connection, copy, seq=head[0], row_checksum=head[1]), 0)
+            self._unsaved = 0
             _take_steps(compact(connection, chain, until=head[0]), stopping, idle=_IDLE_FACTOR)
             if retention is not None:
                 _take_steps(prune_rows(connection, bandit, chain, now=now, retention=retention), stopping)

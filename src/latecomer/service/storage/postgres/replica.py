@@ -19,12 +19,14 @@ class Replica:
         The database.
     snapshot_every
         Events of a bandit, of all replicas together, after which a snapshot is due.
+    reading_seconds
+        Seconds of processor time that reading the events since a snapshot may take, about, before another is due.
     connections
         The number of connections that requests use, at most.
     """
 
-    def __init__(self, address: str, *, snapshot_every: int, connections: int) -> None:
-        self.address, self.snapshot_every = address, snapshot_every
+    def __init__(self, address: str, *, snapshot_every: int, reading_seconds: float, connections: int) -> None:
+        self.address, self.snapshot_every, self.reading_seconds = address, snapshot_every, reading_seconds
         self.pool = ConnectionPool(address, connections)
         self.settings_pool = ConnectionPool(address, 1)
         """For settings and keys: they are read even while every connection of the others waits for a lock."""

@@ -200,7 +200,7 @@ class ReplicatedStore(ReportCalls["asyncio.Future[VerdictList]"]):
         policy = check_policy(name, spec)
         self.check_open()
         if name not in self._bandits.by_name:
-            await asyncio.to_thread(policy.state.code.warm_up)
+            await self._replica.run_in_thread(policy.state.code.warm_up)
         return await self._bandits.create(name, resolve_spec(spec), spec)
 
     async def delete(self, name: str) -> None:
@@ -295,4 +295,4 @@ class ReplicatedStore(ReportCalls["asyncio.Future[VerdictList]"]):
         self._replica.stopping.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._bandits.close()
-        await self._replica.drop_idle()
+        await self._replica.close()

@@ -70,6 +70,26 @@ def test_keys_and_settings_are_read_while_every_other_connection_waits_for_a_loc
     asyncio.run(main())
 
 
+def test_a_bandit_is_read_while_every_other_thread_is_busy(database: str) -> None:
+    """As those of snapshots and reports may be, for minutes."""
+
+    async def main() -> None:
+        one, other = await ReplicatedStore.open(database), await ReplicatedStore.open(database)
+        over = threading.Event()
+        busy = [asyncio.create_task(asyncio.to_thread(over.wait)) for _ in range(64)]  # more than there are threads
+        try:
+            await one.create("shop", BanditSpec(dim=2, window=100))
+            await other.find("shop")  # it has to read it
+            assert (await asyncio.wait_for(other.decide("shop", ROWS), 4)).round == 1
+        finally:
+            over.set()
+            await asyncio.gather(*busy)
+            await one.close()
+            await other.close()
+
+    asyncio.run(main())
+
+
 def test_a_replica_that_was_away_is_ready_when_it_has_caught_up(
     cluster: PostgresServer, database: str, tmp_path: Path
 ) -> None:

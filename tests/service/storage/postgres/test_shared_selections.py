@@ -1,6 +1,7 @@
 """Catalogues, rankings, exclusions, pins and stages on PostgreSQL: what one process does, the others know."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,13 @@ def test_processes_share_a_catalogue(database: str, tmp_path: Path) -> None:
 def test_processes_share_rankings_stages_exclusions_and_pins(database: str, tmp_path: Path) -> None:
     with lc.open(database, dim=2, window="7d") as first, lc.open(database) as second:
         first.decide(ROWS, ids=IDS)
-        options = {"ids": IDS, "request_id": "x", "exclude": ["b"], "examination": [1.0, 0.5], "subject": "ann"}
+        options: dict[str, Any] = {
+            "ids": IDS,
+            "request_id": "x",
+            "exclude": ["b"],
+            "examination": [1.0, 0.5],
+            "subject": "ann",
+        }
         answer = first.decide_ranking(ROWS, 2, **options)
         assert [entry.round for entry in answer.ranking] == [2, 3]
         assert "b" not in [entry.action_id for entry in answer.ranking]

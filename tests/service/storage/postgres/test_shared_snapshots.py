@@ -11,6 +11,7 @@ import pytest
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.replicated_store import ReplicatedStore
 from latecomer.service.storage.postgres import chain_worker, statements
+from latecomer.service.storage.postgres.chain_worker import ChainWorker
 
 SPEC = BanditSpec(dim=2, window=1, policy="OTFLinUCB")
 ROWS = np.eye(2)
@@ -50,6 +51,12 @@ async def wait_for_snapshot(database: str) -> bool:
             return True
         await asyncio.sleep(0.02)
     return False
+
+
+async def wait_for_writer(worker: ChainWorker) -> None:
+    task = worker._snapshots._task
+    assert task is not None
+    await asyncio.wait([task])
 
 
 @pytest.mark.parametrize(("reading_seconds", "is_due"), [(1e-6 * MANY, True), (60.0, False)])
@@ -92,7 +99,7 @@ def test_a_snapshot_that_could_not_be_written_is_begun_again(database: str) -> N
             connection.execute("ALTER TABLE latecomer.snapshot RENAME TO away")
             await decide(store, 10)
             worker = store._bandits.get("shop")
-            await asyncio.wait([worker._snapshots._task])  # type: ignore[list-item]
+            await wait_for_writer(worker)
             connection.execute("ALTER TABLE latecomer.away RENAME TO snapshot")
         assert store.health.snapshot_failure is not None
         await decide(store, 1)
@@ -100,7 +107,7 @@ def test_a_snapshot_that_could_not_be_written_is_begun_again(database: str) -> N
         worker._snapshots._begin_after = 0.0
         await decide(store, 1)
         assert await wait_for_snapshot(database)
-        await asyncio.wait([worker._snapshots._task])  # type: ignore[list-item]
+        await wait_for_writer(worker)
         assert store.health.snapshot_failure is None
 
     run(database, scenario, snapshot_every=10)

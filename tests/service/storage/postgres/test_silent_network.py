@@ -13,12 +13,14 @@ from replica_load import BANDIT, DIM, create_bandit
 from replicas import Replica, run_replicas, wait_for
 from tcp_proxy import TcpProxy, Way, run_proxy
 
+from latecomer.errors import StoreError
 from latecomer.service.storage.postgres.connection import (
     HOLD_SECONDS,
     USE_SECONDS,
     PostgresConnection,
     session_settings,
 )
+from latecomer.service.storage.postgres.shared_rows import read_shared_rows
 
 SILENCE, SLACK = 0.5, 5.0
 BODY = {"actions": [[0.1] * DIM]}
@@ -67,6 +69,15 @@ def locked(database: str, table: str) -> Iterator[Any]:
     with psycopg.connect(database) as connection:
         connection.execute(f"LOCK TABLE latecomer.{table} IN ACCESS EXCLUSIVE MODE")
         yield connection
+
+
+def test_a_report_gives_up_a_database_that_says_nothing(database: str) -> None:
+    """It keeps a thread busy, of which there are few."""
+    with locked(database, "log"):
+        begun = time.monotonic()
+        with pytest.raises(StoreError, match="the log cannot be read until it does"):
+            list(read_shared_rows(database, 1, 1, silence=SILENCE))
+        assert SILENCE <= time.monotonic() - begun < SILENCE + SLACK
 
 
 def is_waiting_for_a_lock(cluster: PostgresServer) -> bool:

@@ -177,11 +177,11 @@ class ChainWorker:
         """Read the state from the newest snapshot and the rows after it, in a thread."""
         self._is_fresh, self._unlogged = True, None
         self.calls.fail_unlogged()
-        loaded = await asyncio.to_thread(load_bandit, self._replica.address, self.descriptor)
+        loaded = await self._replica.run_in_thread(load_bandit, self._replica.address, self.descriptor)
         if loaded is None:
             raise BanditDeletedError
         self.bandit, self._chain, self._head = loaded
-        self._snapshots.note_reading(self._chain)
+        self._snapshots.note_reading(loaded.chain)
 
     async def _follow(self) -> None:
         """Apply the rows of other replicas, without a lock."""

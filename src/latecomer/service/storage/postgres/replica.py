@@ -1,13 +1,22 @@
 """The shared parts of one replica: connections, settings, totals, and whether the database answers."""
 
+import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event
+from typing import ParamSpec, TypeVar
 
 from latecomer.service.log_interface import LogStatus
 from latecomer.service.storage.listeners import Listeners
 from latecomer.service.storage.postgres.address import hide_secrets
 from latecomer.service.storage.postgres.pool import ConnectionPool
+
+_THREADS = 4
+"""Bandits that are read at the same time, at most."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Replica:
@@ -30,6 +39,7 @@ class Replica:
         self.pool = ConnectionPool(address, connections)
         self.settings_pool = ConnectionPool(address, 1)
         """For settings and keys: they are read even while every connection of the others waits for a lock."""
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="bandits")
         self.retention: int | None = None
         self.failure: str | None = None
         """The reason why the database does not answer; None where it does."""
@@ -42,6 +52,16 @@ class Replica:
         self.listeners = Listeners()
         self.on_deleted: Callable[[int], None] = lambda _: None
         self._commits, self._events, self._bytes, self._seconds = 0, 0, 0, 0.0
+
+    async def run_in_thread(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Read or make a bandit in a thread that nothing else keeps busy: snapshots and reports have others."""
+        call = partial(function, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def close(self) -> None:
+        """Close the connections that nobody uses, and end the threads when they have read."""
+        await self.drop_idle()
+        self._threads.shutdown(wait=False)
 
     async def report_failure(self, error: Exception) -> None:
         """Note that the database has not answered, and drop connections that may be broken too."""

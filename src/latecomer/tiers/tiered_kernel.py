@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any
+from typing import Any, ClassVar
 
 from latecomer.core.jit import Declaration, find_declaration
 from latecomer.tiers.code_cache import CodeKey, code_key, find_cache_folder
@@ -117,6 +117,8 @@ class TieredKernel:
     label: str = ""
     job: Job | None = None
     worthwhile: int = WORTHWHILE_ROUNDS
+    compiled_kernels: ClassVar[int] = 0
+    """Kernels of this process that have machine code: while it is the same, so is what their callers measure."""
     companions: "list[TieredKernel]" = field(default_factory=list)
     """Kernels to be compiled with it."""
     wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda code: code
@@ -175,6 +177,7 @@ class TieredKernel:
             if not self.is_compiled:
                 code = self.wrap(self._machine_code(announce, folder or find_cache_folder()))
                 self.call, self.is_compiled = code, True
+                TieredKernel.compiled_kernels += 1
                 self.install(code)
                 del self._source
         return self.call

@@ -1,9 +1,18 @@
 """The state of one bandit's chain in the SQLite log, besides its rows: snapshots, compaction, pruning, requests."""
 
+from typing import NamedTuple
+
 from latecomer.service.bandit import events
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.request_id_index import RequestIndex
 from latecomer.service.storage.pending_commit import Commit
+
+
+class EventCost(NamedTuple):
+    """Seconds of processor time that applying an event takes with so many compiled kernels; 0: unknown."""
+
+    seconds: float
+    compiled_kernels: int
 
 
 class Chain:
@@ -22,7 +31,7 @@ class Chain:
     __slots__ = (
         "compacted_up_to",
         "damage",
-        "event_seconds",
+        "event_cost",
         "is_compacting",
         "is_saving",
         "number",
@@ -41,8 +50,8 @@ class Chain:
         """Events of decisions whose row is not in the log yet, by the digest of their request."""
         self.unsaved_events = 0
         """Events since the latest snapshot."""
-        self.event_seconds = 0.0
-        """Seconds of processor time that applying a logged event took, where many were applied together; 0: unknown."""
+        self.event_cost = EventCost(0.0, 0)
+        """What applying a logged event took, where many were applied together."""
         self.saved_at = saved_at
         self.is_saving = False
         """True while a snapshot is being written; the writer's thread clears it."""

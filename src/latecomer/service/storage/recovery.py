@@ -21,7 +21,7 @@ from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.registry import Quarantined, Registry
 from latecomer.service.bandit.request_id_index import RequestIndex
-from latecomer.service.storage.chain import Chain
+from latecomer.service.storage.chain import Chain, EventCost
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.pending_commit import Heads
 from latecomer.service.storage.request_id_segments import load_index, make_index, remove_index
@@ -40,6 +40,7 @@ from latecomer.service.storage.rows import (
 )
 from latecomer.service.storage.snapshots import list_snapshots, read_snapshot
 from latecomer.service.storage.sql import SQLConnection
+from latecomer.tiers.tiered_kernel import TieredKernel
 
 _DISK_FULL = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError)
 """Errors of SQLite on a full disk."""
@@ -167,7 +168,7 @@ def _start_empty(descriptor: BanditDescriptor, open_index: OpenIndex) -> Recover
 
 def apply_rows(bandit: Bandit, chain: Chain, rows: Sequence[Row]) -> None:
     """Apply consecutive rows at once, which is as fast as one large row; an error names the last."""
-    last, began = rows[-1], time.thread_time()
+    last, began, compiled = rows[-1], time.thread_time(), TieredKernel.compiled_kernels
     try:
         payload = apply_payload(bandit, b"".join(row.payload for row in rows), last.stamp)
     except (ValueError, InputError) as error:
@@ -179,8 +180,8 @@ def apply_rows(bandit: Bandit, chain: Chain, rows: Sequence[Row]) -> None:
     chain.add_requests(payload)
     count = sum(row.count for row in rows)
     chain.unsaved_events += count
-    if count >= _MEASURED_EVENTS:
-        chain.event_seconds = (time.thread_time() - began) / count
+    if count >= _MEASURED_EVENTS and compiled == TieredKernel.compiled_kernels:  # nothing was compiled meanwhile
+        chain.event_cost = EventCost((time.thread_time() - began) / count, compiled)
     chain.small_rows += len(rows)
 
 

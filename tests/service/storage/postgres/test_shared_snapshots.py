@@ -12,6 +12,7 @@ from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.replicated_store import ReplicatedStore
 from latecomer.service.storage.postgres import chain_worker, statements
 from latecomer.service.storage.postgres.chain_worker import ChainWorker
+from latecomer.tiers.tiered_kernel import TieredKernel
 
 SPEC = BanditSpec(dim=2, window=1, policy="OTFLinUCB")
 ROWS = np.eye(2)
@@ -71,6 +72,19 @@ def test_a_snapshot_is_due_where_reading_anew_would_take_long(
 
     run(database, scenario, reading_seconds=reading_seconds)  # it waits for a snapshot when it closes
     assert count_snapshots(database) == is_due
+
+
+def test_what_was_measured_before_machine_code_does_not_count(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(database, lambda store: decide(store, MANY))
+
+    async def scenario(store: ReplicatedStore) -> None:
+        worker = store._bandits.get("shop")
+        assert worker._chain.event_cost.seconds > 0
+        monkeypatch.setattr(TieredKernel, "compiled_kernels", TieredKernel.compiled_kernels + 1)
+        await decide(store, 1)
+
+    run(database, scenario, reading_seconds=1e-6 * MANY)
+    assert not count_snapshots(database)
 
 
 def test_a_snapshot_is_due_still_where_the_end_of_its_commit_was_not_seen(

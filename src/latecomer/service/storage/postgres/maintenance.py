@@ -13,7 +13,7 @@ from latecomer.errors import FileError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.storage.background import Steps
-from latecomer.service.storage.chain import Chain
+from latecomer.service.storage.chain import Chain, EventCost
 from latecomer.service.storage.compaction import compact
 from latecomer.service.storage.maintenance import DAY
 from latecomer.service.storage.postgres.call_queue import PATIENCE
@@ -24,6 +24,7 @@ from latecomer.service.storage.recovery import Recovered, apply_registry_row, re
 from latecomer.service.storage.retention import list_deleted_chains, prune_rows, remove_chain
 from latecomer.service.storage.rows import GENESIS, MAX_SEQ, STORE_CHAIN, read_first_row, read_rows
 from latecomer.service.storage.snapshots import SnapshotCopy, copy_for_snapshot, write_snapshot
+from latecomer.tiers.tiered_kernel import TieredKernel
 
 
 def load_bandit(address: str, descriptor: BanditDescriptor) -> Recovered | None:
@@ -60,7 +61,7 @@ class SnapshotWriter:
         self._connection: PostgresConnection | None = None
         self._begun_at = 0
         """The store's time when the latest snapshot of this replica was begun, or its first commit."""
-        self._event_seconds = 0.0
+        self._event_cost = EventCost(0.0, 0)
         self._unsaved = 0
         """Events that no snapshot has, as far as this replica has read them or has claimed to write one."""
         self._begin_after = 0.0
@@ -78,11 +79,13 @@ class SnapshotWriter:
         """
         replica, events = self._replica, max(unsaved, self._unsaved)
         self._begun_at = self._begun_at or now
-        self._event_seconds = chain.event_seconds or self._event_seconds
+        if chain.event_cost.seconds:
+            self._event_cost = chain.event_cost
         is_writing = self._task is not None and not self._task.done()
         if is_writing or events < bandit.policy.pending // 4 or time.monotonic() < self._begin_after:
             return False
-        is_long = events * self._event_seconds >= replica.reading_seconds
+        seconds, compiled = self._event_cost
+        is_long = events * seconds >= replica.reading_seconds and compiled == TieredKernel.compiled_kernels
         if not is_long and events < replica.snapshot_every and now - self._begun_at <= DAY:
             return False
         self._unsaved = events

@@ -51,7 +51,7 @@ class Chain:
         self.unsaved_events = 0
         """Events since the latest snapshot."""
         self.event_cost = EventCost(0.0, 0)
-        """What applying a logged event took, where many were applied together."""
+        """The cost of a logged event, where many were applied together."""
         self.saved_at = saved_at
         self.is_saving = False
         """True while a snapshot is being written; the writer's thread clears it."""

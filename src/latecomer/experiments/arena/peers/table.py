@@ -14,9 +14,13 @@ from latecomer.experiments.arena.peers.libraries import (
     VowpalWabbit,
 )
 
+_REGCB = "--regcb --mellowness 0.01 --cb_min_cost -1 --cb_max_cost 0"
+"""Costs are −1 and 0, where its bounds are cut to [0, 1] unless told otherwise; with its own mellowness, 0.1, no arm is
+ruled out within 6,000 rounds."""
+
 _LEARNERS: Mapping[str, tuple[str, Callable[[int], Learner]]] = {
     "VW squarecb": ("vowpalwabbit", partial(VowpalWabbit, exploration="--squarecb")),
-    "VW regcb": ("vowpalwabbit", partial(VowpalWabbit, exploration="--regcb")),
+    "VW regcb": ("vowpalwabbit", partial(VowpalWabbit, exploration=_REGCB)),
     "VW bag": ("vowpalwabbit", partial(VowpalWabbit, exploration="--bag 5")),
     "VW epsilon": ("vowpalwabbit", partial(VowpalWabbit, exploration="--epsilon 0.1")),
     "bayesianbandits": ("bayesianbandits", BayesianBandits),

@@ -68,6 +68,19 @@ def signals_that_arrive() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before[1])
 
 
+@pytest.fixture
+def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write an empty picture for each: drawing takes a second, and a test in a real process draws what is there."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - most tests draw nothing
+
+    write = Figure.savefig
+
+    def write_empty(_figure: Figure, *arguments: Any, **options: Any) -> None:
+        write(Figure(figsize=(1, 1)), *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", write_empty)
+
+
 @pytest.fixture(scope="session")
 def _cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Run a PostgreSQL for all tests of this process, in memory; that of a soak is on disk."""

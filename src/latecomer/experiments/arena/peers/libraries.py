@@ -1,4 +1,6 @@
-"""The libraries themselves, each with the settings that its documentation shows; nothing is tuned.
+"""The libraries themselves, each with the settings that its documentation shows.
+
+Nothing is tuned but the mellowness of Vowpal Wabbit's regcb.
 
 Vowpal Wabbit and bayesianbandits have one model over the features of the actions. The others have a model for each arm,
 with a constant context, and so can play where the arms are the same in every round.

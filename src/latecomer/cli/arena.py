@@ -80,6 +80,8 @@ def arena(
       "tastes that jump, five arms"
       "tastes that jump, contexts"
       "tastes that drift, contexts"
+      "a stage that foretells"   a click before the sale
+      "a stage that tells nothing"
 
     \b
     Example:

@@ -141,8 +141,8 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
             "else": {"properties": {name: {"type": ["string", "null"]} for name in _SPANS}},
         },
         {
-            "if": {"properties": {"challenger": {"type": "object"}}, "required": ["challenger"]},
-            "then": {"properties": {"parameters": {"properties": {"control": False}}}},
+            "if": {"properties": {"parameters": {"required": ["control"]}}, "required": ["parameters"]},
+            "then": {"properties": {"challenger": _NULL}},
         },
         *_constrain_policy(fields),
     ]

@@ -31,7 +31,7 @@ def write_document(settings: Settings) -> dict[str, Any]:
     """Return the document as plain data, with the limits of these settings."""
     types = [kind for operation in OPERATIONS for kind in (operation.takes, operation.gives) if kind is not None]
     schemas, components = msgspec.json.schema_components([*types, ErrorBody], ref_template=_REF)
-    components = msgspec.to_builtins(components)  # a default may be a tuple
+    components = msgspec.json.decode(msgspec.json.encode(components))  # a default may be a tuple
     constrain(components, settings)
     found = dict(zip(map(id, [*types, ErrorBody]), schemas, strict=True))
     paths: dict[str, Any] = {}

@@ -140,10 +140,6 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
             "then": {"properties": {"grace": _NULL, **{name: {"type": ["integer", "null"]} for name in _SPANS}}},
             "else": {"properties": {name: {"type": ["string", "null"]} for name in _SPANS}},
         },
-        {
-            "if": {"properties": {"parameters": {"required": ["control"]}}, "required": ["parameters"]},
-            "then": {"properties": {"challenger": _NULL}},
-        },
         *_constrain_policy(fields),
     ]
 

@@ -63,11 +63,11 @@ bench: $(DEV)  ## the table of speeds, as ratios from one run
 	-$(INSTALL) '.[peers]'
 	$(BIN)/python bench/run.py
 
-docs: $(DEV) .venv/docs.installed  ## the HTML pages, in docs/_build
-	$(BIN)/sphinx-build -W -q -b html docs docs/_build
+docs: $(DEV) .venv/docs.installed  ## the HTML pages, in docs/_build docs/jupyter_execute
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build docs/jupyter_execute
 
 constraints: $(DEV)  ## record the versions that this .venv has
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '@' > constraints.txt
 
 clean:  ## remove what the targets made
-	rm -rf .venv .code_cache .hypothesis .mypy_cache .ruff_cache docs/_build
+	rm -rf .venv .code_cache .hypothesis .mypy_cache .ruff_cache docs/_build docs/jupyter_execute

@@ -32,7 +32,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
 autodoc_typehints = "none"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "jupyter_execute"]
 
 
 def join_sentence(_app: "Sphinx", what: str, _name: str, _found: object, _options: object, lines: list[str]) -> None:

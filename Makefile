@@ -64,7 +64,7 @@ bench: $(DEV)  ## the table of speeds, as ratios from one run
 	$(BIN)/python bench/run.py
 
 docs: $(DEV) .venv/docs.installed  ## the HTML pages, in docs/_build docs/jupyter_execute
-	$(BIN)/sphinx-build -W -q -b html docs docs/_build docs/jupyter_execute
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build
 
 constraints: $(DEV)  ## record the versions that this .venv has
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '@' > constraints.txt

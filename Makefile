@@ -63,7 +63,7 @@ bench: $(DEV)  ## the table of speeds, as ratios from one run
 	-$(INSTALL) '.[peers]'
 	$(BIN)/python bench/run.py
 
-docs: $(DEV) .venv/docs.installed  ## the HTML pages, in docs/_build docs/jupyter_execute
+docs: $(DEV) .venv/docs.installed  ## the HTML pages, in docs/_build
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build
 
 constraints: $(DEV)  ## record the versions that this .venv has

@@ -1,7 +1,7 @@
 """The specification of a bandit, as a client sends it and as the log keeps it."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -107,14 +107,8 @@ def parse_reward_spec(given: RewardSpec | Mapping[str, Any] | str | None) -> Lit
     """
     if given is None or given == "binary":
         return "binary"
-    try:
-        return msgspec.convert(msgspec.to_builtins(given), RewardSpec)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise InputError(
-            f'reward must be "binary", or as {{"scale": 200, "unit": "EUR", "aggregate": "sum"}}: {error}; '
-            f"got {short_repr(given)}",
-            field="reward",
-        ) from None
+    form = '"binary", or as {"scale": 200, "unit": "EUR", "aggregate": "sum"}'
+    return _convert(given, RewardSpec, field="reward", form=form)
 
 
 def parse_unit(given: ValueUnit | Mapping[str, Any] | None) -> ValueUnit | None:
@@ -125,12 +119,7 @@ def parse_unit(given: ValueUnit | Mapping[str, Any] | None) -> ValueUnit | None:
     """
     if given is None:
         return None
-    try:
-        return msgspec.convert(msgspec.to_builtins(given), ValueUnit)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise InputError(
-            f'unit must be as {{"name": "EUR", "scale": 250}}: {error}; got {short_repr(given)}', field="unit"
-        ) from None
+    return _convert(given, ValueUnit, field="unit", form='as {"name": "EUR", "scale": 250}')
 
 
 def parse_challenger(given: ChallengerSpec | Mapping[str, Any] | None) -> ChallengerSpec | None:
@@ -141,11 +130,16 @@ def parse_challenger(given: ChallengerSpec | Mapping[str, Any] | None) -> Challe
     """
     if given is None:
         return None
+    form = 'as {"policy": "LinUCB", "parameters": {}, "share": 0.1}'
+    return _convert(given, ChallengerSpec, field="challenger", form=form)
+
+
+_Part = TypeVar("_Part")
+
+
+def _convert(given: object, kind: type[_Part], *, field: str, form: str) -> _Part:
+    """Return a part of a specification, given as itself or as a dict."""
     try:
-        return msgspec.convert(msgspec.to_builtins(given), ChallengerSpec)
+        return msgspec.convert(msgspec.to_builtins(given), kind)
     except (msgspec.ValidationError, TypeError) as error:
-        raise InputError(
-            f'challenger must be as {{"policy": "LinUCB", "parameters": {{}}, "share": 0.1}}: {error}; got '
-            f"{short_repr(given)}",
-            field="challenger",
-        ) from None
+        raise InputError(f"{field} must be {form}: {error}; got {short_repr(given)}", field=field) from None

@@ -17,7 +17,7 @@ from recommended_oracle import RecommendedOracle
 
 import latecomer as lc
 from latecomer.core.logistic import LONGEST_STEP
-from latecomer.policies.recommended import PARAMETERS
+from latecomer.policies.recommended import constants
 
 PAPER = {"exact": "OTFLinUCB-exact", "buffered": "OTFLinUCB-buffered", "heuristic": "OTFLinTS-heuristic"}
 EXTENDED = {
@@ -70,7 +70,7 @@ def test_other_policies_with_a_grace_match_the_oracle(kind: Any, span: int, grac
 
 @pytest.mark.parametrize("rounds", [70, pytest.param(150, marks=pytest.mark.soak)])
 def test_recommended_with_a_grace_matches_the_oracle(rounds: int) -> None:
-    parameters: dict[str, Any] = {**PARAMETERS}
+    parameters: dict[str, Any] = {**constants(2)}
     play("MaturedLinTS", RecommendedOracle(2, 20, grace=15, **parameters), rounds=rounds, **parameters)
 
 

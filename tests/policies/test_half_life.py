@@ -15,7 +15,7 @@ from recommended_oracle import RecommendedOracle
 import latecomer as lc
 from latecomer.errors import InputError
 from latecomer.policies.base import bulk
-from latecomer.policies.recommended import PARAMETERS
+from latecomer.policies.recommended import constants
 
 PAPER: dict[str, Kind] = {
     "OTFLinUCB-exact": "exact",
@@ -71,7 +71,7 @@ def test_policies_that_forget_in_time_match_the_oracle(name: str, rounds: int) -
 @pytest.mark.parametrize("rounds", [80, pytest.param(200, marks=pytest.mark.soak)])
 def test_recommended_that_forgets_matches_the_oracle(rounds: int) -> None:
     policy = lc.recommended(2, 7, half_life=50, seed=5)
-    oracle = RecommendedOracle(2, 7, half_life=50, **PARAMETERS)
+    oracle = RecommendedOracle(2, 7, half_life=50, **constants(2))
     compare_with_oracle(
         policy, oracle, rounds=rounds, seed=5, normals=np.random.default_rng(5), check_every=3 if rounds > 80 else 7
     )

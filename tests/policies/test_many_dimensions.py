@@ -13,7 +13,7 @@ from recommended_oracle import RecommendedOracle
 import latecomer as lc
 from latecomer.core.state import UNSTAMPED
 from latecomer.policies.base.bulk import record, summarise
-from latecomer.policies.recommended import PARAMETERS
+from latecomer.policies.recommended import constants
 
 DIM = 40
 
@@ -22,7 +22,7 @@ DIM = 40
     ("window", "rounds"), [(20, 60), *(pytest.param(window, 100, marks=pytest.mark.soak) for window in (0, 20, 300))]
 )
 def test_recommended_chooses_as_its_definition(window: int, rounds: int) -> None:
-    oracle = RecommendedOracle(DIM, window, **PARAMETERS)
+    oracle = RecommendedOracle(DIM, window, **constants(DIM))
     policy, twin = lc.recommended(DIM, window, seed=3), np.random.default_rng(3)
     verdicts = compare_with_oracle(policy, oracle, rounds=rounds, seed=3, normals=twin, check_every=4)
     assert verdicts[lc.Verdict.ACCEPTED] > 10
@@ -45,7 +45,7 @@ def test_matured_ucb_chooses_as_its_definition(ridge: float, rounds: int) -> Non
 def test_many_rounds_later(dim: int, window: int, rounds: int) -> None:
     """θ̂ and scores are still those of the definition, up to 50 dimensions with a grown ridge; new factors were few."""
     policy, normals = lc.recommended(dim, window, seed=5), np.random.default_rng(5)
-    oracle = RecommendedOracle(dim, window, **PARAMETERS)
+    oracle = RecommendedOracle(dim, window, **constants(dim))
     rng = np.random.default_rng([dim, window])
     due: dict[int, list[int]] = {}
     growths = set()

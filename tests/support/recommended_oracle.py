@@ -13,10 +13,20 @@ class RecommendedOracle(ExtendedOracle):
     """`MaturedLinTS` with all its refinements, from sums over the whole history of action sets."""
 
     def __init__(
-        self, dim: int, span: int, *, prior: float, shrinkage: float, context_discount: float, **more: Any
+        self,
+        dim: int,
+        span: int,
+        *,
+        prior: float,
+        shrinkage: float,
+        context_discount: float,
+        optimism_discount: float,
+        final_exploration: float,
+        **more: Any,
     ) -> None:
         super().__init__(dim, span, kind="matured TS", **more)
         self.prior, self.shrinkage, self.context_discount = prior, shrinkage, context_discount
+        self.optimism_discount, self.final_exploration = optimism_discount, final_exploration
         self.means = np.empty((0, dim))
         self.spreads: list[float] = []  # the variance that a mean of K draws would have
         self.growth, self.due = 1.0, 0
@@ -82,9 +92,13 @@ class RecommendedOracle(ExtendedOracle):
         self.growth = 1 + self.freshness() * (max(1.0, ratio) - 1)
 
     def scores(self, actions: Array, now: int, normals: Array) -> Array:
-        factor = 1 - self.context_discount * self.diversity()
-        scale = factor * self.exploration * np.sqrt(self.variance(now))
+        varied, half = self.diversity(), 20 / (20 + self.statistics(now)[2])
+        fixed = half * self.exploration + (1 - half) * self.final_exploration
+        where_varied = (1 - self.context_discount) * self.exploration
+        scale = (varied * where_varied + (1 - varied) * fixed) * np.sqrt(self.variance(now))
         upper = np.linalg.cholesky(self.matrix(now)).T
         sample = self.estimate(now) + scale * np.linalg.solve(upper, normals[: self.dim])
         bonus = np.sum(actions.T * np.linalg.solve(self.V, actions.T), axis=0)
-        return np.asarray(actions @ sample + factor * self.optimism * self.advance_weight() * bonus)
+        return np.asarray(
+            actions @ sample + (1 - varied * self.optimism_discount) * self.optimism * self.advance_weight() * bonus
+        )

@@ -2,7 +2,7 @@
 
 E[Y_s by age g] = F_m(g)·τ_m⟨A_s, θ⟩, so with G = λI + Σ F̂_m(age_s) A_sA_sᵀ and θ̂ = G⁻¹B silence is no longer taken for
 an answer, and the sum over open rounds of the paper (Vernade et al., ICML 2020) disappears. Samples
-θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Four refinements, all off by default, make
+θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Five refinements, all off by default, make
 up `recommended`:
 
 - `optimism`, b: as if every direction had b conversions more, since for small counts a Gaussian is too narrow. V counts
@@ -10,7 +10,9 @@ up `recommended`:
 - `prior`, w: θ̂ is shrunk not to 0 but to where the mean action converts at w times the mean rate.
 - `shrinkage`, s: where contexts vary and the data agree with the prior, λ grows up to s times (`core.shrinkage`).
 - `context_discount`: where contexts vary from round to round they explore by themselves, and c and b are multiplied
-  by 1 minus up to that share.
+  by 1 minus up to that share; b by that of `optimism_discount`, where that is another.
+- `final_exploration`, c_∞: where actions stay the same, c falls to it as conversions come, half of the way at
+  `HALFWAY` of them. The first conversions are too few for a Gaussian; later ones need less than its full width.
 """
 
 import math
@@ -27,12 +29,16 @@ from latecomer.core.sampling import spread_scores
 from latecomer.core.shrinkage import shrinkage_fields, shrunk_estimate, update_ridge
 from latecomer.core.state import Array, ExtraFields, Ring, State
 from latecomer.core.weighted_gram import sample_from_gram
+from latecomer.errors import InputError
 from latecomer.policies.base.algorithm import Algorithm, width, zero_pending_width
 from latecomer.policies.base.clock import Span
 from latecomer.policies.base.parameters import CommonParameters
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.rng import Draw
 from latecomer.validation import check_at_least_one, check_nonnegative, check_share
+
+HALFWAY = 20.0
+"""The conversions at which c is halfway to c_∞."""
 
 
 def extra_fields(dim: int, span: int, ridge: float) -> ExtraFields:
@@ -75,35 +81,40 @@ def estimate(state: State) -> None:
     shrunk_estimate(state)
 
 
-def score_optimistically(state: State, actions: Array, theta: Array, exploration_factor: float, scores: Array) -> None:
+def sampling_scale(state: State) -> float:
+    """c_t·√v̂, c_t = c less the context discount, and where actions stay the same on its way to c_∞."""
+    varied = diversity(state)
+    fall = (state.exploration - state.final_exploration) * (state.credited / (HALFWAY + state.credited))
+    c = (1.0 - state.context_discount * varied) * state.exploration - (1.0 - varied) * fall
+    return float(c * math.sqrt(width(state, 0.0)))
+
+
+def square_bonus(state: State) -> float:
+    """b, less the discount."""
+    return float((1.0 - state.optimism_discount * diversity(state)) * weigh_advance(state, state.optimism))
+
+
+def score_optimistically(state: State, actions: Array, theta: Array, scores: Array) -> None:
     """⟨a, θ⟩ + b·‖a‖²_{V⁻¹}."""
     squared_norms(state.V_inv, actions, scores)
-    bonus = exploration_factor * weigh_advance(state, state.optimism)
+    bonus = square_bonus(state)
     for k in range(actions.shape[0]):
         scores[k] = row_dot(actions, k, theta) + bonus * scores[k]
 
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
-    """⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹} with θ̃ ~ N(θ̂, c²·v̂·G⁻¹)."""
+    """⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹} with θ̃ ~ N(θ̂, c_t²·v̂·G⁻¹)."""
     shrunk_estimate(state)
-    exploration_factor = 1.0 - state.context_discount * diversity(state)
-    sample_from_gram(state, exploration_factor * state.exploration * math.sqrt(width(state, 0.0)), draws)
-    score_optimistically(state, actions, state.sample, exploration_factor, scores)
+    sample_from_gram(state, sampling_scale(state), draws)
+    score_optimistically(state, actions, state.sample, scores)
     return argmax_first(scores)
 
 
 def posterior(state: State, ring: Ring, actions: Array, means: Array, spread: Array) -> None:
     """The law of the scores that `choose` samples."""
     shrunk_estimate(state)
-    exploration_factor = 1.0 - state.context_discount * diversity(state)
-    score_optimistically(state, actions, state.theta_hat, exploration_factor, means)
-    scale = exploration_factor * state.exploration * math.sqrt(width(state, 0.0))
-    spread_scores(state.factor, actions, scale, spread)
-
-
-def square_bonus(state: State) -> float:
-    """b, less the discount."""
-    return float((1.0 - state.context_discount * diversity(state)) * weigh_advance(state, state.optimism))
+    score_optimistically(state, actions, state.theta_hat, means)
+    spread_scores(state.factor, actions, sampling_scale(state), spread)
 
 
 class MaturedLinTS(LinearPolicy):
@@ -121,6 +132,10 @@ class MaturedLinTS(LinearPolicy):
         s ≥ 1: how many times the ridge may grow where contexts vary and the data agree with the prior.
     context_discount
         In [0, 1]: the share of exploration that is left out where contexts vary.
+    optimism_discount
+        In [0, 1]: the share of `optimism` that is left out there; that of `context_discount` unless it is given.
+    final_exploration
+        c_∞ in [0, c]: where actions stay the same, the exploration once many conversions have come; c, unless given.
 
     Examples
     --------
@@ -159,18 +174,35 @@ class MaturedLinTS(LinearPolicy):
         prior: float = 0.0,
         shrinkage: float = 1.0,
         context_discount: float = 0.0,
+        optimism_discount: float | None = None,
+        final_exploration: float | None = None,
         **common: Unpack[CommonParameters],
     ) -> None:
+        exploration = check_nonnegative("exploration", exploration)
+        context_discount = check_share("context_discount", context_discount)
+        if optimism_discount is None:
+            optimism_discount = context_discount
         super().__init__(
             dim,
             window,
             ridge=ridge,
             numbers={
-                "exploration": check_nonnegative("exploration", exploration),
+                "exploration": exploration,
                 "optimism": check_nonnegative("optimism", optimism),
                 "prior": check_nonnegative("prior", prior),
                 "shrinkage": check_at_least_one("shrinkage", shrinkage),
-                "context_discount": check_share("context_discount", context_discount),
+                "context_discount": context_discount,
+                "optimism_discount": check_share("optimism_discount", optimism_discount),
+                "final_exploration": _check_final(final_exploration, exploration),
             },
             **common,
         )
+
+
+def _check_final(final: float | None, exploration: float) -> float:
+    final = exploration if final is None else check_nonnegative("final_exploration", final)
+    if final > exploration:
+        raise InputError(
+            f"final_exploration must be at most exploration, {exploration:g}; got {final:g}", field="final_exploration"
+        )
+    return final

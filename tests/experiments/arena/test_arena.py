@@ -23,7 +23,7 @@ from latecomer.experiments.arena.floor import KNOWN, UNDELAYED, KnownDelayLinTS,
 from latecomer.experiments.arena.plot import plot_arena
 from latecomer.experiments.arena.worlds import ArenaWorld, load_worlds
 from latecomer.experiments.paper.experiments import RELEASED_UCB, TS, UNIFORM
-from latecomer.policies.recommended import PARAMETERS
+from latecomer.policies.recommended import constants
 
 WORLD = lc.World(theta=[0.3, 0.8], actions=lc.actions.Uniform(4), delays=lc.delays.Geometric(mean=5))
 ROW = ArenaWorld("small", "contexts", WORLD, horizon=60, window=8)
@@ -88,7 +88,7 @@ def test_run_world_is_a_simulation_on_the_same_numbers() -> None:
     learner = {UNDELAYED: lc.recommended(2, 0)}
     undelayed = lc.simulate(at_once, learner, horizon=60, runs=3, seed=4, progress=False)
     np.testing.assert_array_equal(finals[UNDELAYED], undelayed.final(UNDELAYED))
-    knowing = {KNOWN: KnownDelayLinTS(2, 8, WORLD.delays, **PARAMETERS)}
+    knowing = {KNOWN: KnownDelayLinTS(2, 8, WORLD.delays, **constants(2))}
     known = lc.simulate(WORLD, knowing, horizon=60, runs=3, seed=4, progress=False)
     np.testing.assert_array_equal(finals[KNOWN], known.final(KNOWN))
 

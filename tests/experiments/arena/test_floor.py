@@ -6,7 +6,7 @@ import pytest
 import latecomer as lc
 from latecomer.core.delay_curve import bin_edges
 from latecomer.experiments.arena.floor import KNOWN, UNDELAYED, KnownDelayLinTS, make_floor, true_curve
-from latecomer.policies.recommended import PARAMETERS
+from latecomer.policies.recommended import constants
 
 
 @pytest.mark.parametrize("window", [0, 7, 500])
@@ -39,7 +39,7 @@ def test_known_delays_weigh_rounds_by_the_true_curve() -> None:
 
 def test_known_delays_survive_a_copy_for_each_run() -> None:
     law = lc.delays.Geometric(mean=20)
-    policy = KnownDelayLinTS(2, 50, law, **PARAMETERS)
+    policy = KnownDelayLinTS(2, 50, law, **constants(2))
     np.testing.assert_array_equal(policy.fresh(1).state.array("curve"), policy.state.array("curve"))
     assert policy.state.array("curve")[0] == 0.0
 

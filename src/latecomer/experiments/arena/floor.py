@@ -14,7 +14,7 @@ from latecomer.core.state import Array, Integers, Ring, State
 from latecomer.delays import DelayLaw, Fixed
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.matured_lin_ts import MaturedLinTS
-from latecomer.policies.recommended import PARAMETERS, recommended
+from latecomer.policies.recommended import constants, recommended
 from latecomer.simulation.world import World
 
 UNDELAYED, KNOWN = "without delay", "knowing the delays"
@@ -62,6 +62,6 @@ def make_floor(world: World, window: int) -> Mapping[str, tuple[World, LinearPol
         change="jump" if world.schedule is None else world.schedule.change,
     )
     return {
-        KNOWN: (world, KnownDelayLinTS(world.dim, window, world.delays, **PARAMETERS)),
+        KNOWN: (world, KnownDelayLinTS(world.dim, window, world.delays, **constants(world.dim))),
         UNDELAYED: (at_once, recommended(world.dim, 0)),
     }

@@ -269,7 +269,8 @@ class CompiledState:
         """Become the state whose `arrays` these are."""
         record, ring = self.record.copy(), new_ring(self.ring.dtype, len(arrays["ring/stamp"]))
         for name in self.saved_fields():
-            fill_field(record[name], arrays[f"state/{name}"], name)
+            if f"state/{name}" in arrays or name not in self._numbers:  # a parameter may be younger than the arrays
+                fill_field(record[name], arrays[f"state/{name}"], name)
         for name in ring.dtype.names or ():
             fill_field(ring[name], arrays[f"ring/{name}"], name)
         for name in ("span", "grace", "refresh_norms", "learn_on_close", "forgets", *self._numbers):

@@ -154,10 +154,10 @@ def resolve_spec(spec: BanditSpec) -> BanditSpec:
     spec = msgspec.structs.replace(
         spec, grace=spec.resolved_grace, returns=spec.resolved_returns, unit=spec.resolved_unit
     )
-    policy, parameters = name_recommended(spec.policy, spec.parameters)
+    policy, parameters = name_recommended(spec.dim, spec.policy, spec.parameters)
     challenger = spec.challenger
     if challenger is not None:
-        named, given = name_recommended(challenger.policy, challenger.parameters)
+        named, given = name_recommended(spec.dim, challenger.policy, challenger.parameters)
         challenger = msgspec.structs.replace(challenger, policy=named, parameters=given)
     return msgspec.structs.replace(spec, policy=policy, parameters=parameters, challenger=challenger)
 

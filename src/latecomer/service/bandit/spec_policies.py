@@ -19,11 +19,11 @@ NOT_PARAMETERS = ("dim", "window", "grace", "activation_timeout", "attribution",
 """Arguments of a policy that a specification has beside its parameters."""
 
 
-def name_recommended(policy: str, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def name_recommended(dim: int, policy: str, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return a policy and its parameters, with "recommended" replaced by what it means today."""
     if policy != DEFAULT_POLICY:
         return policy, parameters
-    return recommended.POLICY, {**recommended.PARAMETERS, **recommended.PROPENSITIES, **parameters}
+    return recommended.POLICY, recommended.complete(dim, {**recommended.PROPENSITIES, **parameters})
 
 
 def make_challenger(spec: BanditSpec, seed: int) -> LinearPolicy | None:

@@ -55,6 +55,8 @@ PARAMETERS: dict[str, Schema] = {
     "prior": _FACTOR,
     "shrinkage": {"type": "number", "minimum": 1, "maximum": 1e9},
     "context_discount": {"type": "number", "minimum": 0, "maximum": 1},
+    "optimism_discount": {"type": "number", "minimum": 0, "maximum": 1},
+    "final_exploration": _FACTOR,
     "half_life": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 2**53}, _TIME]},
     "floor": {"type": "number", "minimum": 0, "maximum": 1},
     "ceiling": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},

@@ -13,8 +13,11 @@ from fed_shop import NAME, FedShop
 from latecomer.service.bandit.apply import apply_payload
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.monitor.monitor import Finding
+from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion
+from latecomer.service.store import Store
 from latecomer.service.tools.replay import replay
+from latecomer.service.tools.verify import verify
 
 
 @pytest.fixture
@@ -95,6 +98,19 @@ def test_the_monitor_does_not_depend_on_how_events_are_grouped(tmp_path: Path, w
     assert all(state == bandit.monitor.to_dict() for state in states)
     assert bandit.monitor.flow.arrivals.conversions > 20
     shop.store.close()
+
+
+def test_a_late_report_is_the_same_from_a_snapshot_and_from_the_log(path: Path) -> None:
+    """A snapshot has forgotten the actions of closed rounds, and a bandit that went on may still know them."""
+    with Store.open(path, snapshot_every=10) as store:
+        store.create("shop", BanditSpec(dim=2, window=20, policy="Uniform"))
+        answers = []
+        for _ in range(50):
+            answers.append(store.decide("shop", np.eye(2), ["a", "b"])[0])
+            late = [Conversion(answer.decision_id) for answer in answers[-25:-24]]
+            store.wait(store.convert("shop", late)[1])
+        assert store.stats("shop").conversions["late"] == 26
+    assert list(verify(path))[-1].endswith("50 rounds")
 
 
 @pytest.mark.soak

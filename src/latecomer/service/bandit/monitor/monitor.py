@@ -108,7 +108,8 @@ class Monitor:
         latest = np.concatenate([[max(self.flow.cell, 0)], cells])[np.maximum(made - first + 1, 0)]
         own = latest if self._grid.in_rounds else self._grid.find(stamps)
         found["cell"], found["round"] = np.maximum(own, latest), rounds
-        found["slot"], found["is_late"] = slots, verdicts == LATE
+        found["is_late"] = verdicts == LATE
+        found["slot"] = np.where(found["is_late"], 0, slots)  # nobody asks; a snapshot has forgotten closed rounds
         return found[(verdicts == ACCEPTED) | (verdicts == LATE)]
 
     def _add_sets(self, first: int, stamps: Integers) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from postgres_server import PostgresServer
-from replica_load import DIM, PACE, create_bandit, run_load
+from replica_load import DIM, PACE, QUICK, create_bandit, run_load
 from replicas import Replica, run_replicas, stop_and_check, wait_for
 
 RECOVERY = 5.0
@@ -19,11 +19,19 @@ def decides(replica: Replica) -> bool:
     return replica.http.post("/v1/bandits/probe/decisions", json=body).status_code == 201
 
 
-def end_database(cluster: PostgresServer, database: str, folder: Path, *, cycles: int, pace: float = 0.0) -> None:
+def end_database(
+    cluster: PostgresServer,
+    database: str,
+    folder: Path,
+    *,
+    cycles: int,
+    pace: float = 0.0,
+    policy: str = "recommended",
+) -> None:
     chance = random.Random(cycles)  # noqa: S311
     with run_replicas(database, folder) as replicas:
-        create_bandit(replicas[0].url)
-        create_bandit(replicas[0].url, bandit="probe")
+        create_bandit(replicas[0].url, policy=policy)
+        create_bandit(replicas[0].url, bandit="probe", policy=policy)
         with run_load({replica.name: replica.url for replica in replicas}, pace=pace) as load:
             for cycle in range(cycles):
                 load.wait_for_more(10)
@@ -38,10 +46,11 @@ def end_database(cluster: PostgresServer, database: str, folder: Path, *, cycles
         stop_and_check(load.history, replicas, database, folder)
 
 
-def test_a_killed_database_loses_nothing_acknowledged_4_cycles(
+def test_a_killed_database_loses_nothing_acknowledged_2_cycles(
     cluster: PostgresServer, database: str, tmp_path: Path
 ) -> None:
-    end_database(cluster, database, tmp_path, cycles=4, pace=PACE)
+    """A kill, and an immediate stop."""
+    end_database(cluster, database, tmp_path, cycles=2, pace=PACE, policy=QUICK)
 
 
 @pytest.mark.soak

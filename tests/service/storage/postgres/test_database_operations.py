@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import psycopg
 import pytest
 from history import read_log
 from postgres_server import PostgresServer
-from replica_load import BANDIT, SETS, create_bandit, run_load
+from replica_load import BANDIT, PACE, QUICK, SETS, create_bandit, run_load
 from replicas import Replica, init_store, run_cli, run_replicas, wait_for
 from tls_proxy import TlsProxy, run_tls_proxy
 from typer.testing import CliRunner
@@ -38,10 +39,11 @@ def read_grants() -> tuple[list[str], list[str]]:
     return first, second
 
 
-@pytest.fixture
-def roles(cluster: PostgresServer) -> Iterator[tuple[str, str]]:
+@pytest.fixture(scope="module")
+def roles(_cluster: Any) -> Iterator[tuple[str, str]]:
     """Return the addresses of the owner and of the replicas' role, as the page makes them."""
-    name = "shop_with_roles"
+    cluster, name = _cluster, "shop_with_roles"
+    cluster.ensure_running()
     cluster.create_database(name)
     first, second = read_grants()
     try:
@@ -79,8 +81,9 @@ def test_a_replica_does_all_its_work_with_the_grants_of_the_page(roles: tuple[st
     owner, user = roles
     with run_replicas(user, tmp_path, 1, LATECOMER_SNAPSHOT_EVERY="20", LATECOMER_RETENTION="1s") as (replica,):
         for name in ("offers", "old"):
-            assert replica.http.put(f"/v1/bandits/{name}", json={"dim": 2, "window": 10}).status_code == 201
-        for number in range(60):
+            spec = {"dim": 2, "window": 10, "policy": QUICK}
+            assert replica.http.put(f"/v1/bandits/{name}", json=spec).status_code == 201
+        for number in range(40):
             body = {"actions": ROWS, "request_id": f"r{number}"}
             answer = replica.http.post("/v1/bandits/offers/decisions", json=body)
             assert answer.status_code == 201, answer.text
@@ -111,6 +114,8 @@ def test_the_role_of_the_replicas_may_not_upgrade(roles: tuple[str, str]) -> Non
     with pytest.raises(FileError, match="use the role that owns them"):
         upgrade(user, version=2, upgrades=UPGRADES)
     assert upgrade(owner, version=2, upgrades=UPGRADES) == (1, 2)
+    with psycopg.connect(owner) as connection:  # as the other tests of the roles know it
+        connection.execute("DROP TABLE latecomer.note; UPDATE latecomer.version SET number = 1")
 
 
 # ---- versions ----
@@ -226,8 +231,8 @@ def test_verify_full_refuses(encrypted: TlsProxy, database: str, certificates: P
 
 def test_a_dump_under_load_is_whole_after_its_restore(cluster: PostgresServer, database: str, tmp_path: Path) -> None:
     with run_replicas(database, tmp_path, 2, LATECOMER_SNAPSHOT_EVERY="100") as replicas:
-        create_bandit(replicas[0].url)
-        with run_load({replica.name: replica.url for replica in replicas}, clients=4) as load:
+        create_bandit(replicas[0].url, policy=QUICK)
+        with run_load({replica.name: replica.url for replica in replicas}, clients=4, pace=PACE) as load:
             client = load.add_client(*(replica.name for replica in replicas))
             before = [client.decide() for _ in range(20)]
             dump = cluster.run_client("pg_dump", "--format", "custom", database.rpartition("/")[2])

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 from history import read_log
 from history_checker import check_history
-from replica_load import BANDIT, PACE, create_bandit, run_load
+from replica_load import BANDIT, PACE, QUICK, create_bandit, run_load
 from replicas import agree, run_replicas, stop_and_check
 
 
-def kill_replicas(database: str, folder: Path, *, cycles: int, pace: float = 0.0, **environment: str) -> None:
+def kill_replicas(
+    database: str, folder: Path, *, cycles: int, pace: float = 0.0, policy: str = "recommended", **environment: str
+) -> None:
     chance = random.Random(cycles)  # noqa: S311
     with run_replicas(database, folder, 3, **{"LATECOMER_SNAPSHOT_EVERY": "500", **environment}) as replicas:
-        create_bandit(replicas[0].url)
+        create_bandit(replicas[0].url, policy=policy)
         with run_load({replica.name: replica.url for replica in replicas}, pace=pace) as load:
             for cycle in range(cycles):
                 load.wait_for_more(5)
@@ -29,8 +31,8 @@ def kill_replicas(database: str, folder: Path, *, cycles: int, pace: float = 0.0
         stop_and_check(load.history, replicas, database, folder)
 
 
-def test_a_killed_replica_loses_nothing_acknowledged_10_cycles(database: str, tmp_path: Path) -> None:
-    kill_replicas(database, tmp_path, cycles=10, pace=PACE)
+def test_a_killed_replica_loses_nothing_acknowledged_6_cycles(database: str, tmp_path: Path) -> None:
+    kill_replicas(database, tmp_path, cycles=6, pace=PACE, policy=QUICK, LATECOMER_SNAPSHOT_EVERY="100")
 
 
 @pytest.mark.soak
@@ -40,9 +42,9 @@ def test_a_killed_replica_loses_nothing_acknowledged_300_cycles(database: str, t
 
 def test_all_replicas_killed_at_once_lose_nothing_acknowledged(database: str, tmp_path: Path) -> None:
     with run_replicas(database, tmp_path) as replicas:
-        create_bandit(replicas[0].url)
+        create_bandit(replicas[0].url, policy=QUICK)
         with run_load({replica.name: replica.url for replica in replicas}, pace=PACE) as load:
-            load.wait_for_more(100)
+            load.wait_for_more(50)
             for replica in replicas:
                 replica.kill()
             for replica in replicas:

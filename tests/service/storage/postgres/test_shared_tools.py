@@ -24,7 +24,7 @@ DAY = 86_400_000_000
 
 
 def decide(database: str, count: int) -> None:
-    with lc.open(database, name="offers", dim=2, window=1000) as bandit:
+    with lc.open(database, name="offers", dim=2, window=1000, policy="OTFLinTS") as bandit:
         for number in range(count):
             bandit.convert(bandit.decide(ROWS, request_id=f"r{number}"))
 

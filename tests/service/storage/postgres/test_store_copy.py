@@ -1,5 +1,6 @@
 """`latecomer store copy`, SQLite → PostgreSQL → SQLite: the state, the log and the answers are the same bits."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,27 +17,40 @@ from latecomer.service.messages import Conversion, Revocation
 from latecomer.service.store import Store
 
 SPECS = {
-    "shop": BanditSpec(dim=3, window=100, parameters={"seed": 1}),
+    "shop": BanditSpec(dim=3, window=30, parameters={"seed": 1}),
     "sampled": BanditSpec(dim=2, window=10**9, policy="OTFLinTS", parameters={"seed": 2}),
     "bounded": BanditSpec(
-        dim=2, window=50, policy="OTFLinUCB", encoder=lc.Encoder(2, actions={"price": {"scale": 9}}).spec
+        dim=2, window=20, policy="OTFLinUCB", encoder=lc.Encoder(2, actions={"price": {"scale": 9}}).spec
     ),
     "untouched": BanditSpec(dim=2, window=50),
 }
 IDS = ["x", "y", "ζ"]
 
 
-def play(path: Path, turns: int = 80) -> None:
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("played") / "first.db"
+    play(path)
+    return path
+
+
+@pytest.fixture
+def first(played: Path, tmp_path: Path) -> Path:
+    """Return a file of its own with the decisions of `play`."""
+    return Path(shutil.copy(played, tmp_path))
+
+
+def play(path: Path, turns: int = 50) -> None:
     """Play decisions with and without request ids, conversions, duplicates, late and unknown ones, and revocations."""
     generator = np.random.default_rng(5)
-    with Store.open(path, snapshot_every=100) as store:
+    with Store.open(path, snapshot_every=60) as store:
         for name, spec in SPECS.items():
             store.create(name, spec)
-        store.create("deleted", SPECS["shop"])
+        store.create("deleted", SPECS["sampled"])
         for name in ("shop", "sampled", "bounded", "deleted"):
             answers = []
             for turn in range(turns):
-                rows = unit_rows(generator, 3, SPECS.get(name, SPECS["shop"]).dim)
+                rows = unit_rows(generator, 3, SPECS.get(name, SPECS["sampled"]).dim)
                 request_id = f"r{turn}" if turn % 2 else None
                 answer, ticket = store.decide(name, rows, IDS if turn % 3 else None, request_id=request_id)
                 answers.append(answer)
@@ -59,9 +73,8 @@ def tables(store: object, folder: Path) -> dict[str, pl.DataFrame]:
     return found
 
 
-def test_a_copy_there_and_back_is_the_same_bits(database: str, tmp_path: Path) -> None:
-    first, back = tmp_path / "first.db", tmp_path / "back.db"
-    play(first)
+def test_a_copy_there_and_back_is_the_same_bits(database: str, first: Path, tmp_path: Path) -> None:
+    back = tmp_path / "back.db"
     run_cli("store", "copy", first, database)
     run_cli("store", "copy", database, back)
     for store in (first, database, back):
@@ -83,14 +96,12 @@ def test_a_copy_there_and_back_is_the_same_bits(database: str, tmp_path: Path) -
             assert (one.round, one.index, one.score) == (two.round, two.index, two.score), name
 
 
-def test_a_copy_in_the_database_goes_on_as_the_file_would(database: str, tmp_path: Path) -> None:
-    first = tmp_path / "first.db"
-    play(first)
+def test_a_copy_in_the_database_goes_on_as_the_file_would(database: str, first: Path) -> None:
     run_cli("store", "copy", first, database)
     generator = np.random.default_rng(6)
     with lc.open(first, name="shop") as source, lc.open(database, name="shop") as copy:
         assert source.stats() == copy.stats()
-        for turn in range(40):
+        for turn in range(20):
             rows = unit_rows(generator, 3, 3)
             one, two = (bandit.decide(rows, request_id=f"new{turn}") for bandit in (source, copy))
             assert (one.round, one.index, one.score) == (two.round, two.index, two.score)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,11 +79,14 @@ def test_import_error_of_another_package_stays_as_it_is() -> None:
 VERBS = [
     ("polars", ["window", "log.csv"], "latecomer window", "frames"),
     ("matplotlib", ["simulate", "no-such-file.toml"], "latecomer simulate", "plot"),
+    ("apsw", ["backup", "shop.db", "copy.db"], "latecomer backup", "service"),
+]
+MORE_VERBS = [
     ("matplotlib", ["arena"], "latecomer arena", "plot"),
     ("matplotlib", ["reproduce"], "latecomer reproduce", "plot"),
     ("polars", ["log", "export", "shop.db", "--bandit", "offers", "--out", "x"], "latecomer log", "frames"),
-    ("apsw", ["backup", "shop.db", "copy.db"], "latecomer backup", "service"),
 ]
+"""Of packages that others need too; in the soak."""
 EACH_VERB = """
 import json, os, sys
 from latecomer.__main__ import main
@@ -100,20 +104,13 @@ for number, (package, arguments, *_) in enumerate(json.loads(sys.argv[1])):
 """
 
 
-@pytest.fixture(scope="module")
-def verbs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """Run every verb without its package, in processes that one has forked; return their folder and exit codes."""
-    folder = tmp_path_factory.mktemp("verbs")
-    command = [sys.executable, "-c", EACH_VERB, json.dumps(VERBS)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=folder)  # noqa: S603
-    return folder, ended.stdout.split()
-
-
-@pytest.mark.parametrize("number", range(len(VERBS)), ids=[verb[2] for verb in VERBS])
-def test_verb_names_the_missing_package_before_it_works(verbs: tuple[Path, list[str]], number: int) -> None:
-    package, _, user, extra = VERBS[number]
-    folder, codes = verbs
-    printed = (folder / f"{number}.txt").read_text()
-    assert printed == f"{user} needs the package {package}: pip install 'latecomer[{extra}]'\n"
-    assert codes[number] == "1"
-    assert list((folder / f"{number}").iterdir()) == []
+@pytest.mark.parametrize("verbs", [VERBS, pytest.param(MORE_VERBS, marks=pytest.mark.soak)], ids=["three", "more"])
+def test_verb_names_the_missing_package_before_it_works(tmp_path: Path, verbs: list[Any]) -> None:
+    """Run every verb without its package, in processes that one has forked."""
+    command = [sys.executable, "-c", EACH_VERB, json.dumps(verbs)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)  # noqa: S603
+    assert ended.stdout.split() == ["1"] * len(verbs)
+    for number, (package, _, user, extra) in enumerate(verbs):
+        printed = (tmp_path / f"{number}.txt").read_text()
+        assert printed == f"{user} needs the package {package}: pip install 'latecomer[{extra}]'\n"
+        assert list((tmp_path / f"{number}").iterdir()) == []

@@ -88,11 +88,13 @@ def test_every_call_of_the_async_client(server: Server) -> None:
     asyncio.run(calls())
 
 
-def test_conversions_beyond_the_limit_are_sent_in_several_requests(server: Server) -> None:
+@pytest.mark.parametrize("count", [10_002, pytest.param(25_000, marks=pytest.mark.soak)])
+def test_conversions_beyond_the_limit_are_sent_in_several_requests(server: Server, count: int) -> None:
+    """A request has at most 10,000."""
     with server.client() as client:
         client.create("many", dim=2, window=100)
-        verdicts = client.convert_many("many", (Conversion("none") for _ in range(25_000)))
-        assert verdicts == [lc.Verdict.UNKNOWN] * 25_000
+        verdicts = client.convert_many("many", (Conversion("none") for _ in range(count)))
+        assert verdicts == [lc.Verdict.UNKNOWN] * count
         client.delete("many")
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from itertools import compress
 from typing import Any
 
@@ -97,6 +98,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         assert not server.logged("a request failed")
 
 
+@cache
 def validator(kind: str) -> Any:
     method, path = PATHS[kind]
     operation = DOCUMENT["paths"][path][method.lower()]

@@ -138,7 +138,7 @@ BATCH = ImportBatch(import_id="i", decided_at=[10.0, 20.0], actions=[[0.1, 0.2, 
     ],
 )
 def test_a_wrong_batch_is_refused_and_changes_nothing(path: Path, change: dict[str, Any], field: str) -> None:
-    with lc.open(path, name="shop", **SPEC) as bandit:
+    with lc.open(path, name="shop", **QUICK) as bandit:
         store = bandit._store
         with pytest.raises(lc.errors.InputError) as caught:
             store.import_batch("shop", msgspec.structs.replace(BATCH, **change))

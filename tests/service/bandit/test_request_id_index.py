@@ -57,7 +57,7 @@ def holds(connection: apsw.Connection, index: RequestIndex, truth: dict[bytes, i
 
 def test_request_index_finds_every_request_through_all_levels(connection: apsw.Connection) -> None:
     index, truth, round_ = RequestIndex(buffer_size=50), {}, 0
-    for batch in range(150):
+    for batch in range(100):
         for _ in range(50 if batch % 7 else 3):
             round_ += 1
             key = digest(round_ if round_ % 11 else round_ - 10)  # now and then an id that was used before
@@ -91,28 +91,28 @@ def test_request_index_drops_segments_of_pruned_rounds(connection: apsw.Connecti
 
 
 def test_request_index_survives_a_flush_or_merge_cut_short(connection: apsw.Connection, tmp_path: Path) -> None:
-    truth = {digest(round_): round_ for round_ in range(1, 4001)}
+    truth = {digest(round_): round_ for round_ in range(1, 2001)}
     for steps in range(0, 30, 6):
         for _ in remove_index(connection, BANDIT):
             pass
         index = RequestIndex(buffer_size=50)
         for key, round_ in truth.items():
             index.add(key, round_)
-            if round_ % 500 == 0 and round_ < 4000:
+            if round_ % 250 == 0 and round_ < 2000:
                 flushed(connection, index, round_)
-        job = flush_requests(connection, BANDIT, index, index.begin_flush(), last_round=4000, lock=nullcontext())
+        job = flush_requests(connection, BANDIT, index, index.begin_flush(), last_round=2000, lock=nullcontext())
         for _ in zip(range(steps), job, strict=False):
             pass
         del job  # as when the store closes
         holds(connection, index, truth)
         again = load_index(connection, BANDIT, at_least=0, limits=SMALL)
         again.update(list(truth), list(truth.values()))  # what the log has
-        flushed(connection, again, 4000)
+        flushed(connection, again, 2000)
         job = merge_segments(connection, BANDIT, again, pruned_rounds=0, lock=nullcontext())
         for _ in zip(range(steps), job, strict=False):
             pass
         del job
-        holds(connection, load_index(connection, BANDIT, at_least=4000, limits=SMALL), truth)
+        holds(connection, load_index(connection, BANDIT, at_least=2000, limits=SMALL), truth)
 
 
 def test_failed_flush_goes_into_the_next_segment(connection: apsw.Connection) -> None:
@@ -179,7 +179,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[int, str]
 FULL = 350
 
 
-@pytest.mark.parametrize(("before", "after"), [(400, 200), pytest.param(1200, 400, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("before", "after"), [(240, 120), pytest.param(1200, 400, marks=pytest.mark.soak)])
 def test_repeated_requests_are_answered_after_close_and_kill(tmp_path: Path, before: int, after: int) -> None:
     path, rounds = tmp_path / "store.db", before + after
     given = full_store(path, before, before // 3)
@@ -236,7 +236,7 @@ def test_damaged_bucket_is_reported_and_rebuilt_at_restart(full: tuple[Path, dic
 
 
 @pytest.mark.parametrize(
-    ("few", "many", "buffer"), [(500, 3_000, 125), pytest.param(2_000, 20_000, 500, marks=pytest.mark.soak)]
+    ("few", "many", "buffer"), [(250, 1_500, 60), pytest.param(2_000, 20_000, 500, marks=pytest.mark.soak)]
 )
 def test_memory_and_snapshots_do_not_grow_with_request_ids(tmp_path: Path, few: int, many: int, buffer: int) -> None:
     """Two bytes of a filter remain in memory of each request id, and nothing of it in a snapshot."""

@@ -19,6 +19,8 @@ CHROMIUM = os.environ.get("LATECOMER_CHROMIUM") or shutil.which("chromium") or "
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="NO BROWSER TEST: `apt-get install chromium` to run it")
 ROUNDS = 150
 SERIOUS = ("serious", "critical")
+DEFAULT_WIDTH = 1280
+"""Of a page whose size nobody gives."""
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +81,12 @@ NARROW, WIDE = (360, "dark"), (1280, "light")
     ("name", "width", "scheme"),
     [
         ("data", *NARROW),
-        ("data", *WIDE),
-        ("decision", *NARROW),
-        ("rows", *WIDE),
-        ("empty", *NARROW),
         ("list", *WIDE),
         *(
-            pytest.param(*case, marks=pytest.mark.soak)
-            for case in (("decision", *WIDE), ("rows", *NARROW), ("empty", *WIDE), ("list", *NARROW))
+            pytest.param(name, *shape, marks=pytest.mark.soak)
+            for name in ("data", "decision", "rows", "empty", "list")
+            for shape in (NARROW, WIDE)
+            if (name, shape) not in {("data", NARROW), ("list", WIDE)}
         ),
     ],
 )
@@ -113,7 +113,7 @@ def test_every_panel_has_data_or_says_what_to_do(browser: Any, server: Server) -
     assert empty == ["rates", "lift", "choices", "segments", "delays", "exploration"]
     commands = shown.page.locator("#content pre").all_inner_texts()
     assert [f" {server.url}/v1/bandits/rows" in command for command in commands] == [True, True]
-    assert shown.problems == []
+    shown.check(DEFAULT_WIDTH)
     shown.context.close()
 
 
@@ -125,8 +125,8 @@ def test_page_follows_new_events_within_two_seconds_and_keeps_what_is_open(brows
     page.focus("#delays-table-summary")
     page.keyboard.press("Enter")
     body = {"context": {"visitor": "new", "age": 30}, "actions": [{"id": "coupon", "features": {"offer": "coupon"}}]}
-    taken = []
-    for _ in range(3):  # the best: others use this machine too
+    taken: list[float] = []
+    while len(taken) < 3 and min(taken, default=9.0) >= 2.0:  # the best: others use this machine too
         before = server.http.get("/v1/bandits/offers/report").json()["decisions"]
         answer = server.http.post("/v1/bandits/offers/decisions", json=body).json()
         begin = time.monotonic()
@@ -152,7 +152,7 @@ def test_why_this_one_by_keyboard_and_by_link(browser: Any, server: Server) -> N
     page.keyboard.press("Enter")
     page.wait_for_selector("h2:has-text('Why this one?')")
     assert latest["decision_id"] in page.inner_text("#content")
-    assert shown.problems == []
+    shown.check(DEFAULT_WIDTH)
     page.click("#back")
     page.click(f"#why-{latest['round']}")
     page.wait_for_selector("h2:has-text('Why this one?')")

@@ -22,7 +22,7 @@ from latecomer.service.page.texts import format_share, format_value
 from latecomer.service.store import Store
 from latecomer.service.store_alarms import list_store_alarms
 
-ROUNDS = 250
+ROUNDS = 120
 
 
 @pytest.fixture(scope="module")

@@ -125,7 +125,7 @@ def flood(folder: Path, decisions: int, compiling: str) -> None:
 
 
 def test_conversions_many_times_in_any_order_from_many_clients(tmp_path: Path) -> None:
-    flood(tmp_path, 300, "never")
+    flood(tmp_path, 160, "never")
 
 
 @pytest.mark.soak
@@ -191,7 +191,7 @@ def killed(folder: Path, cycles: int, compiling: str) -> None:
 
 
 def test_a_server_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> None:
-    killed(tmp_path, 3, "never")
+    killed(tmp_path, 2, "never")
 
 
 @pytest.mark.soak

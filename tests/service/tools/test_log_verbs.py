@@ -48,14 +48,11 @@ def played(store: Store, machine: FakeClocks, turns: int = 200, policy: str = "O
     store.wait(ticket)
 
 
-TURNS = 130
-
-
 @pytest.fixture(scope="module")
 def played_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path, machine = tmp_path_factory.mktemp("played") / "shop.db", FakeClocks()
     with Store.open(path, clock=machine, snapshot_every=100, retention="forever") as store:
-        played(store, machine, TURNS, policy="recommended")
+        played(store, machine, 130, policy="recommended")
     return path
 
 
@@ -68,7 +65,7 @@ def store_path(played_store: Path, tmp_path: Path) -> Path:
 def test_verify_reports_a_whole_log(store_path: Path) -> None:
     code, output = run("log", "verify", store_path)
     assert (code, output.splitlines()[-1]) == (0, "whole")
-    assert f"{TURNS} rounds" in output
+    assert "130 rounds" in output
 
 
 def test_verify_names_a_damaged_row(store_path: Path) -> None:
@@ -95,7 +92,7 @@ def test_export_tables_have_the_log(store_path: Path, tmp_path: Path) -> None:
     decisions = pl.read_parquet(tmp_path / "tables/*.parquet")
     reports = pl.read_parquet(tmp_path / "reports/*.parquet")
     assert f"{len(decisions)} decisions in {tmp_path / 'tables'} and {len(reports)} reports in" in output
-    assert decisions["round"].to_list() == list(range(1, TURNS + 1))
+    assert decisions["round"].to_list() == list(range(1, 131))
     with Store.open(store_path) as store:
         known = [store.registry.bandits["shop"].find_round(decision_id) for decision_id in decisions["decision_id"]]
     assert known == decisions["round"].to_list()
@@ -245,7 +242,7 @@ def test_backup_of_a_store_in_use(store_path: Path, tmp_path: Path) -> None:
     assert code == 0, output
     assert run("log", "verify", target)[0] == 0
     with Store.open(target) as copy:
-        assert TURNS <= copy.stats("shop").rounds <= rounds
+        assert 130 <= copy.stats("shop").rounds <= rounds
         copy.decide("shop", np.eye(2))
     code, output = run("backup", store_path, target)
     assert (code, "is there already" in output) == (2, True)

@@ -58,7 +58,10 @@ def test_both_learn_everything_and_stats_compare_them(path: Path) -> None:
         first, second = store.read_bandit("shop").policies
         np.testing.assert_allclose(first.V, second.V, atol=1e-9)
         np.testing.assert_allclose(first.B, second.B, atol=1e-9)
-        found, before = store.stats("shop").contest, read_states(store.read_bandit("shop"))
+        stats, before = store.stats("shop"), read_states(store.read_bandit("shop"))
+        found, arms, (edges, shares) = stats.contest, stats.arms, first.delay_curve or ((), ())
+        ages = [min(0.2 * (80 - place) * 86_400, 7 * 86_400) for place in range(1, 81)]  # closed after the window
+        maturities = np.where(np.arange(80) < 44, 1.0, np.interp(ages, edges, shares))
         report = make_report(store.read_bandit("shop"), now=clocks.wall()).lift
         assert found is not None
         assert report is not None
@@ -70,6 +73,13 @@ def test_both_learn_everything_and_stats_compare_them(path: Path) -> None:
         values = [value for by, _, value in closed if by is is_champion]
         assert decisions == len(values)
         assert mean == pytest.approx(np.mean(values))
+    assert list(arms) == ["challenger", "champion"]
+    for rates, is_champion in ((arms["challenger"], False), (arms["champion"], True)):
+        mine = [place for place, (by, _, _) in enumerate(made) if by is is_champion]
+        count, weight = sum(made[place][2] > 0 for place in mine), sum(maturities[place] for place in mine)
+        assert (rates.decisions, rates.conversions) == (len(mine), count)
+        assert rates.matured == pytest.approx(count / weight)
+        assert rates.naive < rates.matured  # type: ignore[operator]
     assert found.low < found.mean - found.other_mean < found.high  # type: ignore[operator]
     assert (report.arms, report.decisions, report.difference) == (
         ("challenger", "champion"),

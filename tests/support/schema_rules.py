@@ -36,7 +36,6 @@ _BEYOND_A_SCHEMA = (
     r"occurred_at of report \d+ must not lie more than a day ahead",  # it has no clock
     r"value of conversion \d+ must be in \[0, 1\]",  # it knows no bandit
     r"both policies must know the probability of each choice",  # it does not know which do
-    r"control must be left out of the policy's parameters where there is a challenger",  # it compares no fields
     r"unit must be left out where the reward has a scale",  # it compares no fields
     r"actions must be one for each of \d+ decisions",
     r"actions must be a \(K, 3\) array",

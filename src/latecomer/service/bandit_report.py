@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from latecomer.service.bandit_spec import ValueUnit
 from latecomer.service.decision_report import DecisionReport
-from latecomer.service.messages import Alarm, Health
+from latecomer.service.messages import Alarm, ArmRates, Health
 
 __all__ = [
     "BanditReport",
@@ -144,9 +144,10 @@ class BanditReport(Struct, frozen=True, kw_only=True):
     """A bandit's report as of `at`, the store's time.
 
     Counts begin with round `first_round`. Where `since` or `until` are given, it is about the decisions of that time
-    alone. `periods` are of `period_seconds` each, at most 96; `choices` has the commonest action ids, `segments` the
-    first context features, and `weights` the features of the largest weights. `delay_curve` and `delay_band` are as in
-    the stats, in the unit of the window; so are `alarms`. Values are in [0, 1]; `unit` says what 1 is worth.
+    alone. `arms` has the rates by arm, as in the stats. `periods` are of `period_seconds` each, at most 96; `choices`
+    has the commonest action ids, `segments` the first context features, and `weights` the features of the largest
+    weights. `delay_curve` and `delay_band` are as in the stats, in the unit of the window; so are `alarms`. Values are
+    in [0, 1]; `unit` says what 1 is worth.
     """
 
     name: str
@@ -162,6 +163,7 @@ class BanditReport(Struct, frozen=True, kw_only=True):
     value: float
     rates: RateReport
     lift: LiftReport | None
+    arms: dict[str, ArmRates]
     period_seconds: int
     periods: list[PeriodReport]
     choices: list[ChoiceReport]

@@ -222,6 +222,21 @@ class Alarm(Struct, frozen=True, kw_only=True):
     remedy: str
 
 
+class ArmRates(Struct, frozen=True, kw_only=True):
+    """Conversion rates of the decisions of one arm: those of the policy or its control, the champion or the challenger.
+
+    `naive`, `matured` and `closed` are as in the report's rates: conversions over decisions, over `matured_decisions`,
+    Σ F̂(age), and among closed decisions alone. Null where there is none, or where no policy has a delay curve.
+    """
+
+    decisions: int
+    conversions: int
+    matured_decisions: float | None
+    naive: float | None
+    matured: float | None
+    closed: float | None
+
+
 class BanditStats(BanditCounts, frozen=True, kw_only=True):
     """The counts of a bandit (see `BanditCounts`), and what its policy has learned.
 
@@ -232,7 +247,8 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
     estimated from inside it. `alarms` has those of the bandit, then those of its store. `value` is the sum of what
     decisions are credited with, in the bandit's `unit`, or in values of 1 where it has none. `stages` has the decisions
     that reached each stage, and how many of these converted. `contest` compares the challenger, where there is one,
-    with the champion, over decisions whose window has closed; `mean` and `decisions` are the challenger's.
+    with the champion, over decisions whose window has closed; `mean` and `decisions` are the challenger's. `arms` has
+    the rates of "challenger" and "champion", or of "policy" and "control" where a control has decided.
     """
 
     theta_hat: list[float]
@@ -245,6 +261,7 @@ class BanditStats(BanditCounts, frozen=True, kw_only=True):
     unit: str | None = None
     stages: dict[str, StageCounts] = {}
     contest: ArmComparison | None = None
+    arms: dict[str, ArmRates] = {}
 
 
 class Health(Struct, frozen=True, kw_only=True):

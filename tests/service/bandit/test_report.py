@@ -29,6 +29,7 @@ def test_report_equals_the_events(tmp_path: Path, window: int | str, rounds: int
         decisions = play(store, clocks, rounds, seed=3).decisions
         clocks.advance(60 * SECOND)
         report: Any = store.bandit_report("b")
+        stats = store.stats("b")
         policy: Any = store.read_bandit("b").policy
         now = store.clock.now()
     converted = [d for d in decisions if d["converted"]]
@@ -54,6 +55,14 @@ def test_report_equals_the_events(tmp_path: Path, window: int | str, rounds: int
     assert rates.on_its_way == pytest.approx(rates.matured * (rounds - sum(weights)))
     closed = [d for d in decisions if d["answer"].round < oldest]
     assert rates.closed == sum(d["converted"] for d in closed) / len(closed)
+    assert list(report.arms) == ["policy", "control"]
+    for arm, is_control in (("policy", False), ("control", True)):
+        mine = [place for place, d in enumerate(decisions) if d["answer"].is_control == is_control]
+        found, count = report.arms[arm], sum(decisions[place]["converted"] for place in mine)
+        assert (found.decisions, found.conversions, found.naive) == (len(mine), count, count / len(mine))
+        assert found.matured_decisions == pytest.approx(sum(weights[place] for place in mine))
+        assert found.matured == pytest.approx(count / found.matured_decisions)
+    assert report.arms == stats.arms
     lift = report.lift
     assert lift.decisions + lift.control_decisions == len(closed) == rounds - report.open_decisions
     for mean, is_control in ((lift.mean, False), (lift.control_mean, True)):

@@ -152,6 +152,20 @@ def test_the_schema_and_the_server_agree(server: Server, number: int, stride: in
     assert 0 < taken < len(bodies) - 50 / stride
 
 
+def test_a_control_and_a_challenger_exclude_each_other(server: Server) -> None:
+    controlled = {"dim": 3, "window": 7, "parameters": {"control": {"share": 0.1, "policy": 0}}}
+    contested = {"challenger": {"policy": "LinUCB"}}
+    for more, status in (
+        ({}, 409),
+        ({"challenger": None}, 409),
+        (contested, 400),
+        ({**contested, "parameters": {}}, 409),
+    ):
+        body = controlled | more
+        assert send(server, "spec", body).status_code == status, body
+        assert validator("spec").is_valid(body) is (status != 400), body
+
+
 def test_every_parameter_of_every_policy_is_described() -> None:
     import inspect
 

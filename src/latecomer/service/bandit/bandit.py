@@ -294,6 +294,6 @@ class Bandit:
         """Return what has happened, without computing anything of the policy."""
         return count_events(self)
 
-    def stats(self, alarms: Sequence[Alarm] = ()) -> BanditStats:
-        """Return the counts, what the policy has learned, and the alarms that the caller has found."""
-        return make_bandit_stats(self, alarms)
+    def stats(self, alarms: Sequence[Alarm] = (), now: int | None = None) -> BanditStats:
+        """Return counts, what was learned by `now` or the latest event, and the alarms that the caller has found."""
+        return make_bandit_stats(self, alarms, now=self.stamp if now is None else now)

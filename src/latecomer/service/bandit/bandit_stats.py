@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from latecomer.policies.base import bulk
+from latecomer.service.bandit.arm_rates import rate_arms
 from latecomer.service.messages import Alarm, BanditCounts, BanditStats
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def count_events(bandit: "Bandit") -> BanditCounts:
     )
 
 
-def make_bandit_stats(bandit: "Bandit", alarms: Sequence[Alarm]) -> BanditStats:
-    """Return the counts, what the policy has learned, and the alarms that the caller has found."""
+def make_bandit_stats(bandit: "Bandit", alarms: Sequence[Alarm], *, now: int) -> BanditStats:
+    """Return the counts, what the policy has learned by `now`, and the alarms that the caller has found."""
     policy, unit = bandit.policy, bandit.info.unit
     curve, band = policy.delay_curve, policy.delay_band()
     bandit.count_notes()
@@ -52,4 +53,5 @@ def make_bandit_stats(bandit: "Bandit", alarms: Sequence[Alarm]) -> BanditStats:
         value=bandit.tally.value * (1.0 if unit is None else unit.scale),
         unit=None if unit is None else unit.name,
         contest=None if bandit.contest is None else bandit.contest.compare(bandit.tally),
+        arms=rate_arms(bandit, bandit.tally, now=now),
     )

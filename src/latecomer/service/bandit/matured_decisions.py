@@ -7,17 +7,24 @@ from latecomer.policies.base import bulk
 from latecomer.policies.base.policy import LinearPolicy
 
 
-def weigh_open_rounds(policy: LinearPolicy, cuts: Integers, *, now: int) -> Array:
+def compute_matured_rate(conversions: int, matured: float | None) -> float | None:
+    """Return the conversion rate that is corrected for what is on its way: conversions over Σ F̂(age)."""
+    return conversions / matured if matured else None
+
+
+def weigh_open_rounds(policy: LinearPolicy, cuts: Integers, *, now: int, chosen: Array | None = None) -> Array:
     """Return Σ F̂(age) of the open rounds between each two cuts, which are round numbers in order.
 
-    F̂ is linear between its edges, so the sum over a run of rounds inside one bin follows from their number and the sum
-    of their ages: one pass over the stamps, whatever the number of rounds.
+    `chosen` has 1 for each open round that counts and 0 for the others; without it, all count. F̂ is linear between its
+    edges, so the sum over a run of rounds inside one bin follows from their number and the sum of their ages: one pass
+    over the stamps, whatever the number of rounds.
     """
     curve = policy.delay_curve
     if curve is None:
         raise ValueError(f"{type(policy).__name__} has no delay curve")
     oldest, rounds = int(policy.state.number("oldest")), policy.rounds
     ages = _read_ages(policy, now)
+    chosen = np.ones(len(ages)) if chosen is None else chosen
     unit = 1.0 if isinstance(policy.window, int) else 1e6
     edges, shares = curve[0] * unit, curve[1]
     places = np.clip(cuts - oldest, 0, rounds - oldest + 1)
@@ -27,7 +34,7 @@ def weigh_open_rounds(policy: LinearPolicy, cuts: Integers, *, now: int) -> Arra
     turns = len(ages) - np.searchsorted(ages[::-1], edges, "left")
     begins = np.unique(np.concatenate((places, turns, [0])))
     begins = begins[begins < len(ages)]
-    counts, sums = np.diff(np.append(begins, len(ages))), np.add.reduceat(ages, begins)
+    counts, sums = np.add.reduceat(chosen, begins), np.add.reduceat(ages * chosen, begins)
     bins = np.clip(np.searchsorted(edges, ages[begins], "right") - 1, 0, len(edges) - 1)
     last = len(edges) - 1
     left, right = np.minimum(bins, last - 1), np.minimum(bins, last - 1) + 1

@@ -8,9 +8,11 @@ import numpy as np
 from msgspec import Struct
 
 from latecomer.core.state import Array, Integers
+from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit.alarms import list_alarms
+from latecomer.service.bandit.arm_rates import find_curve, rate_arms
 from latecomer.service.bandit.lift import ARMS, CONTEST, report_lift
-from latecomer.service.bandit.matured_decisions import weigh_open_rounds
+from latecomer.service.bandit.matured_decisions import compute_matured_rate, weigh_open_rounds
 from latecomer.service.bandit.segment_report import report_segments
 from latecomer.service.bandit.tally import tally as columns
 from latecomer.service.bandit.tally.open_rounds import UNIT
@@ -55,7 +57,8 @@ def make_report(
     tally = bandit.tally if only is None else only.tally
     totals = tally.buckets.counts.sum(axis=0)
     decisions = int(totals[columns.DECISIONS])
-    weights = None if curve is None else _weigh_periods(bandit, tally, now)
+    source = find_curve(bandit)
+    weights = None if source is None else _weigh_periods(source, tally, now)
     band = None if curve is None else policy.delay_band()
     choices = _count_choices(tally)
     ids = [choice.id for choice in choices if choice.id is not None]
@@ -79,6 +82,7 @@ def make_report(
         value=float(totals[columns.VALUES] / UNIT),
         rates=_compute_rates(tally, totals, weights),
         lift=_find_lift(tally, totals, ARMS if bandit.contest is None else CONTEST),
+        arms=rate_arms(bandit, tally, now=now),
         period_seconds=tally.buckets.width,
         periods=_list_periods(tally, weights, ids, shift),
         choices=choices,
@@ -102,15 +106,15 @@ def _to_datetime(stamp: int, shift: int) -> datetime:
 
 def make_stats(bandit: "Bandit", *, now: int, shift: int = 0, health: Health | None = None) -> BanditStats:
     """Return a bandit's stats with its alarms as of `now`."""
-    return bandit.stats(list_alarms(bandit, now=now, shift=shift, health=health))
+    return bandit.stats(list_alarms(bandit, now=now, shift=shift, health=health), now)
 
 
-def _weigh_periods(bandit: "Bandit", tally: Tally, now: int) -> Array:
-    """Return Σ F̂(age) of the decisions of each period."""
-    oldest, end = int(bandit.policy.state.number("oldest")), tally.first_round + tally.count_decisions()
+def _weigh_periods(policy: LinearPolicy, tally: Tally, now: int) -> Array:
+    """Return Σ F̂(age) of the decisions of each period, by the policy's delay curve."""
+    oldest, end = int(policy.state.number("oldest")), tally.first_round + tally.count_decisions()
     cuts = np.append(tally.find_first_rounds(), end)
     closed = np.diff(np.minimum(cuts, max(oldest, tally.first_round)))
-    weights: Array = closed + weigh_open_rounds(bandit.policy, cuts, now=now)
+    weights: Array = closed + weigh_open_rounds(policy, cuts, now=now)
     return weights
 
 
@@ -118,7 +122,7 @@ def _compute_rates(tally: Tally, totals: Integers, weights: Array | None) -> Rat
     decisions, conversions = int(totals[columns.DECISIONS]), int(totals[columns.CREDITED])
     closed, closed_conversions, _ = tally.closed.sum(axis=0).tolist()
     matured = None if weights is None else float(weights.sum())
-    rate = conversions / matured if matured else None
+    rate = compute_matured_rate(conversions, matured)
     coming = None if rate is None or matured is None else max(rate * (decisions - matured), 0.0)
     every = None if coming is None else conversions + coming
     return RateReport(

@@ -143,6 +143,10 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
             "else": {"properties": {name: {"type": ["string", "null"]} for name in _SPANS}},
         },
         *_constrain_policy(fields),
+        {
+            "if": {"properties": {"parameters": {"required": ["control"]}}, "required": ["parameters"]},
+            "then": {"properties": {"challenger": _NULL}},  # the last: before the others, generators cannot merge it
+        },
     ]
 
 

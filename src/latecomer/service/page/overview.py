@@ -78,19 +78,20 @@ def write_lift(report: BanditReport) -> Markup:
         ),
         class_="lift",
     )
+    means = (lift.arms[0], lift.decisions, lift.mean), (lift.arms[1], lift.control_decisions, lift.control_mean)
     rows = [
-        [lift.arms[0], f"{lift.decisions:,}", format_share(lift.mean), _format_mean(report, lift.mean)],
-        [
-            lift.arms[1],
-            f"{lift.control_decisions:,}",
-            format_share(lift.control_mean),
-            _format_mean(report, lift.control_mean),
-        ],
-        ["difference", "", points, _format_mean(report, lift.difference)],
-        ["at least", "", low, _format_mean(report, lift.low)],
-        ["at most", "", high, _format_mean(report, lift.high)],
+        [arm, f"{count:,}", _format_matured(report, arm), format_share(mean), _format_mean(report, mean)]
+        for arm, count, mean in means
     ]
-    heads = ["who chose", "closed decisions", "mean value"]
+    rows += [
+        [word, "", "", text, _format_mean(report, part)]
+        for word, text, part in (
+            ("difference", points, lift.difference),
+            ("at least", low, lift.low),
+            ("at most", high, lift.high),
+        )
+    ]
+    heads = ["who chose", "closed decisions", "matured rate", "mean value"]
     if report.unit is None:
         rows = [row[:-1] for row in rows]
     else:
@@ -99,7 +100,8 @@ def write_lift(report: BanditReport) -> Markup:
         "p",
         f"The interval, of the difference, is at {lift.confidence:.0%} and valid at every look, so it may be watched "
         "all along, also while the policy learns. It is for the mean so far, of decisions whose window has closed. "
-        "Points are percentage points: from 5% to 8% is +3 points, a share of +60%.",
+        "Points are percentage points: from 5% to 8% is +3 points, a share of +60%. The matured rate is of all "
+        "decisions, corrected for what is on its way.",
         class_="note",
     )
     return write_section(
@@ -111,6 +113,10 @@ def write_lift(report: BanditReport) -> Markup:
         make_table("Mean value of a closed decision", heads, rows),
         small,
     )
+
+
+def _format_matured(report: BanditReport, arm: str) -> str:
+    return format_share(report.arms[arm].matured) if arm in report.arms else NONE
 
 
 def _format_mean(report: BanditReport, mean: float | None) -> str:

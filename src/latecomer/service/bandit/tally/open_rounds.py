@@ -75,6 +75,10 @@ class OpenRounds:
         """Change the records of some rounds."""
         self._facts[rounds - self.first + self._begin] = facts
 
+    def read_open(self) -> Facts:
+        """Return copies of the records of the open rounds, from `open` on."""
+        return self._facts[self._begin + self.open - self.first : self._end].copy()
+
     def close(self, oldest: int) -> Facts:
         """Close the rounds before `oldest`; return the records of those that were open."""
         before, self.open = self.open, max(self.open, min(oldest, self.next))

@@ -140,7 +140,7 @@ class Tally:
     def close_rounds(self, oldest: int, *, kept: int | None = None) -> Integers:
         """Close the rounds before `oldest`; forget those before `kept`, or all closed ones, and return the credited."""
         closed = self._rounds.close(oldest)
-        for arm, chosen in enumerate(_split_arms(closed["flags"])):
+        for arm, chosen in enumerate(split_arms(closed["flags"])):
             of_arm = closed[chosen]
             self.closed[arm] += (len(of_arm), np.count_nonzero(of_arm["flags"] & CONVERTED), of_arm["value"].sum())
         rounds, facts = self._rounds.forget(oldest if kept is None else kept)
@@ -223,7 +223,7 @@ class Tally:
         if self._rounds.has_segments:
             self.segments.add(1, facts["segments"], facts["slot"].astype(np.int64), counts[:, None])
         is_closed = rounds < self._rounds.open
-        for arm, chosen in enumerate(_split_arms(facts["flags"])):
+        for arm, chosen in enumerate(split_arms(facts["flags"])):
             late = chosen & is_closed
             self.closed[arm] += (0, counts[late].sum(), changes[late].sum())
         return after
@@ -232,6 +232,10 @@ class Tally:
         """Tell which of some rounds that are not forgotten are credited."""
         found: npt.NDArray[np.bool_] = (self._rounds.find(rounds)["flags"] & CONVERTED) != 0
         return found
+
+    def read_open(self) -> tuple[int, Facts]:
+        """Return the oldest open round, and the records from it on."""
+        return self._rounds.open, self._rounds.read_open()
 
     @property
     def value(self) -> float:
@@ -281,7 +285,7 @@ class Tally:
             self.credited.restore(saved.get("credited", {}))
 
 
-def _split_arms(flags: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.bool_], ...]:
+def split_arms(flags: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.bool_], ...]:
     """Tell which rounds the policy chose, which the control, and of which neither is known."""
     is_control, is_unknown = (flags & CONTROL) != 0, (flags & UNKNOWN) != 0
     return ~(is_control | is_unknown), is_control, is_unknown

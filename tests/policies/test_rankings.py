@@ -47,6 +47,23 @@ def test_the_first_of_a_ranking_is_the_choice_of_a_search() -> None:
     assert lc.OTFLinUCB(3, 30).decide(ROWS, k=2).propensities == (1.0, 1.0)
 
 
+@pytest.mark.parametrize("make", [lc.OTFLinTS, lc.recommended, lc.ImputedLinTS])
+def test_a_search_is_ranked_as_the_actions_are(make: Any) -> None:
+    listed, searched = (make(3, 30, seed=4) for _ in range(2))
+    search = ExactSearch(ROWS, summarise(ROWS))
+    for _ in range(8):
+        one, other = listed.decide(ROWS, k=3), searched.rank_by_search(search, 3)
+        assert (one.indices, one.score, one.propensities) == (other.indices, other.score, other.propensities)
+    assert listed.V.tobytes() == searched.V.tobytes()
+    assert listed.rng.state() == searched.rng.state()
+    with pytest.raises(InputError, match="k must be at most the number of actions, 5") as refused:
+        searched.rank_by_search(search, 6)
+    assert refused.value.field == "k"
+    with pytest.raises(InputError, match="a search needs a policy that plays"):
+        lc.OTFLinUCB(3, 30).rank_by_search(search, 2)
+    assert listed.rng.state() == searched.rng.state()
+
+
 @pytest.mark.parametrize("control", [None, {"share": 0.2, "policy": "uniform"}, {"share": 0.2, "policy": 3}])
 def test_propensities_are_those_of_the_first_and_of_each_inclusion(control: Any) -> None:
     """Importance weights have the mean 1: of every action to be first, and of every action to be included."""

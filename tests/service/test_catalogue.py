@@ -157,6 +157,10 @@ def test_an_index_finds_the_best_after_changes() -> None:
     assert (wanted[:, 0] == found[:, 0]).mean() >= 0.97
     assert (wanted == found).mean() >= 0.95
     assert catalogue.ids[found[7, 0]] == "new"
+    listed, searched = (lc.OTFLinTS(16, 100, seed=2) for _ in range(2))  # a ranking takes the candidates of the scan
+    same = [listed.rank_by_search(exact, 5).indices == searched.rank_by_search(search, 5).indices for _ in range(20)]
+    assert np.mean(same) >= 0.9
+    assert not set(excluded.tolist()) & set(searched.rank_by_search(search, 50).indices or ())
 
 
 def test_http_and_both_clients(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from fake_clocks import state_of
@@ -11,7 +13,11 @@ from servers import error_of, run_server
 import latecomer as lc
 from latecomer.client.aio import AsyncClient
 from latecomer.errors import ConflictError, InputError
+from latecomer.policies.recommended import PROPENSITIES
+from latecomer.service.bandit.events import Payload
 from latecomer.service.messages import RankingAnswer
+from latecomer.service.storage.rows import GENESIS, read_rows
+from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 from latecomer.service.tools.replay import replay
 from latecomer.service.tools.verify import verify
@@ -52,6 +58,53 @@ def test_a_ranking_survives_a_restart_a_replay_and_is_repeated(tmp_path: Path) -
         assert twin.V.tobytes() == first.V.tobytes()
     with lc.open(path) as bandit:
         assert bandit.decide_ranking(ROWS, 2, **options) == answer
+
+
+def test_k_of_a_decision_is_a_ranking_in_a_store_as_over_http(tmp_path: Path) -> None:
+    """The same seed gives the same ranking by `decide` and `decide_ranking` of `lc.open`, over HTTP, in the library."""
+    spec: dict[str, Any] = {"dim": 2, "window": 100, "parameters": {"seed": 3}}
+    catalogue = dict(zip(IDS, ROWS, strict=True))
+    found, logs = [], []
+    for name, decide in (
+        ("a.db", lambda bandit, rows, **options: bandit.decide(rows, **options)),
+        ("b.db", lambda bandit, rows, **options: bandit.decide_ranking(rows, **options)),
+    ):
+        with lc.open(tmp_path / name, **spec) as bandit:
+            bandit.put_actions(catalogue)
+            first = decide(bandit, ROWS, k=2, ids=IDS, examination=[1.0, 0.5])
+            second = bandit.decide_catalogue(k=3) if name == "a.db" else bandit.decide_ranking(None, 3)
+            assert isinstance(second, RankingAnswer)
+            assert not isinstance(bandit.decide(ROWS), RankingAnswer)
+            found.append([_describe(first), _describe(second)])
+            with pytest.raises(InputError, match="k must be at most") as refused:
+                bandit.decide(ROWS, k=5)
+            assert refused.value.field == "k"
+        logs.append(_read_kinds(tmp_path / name))
+    assert logs[0] == logs[1]
+    with run_server(tmp_path / "c.db") as server:
+        server.http.put("/v1/bandits/x", json=spec).raise_for_status()
+        put = [{"id": id_, "vector": row.tolist()} for id_, row in catalogue.items()]
+        server.http.put("/v1/bandits/x/actions", json={"actions": put}).raise_for_status()
+        bodies = {"actions": ROWS.tolist(), "ids": IDS, "k": 2, "examination": [1.0, 0.5]}, {"k": 3}
+        answers = [server.http.post("/v1/bandits/x/decisions", json=body).content for body in bodies]
+        found.append([_describe(msgspec.json.decode(answer, type=RankingAnswer)) for answer in answers])
+    assert found[0] == found[1] == found[2]
+    policy = lc.recommended(2, 100, seed=3, **PROPENSITIES)
+    ranked = policy.decide(ROWS, k=2, examination=[1.0, 0.5])
+    assert [entry[0] for entry in found[0][0]] == list(ranked.indices)
+    assert [entry[2] for entry in found[0][0]] == list(ranked.propensities)
+
+
+def _describe(answer: RankingAnswer) -> list[tuple[int, str | None, float | None]]:
+    return [(entry.index, entry.action_id, entry.propensity) for entry in answer.ranking]
+
+
+def _read_kinds(path: Path) -> list[int]:
+    """Return the kinds of all events of the log."""
+    connection = connect(path, write=False)
+    payloads = [row.payload for row in read_rows(connection, 1, after=0, parent=GENESIS)]
+    connection.close()
+    return np.concatenate([Payload(payload, 2).kinds for payload in payloads]).tolist()
 
 
 def test_bad_rankings_change_nothing_over_http_and_clients_rank(tmp_path: Path) -> None:

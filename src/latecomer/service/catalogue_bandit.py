@@ -54,8 +54,10 @@ class CatalogueBandit:
         request_id: str | None = None,
         deferred: bool = False,
         subject: str | None = None,
+        k: int = 1,
+        examination: Sequence[float] | None = None,
     ) -> DecisionAnswer:
-        """Choose one of the actions of the catalogue.
+        """Choose one of the actions of the catalogue, or k of them, ranked.
 
         Parameters
         ----------
@@ -65,13 +67,12 @@ class CatalogueBandit:
             The ids to choose from, or the ids to leave out; by default all are chosen from.
         search
             "approximate" finds the best of 10,000 vectors and more by an index, for policies that sample θ̃.
-        request_id, deferred, subject
+        request_id, deferred, subject, k, examination
             As in `decide`.
         """
-        arguments = prepare_pick(
-            context, candidates, exclude, search, request_id=request_id, deferred=deferred, subject=subject
-        )
-        answer, ticket = self._store.decide(self.name, **arguments)
+        options: dict[str, Any] = {"request_id": request_id, "deferred": deferred, "subject": subject}
+        options |= {"k": k, "examination": examination}
+        answer, ticket = self._store.decide(self.name, **prepare_pick(context, candidates, exclude, search, **options))
         self._store.wait(ticket)
         return answer
 

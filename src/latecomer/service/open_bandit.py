@@ -56,8 +56,10 @@ class OpenBandit(ReportingBandit, CatalogueBandit):
         subject: str | None = None,
         exclude: Sequence[int | str] | None = None,
         pin: int | str | None = None,
+        k: int = 1,
+        examination: Sequence[float] | None = None,
     ) -> DecisionAnswer:
-        """Choose one of the actions, a (K, d) array-like of norms at most 1.
+        """Choose one of the actions, a (K, d) array-like of norms at most 1, or k of them, ranked.
 
         Parameters
         ----------
@@ -73,9 +75,12 @@ class OpenBandit(ReportingBandit, CatalogueBandit):
             The user that the decision is for, whom a conversion may name in its place; a digest of it is kept.
         exclude, pin
             Actions that must not be chosen, and the one that must be, by index or id.
+        k, examination
+            How many to choose: with more than one, the answer is a `RankingAnswer`, as `decide_ranking` returns it; and
+            the probability that each position is looked at.
         """
         options: CallOptions = {"deferred": deferred, "subject": subject, "exclude": exclude, "pin": pin}
-        options["request_id"] = request_id
+        options |= {"request_id": request_id, "k": k, "examination": examination}
         answer, ticket = self._store.decide(self.name, actions, ids, **options)
         self._store.wait(ticket)
         return answer
@@ -90,6 +95,8 @@ class OpenBandit(ReportingBandit, CatalogueBandit):
         subject: str | None = None,
         exclude: Sequence[int | str] | None = None,
         pin: int | str | None = None,
+        k: int = 1,
+        examination: Sequence[float] | None = None,
     ) -> DecisionAnswer:
         """Choose between actions that are known by their features, {id: {name: value}}; see docs/how-to/features.md.
 
@@ -101,10 +108,11 @@ class OpenBandit(ReportingBandit, CatalogueBandit):
             Features of the moment, which all actions share.
         request_id
             The same id and features get the same answer again, also after a restart.
-        deferred, subject, exclude, pin
+        deferred, subject, exclude, pin, k, examination
             As in `decide`.
         """
         options: dict[str, Any] = {"deferred": deferred, "subject": subject, "exclude": exclude, "pin": pin}
+        options |= {"k": k, "examination": examination}
         prepared = self._prepare_features(actions, context=context, request_id=request_id, **options)
         answer, ticket = self._store.decide(self.name, **prepared)
         self._store.wait(ticket)

@@ -48,17 +48,49 @@ class RankingPolicy(SearchingPolicy):
         examination: Sequence[float] | None,
     ) -> Decision:
         """Choose k different actions, ranked, and record a round for each, in their order."""
-        k, seen = self.check_ranking(actions, k), check_examination(examination, k)
-        digest = b"" if subject is None else digest_subject(subject)
+        k = self.check_ranking(actions, k)
+        check_examination(examination, k)
         if control is not None:
             control = self._randomisation.check_index(control, len(actions))
+        scores = None if self.samples_theta else self.scores(actions, at=at)
+        options = {"at": at, "control": control, "subject": subject, "examination": examination}
+        return self._rank_and_record(ExactSearch(actions, summarise(actions)), k, scores, **options)
+
+    def rank_by_search(
+        self,
+        search: ExactSearch,
+        k: int,
+        *,
+        at: Moment | None = None,
+        control: int | None = None,
+        subject: str | None = None,
+        examination: Sequence[float] | None = None,
+    ) -> Decision:
+        """Rank the k best of a search's actions for a sampled θ̃, and record a round for each; as `decide` with k."""
+        self._check_search(search)
+        check_integer("k", k, least=1)
+        self._check_count(k, search.count)
+        options = {"at": at, "control": control, "subject": subject, "examination": examination}
+        return self._rank_and_record(search, k, None, **options)
+
+    def _rank_and_record(
+        self,
+        search: ExactSearch,
+        k: int,
+        scores: Array | None,
+        *,
+        at: Moment | None,
+        control: int | None,
+        subject: str | None,
+        examination: Sequence[float] | None,
+    ) -> Decision:
+        """Rank the actions of a search, of which an optimist has scores, and record a round for each position."""
+        seen, digest = check_examination(examination, k), b"" if subject is None else digest_subject(subject)
         unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
-        search = ExactSearch(actions, summarise(actions))
-        scores = None if self.samples_theta else self.scores(actions, at=at)
         draws = self.rng.draws(k, self._dim)
         ranking, score = self._rank(search, k, scores, self._moment(stamp), control, draws[0])
-        rows, first = actions[ranking.indices], self.rounds + 1
+        rows, first = np.stack([search.take(index) for index in ranking.indices]), self.rounds + 1
         summaries = np.tile(search.summary, (k, 1))
         self.state.record_many(rows * seen[:, None], summaries, np.full(k, stamp), draws)
         if digest:
@@ -79,8 +111,7 @@ class RankingPolicy(SearchingPolicy):
         """Return k; `InputError` where there are fewer actions, or the policy cannot rank them."""
         check_integer("k", k, least=1)
         self._check_no_ceiling("a ranking")
-        if k > len(actions):
-            raise InputError(f"k must be at most the number of actions, {len(actions)}; got {k}", field="k")
+        self._check_count(k, len(actions))
         if self.algorithm.guards is not None:
             raise InputError(
                 "k must be 1 for a policy with a guard, which judges one proposal; leave one out", field="k"
@@ -88,6 +119,10 @@ class RankingPolicy(SearchingPolicy):
         if not self.state.is_admissible(actions):
             raise explain_inadmissible(actions)
         return k
+
+    def _check_count(self, k: int, count: int) -> None:
+        if k > count:
+            raise InputError(f"k must be at most the number of actions, {count}; got {k}", field="k")
 
     def _rank(
         self, search: ExactSearch, k: int, scores: Array | None, moment: int, control: int | None, draws: Array

@@ -44,13 +44,7 @@ class SearchingPolicy(ConvertingPolicy):
         subject: str | None = None,
     ) -> Decision:
         """Choose the best of a search's actions for a sampled θ̃, and record the choice; arguments as in `decide`."""
-        if not (self.samples_theta if search.is_exact else self.plays_largest_product):
-            raise InputError(
-                "a search needs a policy that plays the largest ⟨a, θ̃⟩ of a sampled θ̃, without a guard or optimism; "
-                f"{self.algorithm.name} does not: give it the actions, or take one such as MaturedLinTS",
-                field="policy",
-            )
-        self._check_no_ceiling("a search")
+        self._check_search(search)
         digest = b"" if subject is None else digest_subject(subject)
         unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
@@ -67,6 +61,16 @@ class SearchingPolicy(ConvertingPolicy):
         if digest:
             self.subjects.add(digest, self.rounds, int(self.state.number("kept")))
         return Decision(self.rounds, index, action, score, chosen.first, chosen.is_control)
+
+    def _check_search(self, search: Search) -> None:
+        """Raise `InputError` where the policy cannot choose by this search."""
+        if not (self.samples_theta if search.is_exact else self.plays_largest_product):
+            raise InputError(
+                "a search needs a policy that plays the largest ⟨a, θ̃⟩ of a sampled θ̃, without a guard or optimism; "
+                f"{self.algorithm.name} does not: give it the actions, or take one such as MaturedLinTS",
+                field="policy",
+            )
+        self._check_no_ceiling("a search")
 
     def _check_no_ceiling(self, what: str) -> None:
         """Raise `InputError` where the policy has a ceiling or limits, which need the probabilities of every action."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from latecomer.core.state import Array, Integers
 from latecomer.errors import InputError
-from latecomer.policies.base.search import ExactSearch, Search
+from latecomer.policies.base.search import ExactSearch
 from latecomer.service.bandit.catalogue import Catalogue, Features
 from latecomer.service.bandit.catalogue_checks import check_ids
 from latecomer.service.bandit.offers import pack_catalogue_offer
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
 
 SEARCHES = ("exact", "approximate")
-FindIndex = Callable[[Catalogue, Integers], Search | None]
+FindIndex = Callable[[Catalogue, Integers], ExactSearch | None]
 """Returns an approximate search without some places; None where no index has been made yet."""
 
 
@@ -45,7 +45,7 @@ class PickedActions(Struct, frozen=True, kw_only=True):
     ids: Sequence[str]
     offer: bytes
     rows: Array | None = None
-    search: Search | None = None
+    search: ExactSearch | None = None
     control: int | None = None
     """The place of the action that the control plays by its id."""
 
@@ -125,7 +125,7 @@ def _find_excluded(catalogue: Catalogue, excluded: Sequence[str]) -> Integers:
     return found
 
 
-def _find_search(bandit: "Bandit", pick: CataloguePick, excluded: Integers) -> Search | None:
+def _find_search(bandit: "Bandit", pick: CataloguePick, excluded: Integers) -> ExactSearch | None:
     """Return a search over vectors; None where the policy must see every row."""
     catalogue, policy = bandit.catalogue, bandit.policy
     if pick.find_index is not None and (catalogue.features is not None or not policy.plays_largest_product):

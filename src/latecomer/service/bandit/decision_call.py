@@ -93,7 +93,7 @@ class DecisionCall(Struct, frozen=True):
         """Return the call with the actions that it takes from the catalogue as it is now; itself, where it has them."""
         if self.pick is None:
             return self
-        picked = pick_actions(bandit, self.pick, needs_rows=self.examination is not None or bandit.contest is not None)
+        picked = pick_actions(bandit, self.pick, needs_rows=bandit.contest is not None)
         return structs.replace(self, actions=picked.rows, ids=picked.ids, picked=picked)
 
     def find_control(self, control_id: str | None) -> int | None:

@@ -1,7 +1,7 @@
 """Rankings of a bandit: k decisions of one request, logged one after the other, each with its position."""
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -28,26 +28,32 @@ def decide_ranking(
     """
     if call.deferred or call.probabilities:
         raise InputError("deferred must be left out where k is given: rankings count at once", field="deferred")
-    rows, policy = call.rows, bandit.policy
+    policy, search = bandit.policy, None if call.picked is None else call.picked.search
     seen, theta_hat = check_examination(call.examination, call.k), policy.theta_hat
     bandit.has_unlogged_change = True
     at = None if bandit.in_rounds else now / 1e6
     if bandit.contest is not None:
         decision = bandit.contest.rank(call, at=at)
     else:
-        decision = policy.decide(
-            rows, at=at, control=control, subject=call.subject, k=call.k, examination=call.examination
+        options: dict[str, Any] = {"at": at, "control": control, "subject": call.subject}
+        options["examination"] = call.examination
+        decision = (
+            policy.decide(call.rows, k=call.k, **options)
+            if search is None
+            else policy.rank_by_search(search, call.k, **options)
         )
     indices, included = decision.indices or (decision.index,), decision.propensities or (decision.propensity,)
-    summary, expires_at, data = summarise(rows), bandit.find_expiry(now, shift), b""
+    data, expires_at = b"", bandit.find_expiry(now, shift)
+    summary = summarise(call.rows) if search is None else search.summary
     entries: list[RankedAction] = []
     earlier = structs.replace(call, request=b"", body=b"")
     for place, (index, inclusion) in enumerate(zip(indices, included, strict=True)):
+        action = call.rows[index] if search is None else search.take(index)
         each = Decision(
             decision.round + place,
             index,
-            rows[index] * seen[place],
-            float(rows[index] @ theta_hat) if place else decision.score,
+            action * seen[place],
+            float(action @ theta_hat) if place else decision.score,
             inclusion if place else decision.propensity,
             decision.is_control,
         )

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 from bandit_model import SCALE, WINDOW, Model
-from catalogue_rules import OFFERS
 from fake_clocks import DAY, HOUR, SECOND, FakeClocks
+from guardrail_rules import OFFERS, make_guards
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -43,8 +43,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class DeskAndModel(SelectionRules):
     """Events, faults and the passing of time."""
 
-    @initialize(in_rounds=st.booleans(), grace=st.sampled_from([0, 8]), aggregate=st.sampled_from([None, "sum", "max"]))
-    def begin(self, in_rounds: bool, grace: int, aggregate: Any) -> None:
+    @initialize(
+        in_rounds=st.booleans(),
+        grace=st.sampled_from([0, 8]),
+        aggregate=st.sampled_from([None, "sum", "max"]),
+        guards=st.tuples(st.booleans(), st.booleans()),
+    )
+    def begin(self, in_rounds: bool, grace: int, aggregate: Any, guards: tuple[bool, bool]) -> None:
+        self.is_limited, self.is_contested = guards
         self.folder = TemporaryDirectory()
         self.machine, later = FakeClocks(), 4 if in_rounds else 15 * SECOND
         self.model = Model(in_rounds, 0 if in_rounds else grace * SECOND, aggregate, later if aggregate else 0)
@@ -59,14 +65,14 @@ class DeskAndModel(SelectionRules):
         if aggregate:
             reward = RewardSpec(scale=SCALE, aggregate=aggregate)
             spec = msgspec.structs.replace(spec, reward=reward, returns=4 if in_rounds else "15s")
-        self.store.create("shop", spec)
+        self.store.create("shop", msgspec.structs.replace(spec, **make_guards(*guards)))
 
     def open(self) -> None:
         self.store = Store.open(self.path, clock=self.machine, snapshot_every=4, retention="5s")
 
     def played(self, answer: DecisionAnswer) -> None:
         """A new decision, which the model follows."""
-        assert answer.round == self.model.decide(OFFERS[answer.index], self.now)
+        assert answer.round == self.model.decide(OFFERS[answer.index], self.now, answer.is_control)
         assert answer.action_id == "abc"[answer.index]
         self.ids.append(answer.decision_id)
 
@@ -99,13 +105,17 @@ class DeskAndModel(SelectionRules):
 
     @rule(k=st.integers(2, 3))
     def decide_ranking(self, k: int) -> None:
-        """A ranking is k decisions, one after the other, each with an id of its own."""
+        """A ranking is k decisions, one after the other, each with an id of its own; limits refuse it."""
+        if self.is_limited:
+            with pytest.raises(InputError, match="ceiling"):
+                self.store.decide("shop", OFFERS, ["a", "b", "c"], k=k)
+            return
         answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"], k=k)
         self.store.wait(ticket)
         assert isinstance(answer, RankingAnswer)
         assert len({entry.index for entry in answer.ranking}) == k
         for entry in answer.ranking:
-            assert entry.round == self.model.decide(OFFERS[entry.index], self.now)
+            assert entry.round == self.model.decide(OFFERS[entry.index], self.now, answer.is_control)
             self.ids.append(entry.decision_id)
 
     @rule(subject=st.sampled_from(["ann", "bob"]))
@@ -195,7 +205,7 @@ class DeskAndModel(SelectionRules):
     def defer(self) -> None:
         answer, ticket = self.store.decide("shop", OFFERS, ["a", "b", "c"], deferred=True)
         self.store.wait(ticket)
-        number = self.model.defer(OFFERS[answer.index], self.now)
+        number = self.model.defer(OFFERS[answer.index], self.now, answer.is_control)
         assert answer.round == -(number + 1)
         self.deferred.append(answer.decision_id)
 
@@ -260,6 +270,7 @@ class DeskAndModel(SelectionRules):
         assert stats.capped == self.model.capped
         assert {name: found.decisions for name, found in stats.stages.items()} == self.model.count_stages()
         assert stats.value == pytest.approx(self.model.value * (SCALE if self.model.aggregate else 1.0), abs=1e-6)
+        self.check_arms(stats)
         np.testing.assert_allclose(policy.B, self.model.B, rtol=0, atol=1e-12)
         np.testing.assert_allclose(policy.V, self.model.V, rtol=0, atol=1e-12)
 

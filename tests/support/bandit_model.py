@@ -16,8 +16,9 @@ SCALE = 2.0
 class Deferred:
     """A deferred decision of the model; its round is 0 until it is activated."""
 
-    def __init__(self, action: Any, moment: int) -> None:
+    def __init__(self, action: Any, moment: int, by_champion: bool) -> None:
         self.action, self.moment, self.round, self.is_gone = action, moment, 0, False
+        self.by_champion = by_champion
 
 
 class Model:
@@ -32,6 +33,8 @@ class Model:
         self.in_rounds, self.grace, self.commits = in_rounds, grace, 3 if in_rounds else WINDOW
         self.stamps: list[int] = []
         self.actions: list[Any] = []
+        self.by_champion: list[bool] = []
+        """Of each round, whether the champion made it, where there is a challenger."""
         self.credits: list[float | None] = []
         self.revoked: set[int] = set()
         self.forgotten = 0
@@ -43,7 +46,7 @@ class Model:
         """The actions of each version of the catalogue."""
         self.counts = {(kind, verdict): 0 for kind in "cr" for verdict in Verdict}
 
-    def decide(self, action: Any, now: int) -> int:
+    def decide(self, action: Any, now: int, by_champion: bool = False) -> int:
         self.forgotten = sum(self.is_closed(round_, now, deciding=True) for round_ in range(1, len(self.stamps) + 1))
         self.dropped = sum(
             self.is_closed(round_, now - self.grace, deciding=True) for round_ in range(1, len(self.stamps) + 1)
@@ -51,6 +54,7 @@ class Model:
         self.stamps.append(now)
         self.actions.append(0 * action if self.is_frozen else action)
         self.credits.append(None)
+        self.by_champion.append(by_champion)
         return len(self.stamps)
 
     def attribute(self, subject: str, occurred: int) -> int:
@@ -74,11 +78,11 @@ class Model:
         changed = sum(before[id_] != after[id_] for id_ in before.keys() & after.keys())
         return len(after.keys() - before.keys()), changed, len(before.keys() - after.keys())
 
-    def defer(self, action: Any, now: int) -> int:
+    def defer(self, action: Any, now: int, by_champion: bool = False) -> int:
         """Return the number of a deferred decision, from 0."""
         moment = self.moment(now)
         self.drop_expired(moment)
-        self.deferred.append(Deferred(action, moment))
+        self.deferred.append(Deferred(action, moment, by_champion))
         return len(self.deferred) - 1
 
     def activate(self, number: int, now: int) -> Verdict:
@@ -90,7 +94,7 @@ class Model:
             return Verdict.LATE
         if found.round:
             return Verdict.DUPLICATE
-        found.round = self.decide(found.action, now)
+        found.round = self.decide(found.action, now, found.by_champion)
         return Verdict.ACCEPTED
 
     def moment(self, now: int) -> int:
@@ -102,6 +106,16 @@ class Model:
             if not found.round and not found.is_gone and moment - found.moment > self.commits:
                 found.is_gone = True
                 self.expired += 1
+
+    def find_age(self, round_: int, now: int) -> int:
+        """Return how old a round is at the next one."""
+        return len(self.stamps) + 1 - round_ if self.in_rounds else max(now - self.stamps[round_ - 1], 0)
+
+    def is_credited(self, round_: int) -> bool:
+        """Tell whether a round has a conversion that was not taken back."""
+        if round_ in self.baskets:
+            return any(amount is not None for amount in self.baskets[round_].values())
+        return self.credits[round_ - 1] is not None and round_ not in self.revoked
 
     def is_closed(self, round_: int, now: int, deciding: bool = False) -> bool:
         if self.in_rounds:

@@ -5,32 +5,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bandit_model import Model
+from guardrail_rules import OFFERS, GuardrailRules
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import precondition, rule
 
 from latecomer.errors import InputError
 from latecomer.service.catalogue_arguments import prepare_pick
-from latecomer.service.store import Store
-
-OFFERS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
 
 
-class CatalogueRules(RuleBasedStateMachine):
-    """A store with the bandit "shop", and its model."""
+class CatalogueRules(GuardrailRules):
+    """Changes of the catalogue of the bandit "shop", and decisions among it."""
 
-    store: Store
-    model: Model
     ids: list[str]
     deferred: list[str]
     offered: dict[int, tuple[int, list[str]]]
     """By round, the version and the ids that a decision was made among."""
     check_pruned: Callable[[int], None]
-
-    @property
-    def now(self) -> int:
-        """The store's time."""
-        return self.store.clock.now()
 
     @rule(
         put=st.dictionaries(st.sampled_from("abc"), st.integers(0, 2), max_size=3),
@@ -64,12 +54,13 @@ class CatalogueRules(RuleBasedStateMachine):
         answer, ticket = self.store.decide("shop", **arguments)
         self.store.wait(ticket)
         assert answer.action_id in left
+        self.check_limits(answer.action_id, answer.propensity, left)
         row = OFFERS[self.model.versions[-1][str(answer.action_id)]].astype(np.float32).astype(np.float64)
         if deferred:
-            assert answer.round == -(self.model.defer(row, self.now) + 1)
+            assert answer.round == -(self.model.defer(row, self.now, answer.is_control) + 1)
             self.deferred.append(answer.decision_id)
             return
-        assert answer.round == self.model.decide(row, self.now)
+        assert answer.round == self.model.decide(row, self.now, answer.is_control)
         self.ids.append(answer.decision_id)
         self.offered[answer.round] = len(self.model.versions) - 1, left
 

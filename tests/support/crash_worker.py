@@ -17,10 +17,11 @@ from threading import Thread
 
 import numpy as np
 from fake_clocks import unit_rows
+from msgspec import structs
 
 from latecomer.core.state import Array
 from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit_spec import BanditSpec, RewardSpec
+from latecomer.service.bandit_spec import BanditSpec, ChallengerSpec, RewardSpec
 from latecomer.service.log_interface import Ticket
 from latecomer.service.messages import Activation, Conversion, DecisionAnswer, StageReport, Verdict
 from latecomer.service.storage.limits import Limits
@@ -29,9 +30,23 @@ from latecomer.service.store import Store
 WORKERS, DIM, STRIDE = 4, 2, 3
 SCALE, AGAIN = 2.0, 0.5
 """Of the reward, and what a second purchase is worth."""
-SPEC = BanditSpec(dim=DIM, window="30d", parameters={"seed": 7}, reward=RewardSpec(scale=SCALE, aggregate="sum"))
+LEAST, MOST = 0.2, 0.3
+"""The floor of the limited bandit's action a, and the ceiling of its b."""
+_LIMITS = {"floor": 0.03, "ceiling": 0.9, "limits": {"a": {"floor": LEAST}, "b": {"ceiling": MOST}}}
+_PLAIN = BanditSpec(dim=DIM, window="30d", parameters={"seed": 7}, reward=RewardSpec(scale=SCALE, aggregate="sum"))
+SPECS = {
+    "shop": structs.replace(_PLAIN, challenger=ChallengerSpec(policy="LinUCB", share=0.4)),
+    "limited": structs.replace(_PLAIN, parameters={"seed": 7, **_LIMITS}),
+}
+"""By the names of two bandits: one has a challenger, the other limits, which rankings do not take."""
+IDS = ["a", "b", "c"]
 
 Journal = dict[tuple[str, int], list[str]]
+
+
+def bandit_of(i: int) -> str:
+    """Return the bandit that request i is for."""
+    return "limited" if i % 5 == 4 else "shop"
 
 
 def actions_of(i: int) -> Array:
@@ -56,12 +71,12 @@ def buys_again(i: int) -> bool:
 
 def has_stage(i: int) -> bool:
     """Tell whether request i reaches a stage."""
-    return i % 5 == 0
+    return i % 5 in (0, 4)
 
 
 def count_ranked(i: int) -> int:
     """Return the actions that request i asks for."""
-    return 2 if i % 8 == 3 else 1
+    return 2 if i % 8 == 3 and bandit_of(i) == "shop" else 1
 
 
 def excluded_of(i: int) -> list[int] | None:
@@ -102,8 +117,9 @@ def is_done(done: Journal, i: int) -> bool:
 def decide(store: Store, i: int) -> tuple[DecisionAnswer, Ticket]:
     """Make the decision of request i, or get its answer again."""
     return store.decide(
-        "shop",
+        bandit_of(i),
         actions_of(i),
+        IDS,
         request_id=f"r{i}",
         deferred=is_deferred(i),
         subject=subject_of(i),
@@ -114,15 +130,21 @@ def decide(store: Store, i: int) -> tuple[DecisionAnswer, Ticket]:
 
 def report(store: Store, kind: str, i: int, id_: str) -> tuple[Verdict, Ticket]:
     """Take a step of request i after its decision."""
+    name = bandit_of(i)
     if kind == "a":
-        (verdict,), ticket = store.activate("shop", [Activation(id_)])
+        (verdict,), ticket = store.activate(name, [Activation(id_)])
     elif kind == "s":
-        (verdict,), ticket = store.report_stages("shop", [StageReport(id_, "click")])
+        (verdict,), ticket = store.report_stages(name, [StageReport(id_, "click")])
     elif kind == "c":
-        (verdict,), ticket = store.convert("shop", [conversion_of(i, id_, value_of(i) or 0.0)])
+        (verdict,), ticket = store.convert(name, [conversion_of(i, id_, value_of(i) or 0.0)])
     else:
-        (verdict,), ticket = store.convert("shop", [Conversion(id_, AGAIN, conversion_id=f"again{i}")])
+        (verdict,), ticket = store.convert(name, [Conversion(id_, AGAIN, conversion_id=f"again{i}")])
     return verdict, ticket
+
+
+def line_of(answer: DecisionAnswer) -> str:
+    """Return what the journal keeps of an answer."""
+    return f"{answer.index} {answer.round} {answer.decision_id} {answer.is_control} {answer.propensity!r}"
 
 
 def work(store: Store, done: Journal, i: int, write_end: int) -> None:
@@ -130,7 +152,7 @@ def work(store: Store, done: Journal, i: int, write_end: int) -> None:
     if ("d", i) not in done:
         answer, ticket = decide(store, i)
         store.wait(ticket)
-        os.write(write_end, f"d {i} {answer.index} {answer.round} {answer.decision_id}\n".encode())
+        os.write(write_end, f"d {i} {line_of(answer)}\n".encode())
         id_ = answer.decision_id
     else:
         id_ = done["d", i][2]
@@ -145,7 +167,8 @@ def child(database: str, done: Journal, nexts: list[int], write_end: int) -> Non
     """Work until the process is killed; every worker from its next request on."""
     limits = Limits(small_rows=40)  # so that it is killed during compactions
     store = Store.open(database, snapshot_every=150, limits=limits)
-    store.create("shop", SPEC)
+    for name, spec in SPECS.items():
+        store.create(name, spec)
 
     def worker(i: int) -> None:
         while True:
@@ -191,8 +214,9 @@ def main() -> None:
     database, journal, cycles, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     if cycles > 100:  # worth machine code, which the children inherit
-        for kernel in check_policy("shop", SPEC).state.code.tiered():
-            kernel.compile()
+        for name, spec in SPECS.items():
+            for kernel in check_policy(name, spec).state.code.tiered():
+                kernel.compile()
     done: Journal = {}
     nexts = list(range(WORKERS))
     with journal.open("w") as file:

@@ -1,10 +1,9 @@
 """A rule of the state machine: decisions that leave actions out, or pin one."""
 
-from collections.abc import Callable
 from typing import Any
 
 from basket_rules import BasketRules
-from catalogue_rules import OFFERS
+from guardrail_rules import OFFERS
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -16,8 +15,6 @@ from latecomer.service.messages import DecisionAnswer
 
 class SelectionRules(BasketRules):
     """Decide among some of the actions; the machine that has this rule follows new decisions."""
-
-    played: Callable[[DecisionAnswer], None]
 
     @rule(data=st.data(), deferred=st.booleans(), in_batch=st.booleans())
     def decide_among(self, data: Any, deferred: bool, in_batch: bool) -> None:
@@ -38,8 +35,9 @@ class SelectionRules(BasketRules):
             return
         assert isinstance(answer, DecisionAnswer)
         assert answer.index in left
+        self.check_limits(answer.action_id, answer.propensity, left)
         if deferred:
-            assert answer.round == -(self.model.defer(OFFERS[answer.index], self.now) + 1)
+            assert answer.round == -(self.model.defer(OFFERS[answer.index], self.now, answer.is_control) + 1)
             self.deferred.append(answer.decision_id)
         else:
             self.played(answer)

@@ -29,6 +29,8 @@ RANDOMISED: dict[str, Any] = {
     "floor": 0.1, "ceiling": 0.6, "draws": 9, "control": {"share": 0.2, "policy": "uniform"}, "seed": 7
 }  # fmt: skip
 BY_PROBABILITIES = " by probabilities"
+LIMITED = f" limited{BY_PROBABILITIES}"
+LIMITS = {"a": {"floor": 0.2}, "b": {"floor": 0.05, "ceiling": 0.3}}
 FORGETTING = " forgetting"
 UNFORGETTING = ("LogisticLinTS", "OTFLinUCB-variance")
 GUARDED = " guarded"
@@ -36,7 +38,7 @@ CASES = [
     *policy_cases.EVERY_POLICY, "recommended", f"recommended{BY_PROBABILITIES}",
     f"Greedy{GUARDED}", f"recommended{GUARDED}{BY_PROBABILITIES}",
     *(f"{name}{FORGETTING}" for name in policy_cases.EVERY_POLICY if name not in UNFORGETTING),
-    f"recommended{FORGETTING}{BY_PROBABILITIES}",
+    f"recommended{FORGETTING}{BY_PROBABILITIES}", f"recommended{FORGETTING}{LIMITED}",
 ]  # fmt: skip
 LONG_DIM = 130
 """Beyond the dimensions of plain loops: BLAS and its triangles."""
@@ -45,7 +47,7 @@ WHOLE = "OTFLinTS-heuristic"
 
 DIFFERENT = (
     (WHOLE, LONG_DIM),  # a draw, and BLAS
-    (f"recommended{FORGETTING}{BY_PROBABILITIES}", DIM),  # a delay curve, sets of actions, weights, chances, a control
+    (f"recommended{FORGETTING}{LIMITED}", DIM),  # a delay curve, sets of actions, weights, chances, limits, a control
 )
 """The kernels that have least in common; compiling one takes seconds, and the soak has every policy."""
 EACH = [
@@ -59,7 +61,9 @@ LONGEST = [("OTFLinUCB-exact", 20), ("OTFLinUCB-variance", 20), ("recommended", 
 
 def make(name: str, dim: int) -> Any:
     given = RANDOMISED if name.endswith(BY_PROBABILITIES) else {}
-    name = name.removesuffix(BY_PROBABILITIES)
+    if name.endswith(LIMITED):
+        given = {**given, "limits": LIMITS}
+    name = name.removesuffix(LIMITED).removesuffix(BY_PROBABILITIES)
     if name.endswith(FORGETTING):
         name, given = name.removesuffix(FORGETTING), {**given, "half_life": 5}
     if name.endswith(GUARDED):
@@ -119,9 +123,10 @@ def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int
         round = max(1, plain.rounds + 1 - back)
         if kind == "decide":
             actions = policy_cases.unit_actions(rng, 1 + seed % 9, dim)
-            ours, theirs = plain.decide(actions), compiled.decide(actions)
+            places = {"a": 0, "b": len(actions) - 1} if plain.limited_ids and len(actions) > 1 else None
+            ours, theirs = plain.decide(actions, places=places), compiled.decide(actions, places=places)
             assert chosen(ours) == chosen(theirs)
-        elif kind == "many":
+        elif kind == "many" and not plain.limited_ids:
             sets = np.stack([policy_cases.unit_actions(rng, 4, dim) for _ in range(1 + seed % 5)])
             ours, theirs = plain.decide_many(sets), compiled.decide_many(sets)
             assert list(map(chosen, ours)) == list(map(chosen, theirs))
@@ -137,7 +142,7 @@ def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int
             summaries = np.stack([bulk.summarise(actions[i : i + 1]) for i in range(len(actions))])
             for policy in (plain, compiled):
                 bulk.record(policy, actions, summaries, np.full(len(actions), UNSTAMPED))
-        else:
+        elif kind == "convert many":
             rounds = np.arange(round, round + 4)
             ours, theirs = (bulk.convert(p, rounds, np.full(4, 0.5), np.full(4, UNSTAMPED)) for p in (plain, compiled))
             np.testing.assert_array_equal(ours, theirs)
@@ -214,9 +219,10 @@ def test_every_kernel_agrees_in_five_dimensions(name: str, dim: int, tmp_path: P
 
 @pytest.mark.soak
 @pytest.mark.parametrize("dim", [2, 20])
+@pytest.mark.parametrize("kind", [BY_PROBABILITIES, LIMITED])
 @pytest.mark.parametrize("name", policy_cases.EVERY_POLICY)
-def test_every_policy_agrees_by_probabilities(name: str, dim: int, tmp_path: Path) -> None:
-    compare(f"{name}{BY_PROBABILITIES}", dim, tmp_path, functions=None)
+def test_every_policy_agrees_by_probabilities(name: str, kind: str, dim: int, tmp_path: Path) -> None:
+    compare(f"{name}{kind}", dim, tmp_path, functions=None)
 
 
 def compare(name: str, dim: int, tmp_path: Path, functions: Functions | None) -> None:

@@ -57,10 +57,10 @@ def test_report_equals_the_events(tmp_path: Path, window: int | str, rounds: int
     assert rates.closed == sum(d["converted"] for d in closed) / len(closed)
     assert list(report.arms) == ["policy", "control"]
     for arm, is_control in (("policy", False), ("control", True)):
-        mine = [place for place, d in enumerate(decisions) if d["answer"].is_control == is_control]
-        found, count = report.arms[arm], sum(decisions[place]["converted"] for place in mine)
-        assert (found.decisions, found.conversions, found.naive) == (len(mine), count, count / len(mine))
-        assert found.matured_decisions == pytest.approx(sum(weights[place] for place in mine))
+        own = [place for place, d in enumerate(decisions) if d["answer"].is_control == is_control]
+        found, count = report.arms[arm], sum(decisions[place]["converted"] for place in own)
+        assert (found.decisions, found.conversions, found.naive) == (len(own), count, count / len(own))
+        assert found.matured_decisions == pytest.approx(sum(weights[place] for place in own))
         assert found.matured == pytest.approx(count / found.matured_decisions)
     assert report.arms == stats.arms
     lift = report.lift

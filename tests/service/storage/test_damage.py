@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
@@ -18,7 +18,7 @@ from latecomer.service.bandit.apply import apply_payload
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.events import CONVERSION, DECISION, DECISION_WITH_REQUEST, Payload
-from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.bandit_spec import BanditSpec, ChallengerSpec
 from latecomer.service.messages import Conversion
 from latecomer.service.storage import snapshots
 from latecomer.service.storage.recovery import read_descriptors
@@ -28,7 +28,7 @@ from latecomer.service.store import Store
 from latecomer.service.tools.export import export
 from latecomer.service.tools.verify import verify
 
-State = tuple[int, bytes, bytes, str]
+State = list[tuple[int, bytes, bytes, str]]
 NAMES, DIM = ("shop", "news"), 2
 WINDOWS: tuple[int | str, ...] = ("7d", 300)
 
@@ -43,14 +43,20 @@ class Size(NamedTuple):
 
 SHORT, LONG = Size(30, 4, 1 << 17), Size(220, 20, 1 << 20)
 POLICIES = ("OTFLinTS", "OTFLinTS")
-"""Of which tests/tiers/test_tiers_agree.py compiles every kernel; in the soak also what a bandit has by default."""
+"""Of which tests/tiers/test_tiers_agree.py compiles every kernel; in the soak also what a bandit has by default, a
+challenger, and limits of actions."""
+GUARDED: dict[str, dict[str, Any]] = {
+    "contested": {"challenger": ChallengerSpec(policy="LinUCB", share=0.4)},
+    "limited": {"parameters": {"ceiling": 0.9, "limits": {"a": {"floor": 0.2}, "b": {"ceiling": 0.3}}}},
+}
 
 
 def fill(store: Store, turns: int, policies: tuple[str, str]) -> None:
     """Some forty events a turn for two bandits, in rows of many sizes; every fifth turn in rows of one event."""
     generator = np.random.default_rng(5)
     for name, window, policy in zip(NAMES, WINDOWS, policies, strict=True):
-        store.create(name, BanditSpec(dim=DIM, window=window, policy=policy))
+        parts = GUARDED.get(policy, {"policy": policy})
+        store.create(name, BanditSpec(dim=DIM, window=window, **parts))
     for turn in range(turns):
         for name in NAMES:
             sets = [unit_rows(generator, 3, DIM) for _ in range(generator.integers(1, 40))]
@@ -65,8 +71,9 @@ def fill(store: Store, turns: int, policies: tuple[str, str]) -> None:
 
 
 def state_of(bandit: Bandit) -> State:
-    policy = bandit.policy
-    return policy.rounds, policy.V.tobytes(), policy.B.tobytes(), str(policy.rng.state())
+    return [
+        (policy.rounds, policy.V.tobytes(), policy.B.tobytes(), str(policy.rng.state())) for policy in bandit.policies
+    ]
 
 
 class Log:
@@ -101,7 +108,7 @@ def happened_to(bandit: Bandit) -> tuple[int, int]:
 
 
 Originals = tuple[Path, Path, dict[str, Log], Size]
-IN_SOAK = [(POLICIES, LONG), (("recommended", "OTFLinUCB"), LONG)]
+IN_SOAK = [(POLICIES, LONG), (("recommended", "OTFLinUCB"), LONG), (("contested", "limited"), LONG)]
 
 
 @pytest.fixture(scope="module", autouse=True)

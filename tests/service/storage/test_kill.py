@@ -10,7 +10,7 @@ import crash_worker
 import numpy as np
 import pytest
 
-from latecomer.service.messages import RankingAnswer
+from latecomer.service.messages import DecisionAnswer, RankingAnswer
 from latecomer.service.store import Store
 
 
@@ -26,41 +26,76 @@ def killed_over_and_over(folder: Path, cycles: int, seed: int) -> tuple[Path, Pa
     return database, journal
 
 
+class Oracle:
+    """What one bandit should have, added up request by request."""
+
+    def __init__(self) -> None:
+        self.V, self.B = np.eye(crash_worker.DIM), np.zeros(crash_worker.DIM)
+        self.rounds = set[int]()
+        self.steps, self.arms = Counter[str](), Counter[bool]()
+
+    def add(self, store: Store, i: int, answer: DecisionAnswer) -> None:
+        """Add the decision of request i, and its conversions."""
+        entries = answer.ranking if isinstance(answer, RankingAnswer) else [answer]
+        assert len(entries) == crash_worker.count_ranked(i)
+        for entry in entries:
+            self.rounds.add(store.registry.bandits[crash_worker.bandit_of(i)].find_round(entry.decision_id))
+            self.arms[answer.is_control] += 1
+            assert entry.index not in (crash_worker.excluded_of(i) or [])
+            action = crash_worker.actions_of(i)[entry.index]
+            self.V += np.outer(action, action)
+        amount = (crash_worker.value_of(i) or 0.0) + crash_worker.AGAIN * crash_worker.buys_again(i)
+        self.B += amount / crash_worker.SCALE * crash_worker.actions_of(i)[answer.index]
+
+    def check(self, store: Store, name: str) -> None:
+        """The policies of the bandit have what was added, and its stats."""
+        stats, policies, steps = store.stats(name), store.registry.bandits[name].policies, self.steps
+        assert self.rounds == set(range(1, stats.rounds + 1))
+        assert stats.conversions["accepted"] == steps["c"] + steps["e"]
+        assert stats.stages["click"].decisions == steps["s"]
+        assert stats.deferred == {"waiting": 0, "activated": steps["a"], "expired": 0}
+        counted = {arm: rates.decisions for arm, rates in stats.arms.items()}
+        wanted = {"challenger": self.arms[False], "champion": self.arms[True]}
+        assert counted == (wanted if name == "shop" else {})
+        assert len(policies) == 1 + (name == "shop")
+        for policy in policies:
+            np.testing.assert_allclose(policy.V, self.V, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(policy.B, self.B, rtol=0, atol=1e-9)
+
+
+def check_limits(answer: DecisionAnswer) -> None:
+    """A choice of the limited bandit has a probability within its limits."""
+    assert answer.propensity is not None
+    low, high = {"a": (crash_worker.LEAST, 0.9), "b": (0.0, crash_worker.MOST)}.get(str(answer.action_id), (0.0, 0.9))
+    assert low - 1e-9 <= answer.propensity <= high + 1e-9
+
+
 def check(database: Path, journal: Path) -> int:
     """The store against an oracle that adds up what was acknowledged, once the last steps have been taken again."""
     done = crash_worker.journal_of(journal.read_text())
     requests = max(i for _, i in done) + 1
-    V, B = np.eye(crash_worker.DIM), np.zeros(crash_worker.DIM)
-    rounds, steps, count = set(), Counter[str](), requests + crash_worker.WORKERS
+    count, oracles = requests + crash_worker.WORKERS, {name: Oracle() for name in crash_worker.SPECS}
     with Store.open(database) as store:
         shown = [kind == "a" or (kind == "d" and not crash_worker.is_deferred(i)) for kind, i in done]
-        assert store.stats("shop").rounds >= sum(shown)
+        assert sum(store.stats(name).rounds for name in oracles) >= sum(shown)
         for i in range(count):
             answer, ticket = crash_worker.decide(store, i)
+            oracle = oracles[crash_worker.bandit_of(i)]
             if ("d", i) in done:
-                assert done["d", i] == [str(answer.index), str(answer.round), answer.decision_id]
+                assert done["d", i] == crash_worker.line_of(answer).split()
+            if crash_worker.bandit_of(i) == "limited":
+                check_limits(answer)
             for kind in crash_worker.steps_of(i)[1:]:
                 verdict, ticket = crash_worker.report(store, kind, i, answer.decision_id)
                 assert verdict.value in ({"duplicate"} if (kind, i) in done else {"accepted", "duplicate"})
-                steps[kind] += 1
-            entries = answer.ranking if isinstance(answer, RankingAnswer) else [answer]
-            assert len(entries) == crash_worker.count_ranked(i)
-            for entry in entries:
-                rounds.add(store.registry.bandits["shop"].find_round(entry.decision_id))
-                assert entry.index not in (crash_worker.excluded_of(i) or [])
-                action = crash_worker.actions_of(i)[entry.index]
-                V += np.outer(action, action)
-            amount = (crash_worker.value_of(i) or 0.0) + crash_worker.AGAIN * crash_worker.buys_again(i)
-            B += amount / crash_worker.SCALE * crash_worker.actions_of(i)[answer.index]
+                oracle.steps[kind] += 1
+            oracle.add(store, i, answer)
         store.wait(ticket)
-        stats, policy = store.stats("shop"), store.registry.bandits["shop"].policy
-        assert rounds == set(range(1, stats.rounds + 1))
-        assert len(rounds) == sum(map(crash_worker.count_ranked, range(count)))
-        assert stats.conversions["accepted"] == steps["c"] + steps["e"]
-        assert stats.stages["click"].decisions == steps["s"]
-        assert stats.deferred == {"waiting": 0, "activated": steps["a"], "expired": 0}
-        np.testing.assert_allclose(policy.V, V, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(policy.B, B, rtol=0, atol=1e-9)
+        assert sum(len(oracle.rounds) for oracle in oracles.values()) == sum(
+            map(crash_worker.count_ranked, range(count))
+        )
+        for name, oracle in oracles.items():
+            oracle.check(store, name)
     return requests
 
 

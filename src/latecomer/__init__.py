@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from latecomer.policies.otf_lin_ucb import OTFLinUCB as OTFLinUCB
     from latecomer.policies.recommended import recommended
     from latecomer.policies.registry import load
-    from latecomer.policies.staged import Staged
     from latecomer.policies.uniform import Uniform as Uniform
     from latecomer.policies.waiting_lin_ts import WaitingLinTS as WaitingLinTS
     from latecomer.policies.waiting_lin_ucb import WaitingLinUCB as WaitingLinUCB
@@ -63,7 +62,6 @@ _HOME = {
     "Policy": "latecomer.policies.base.protocol",
     "Result": "latecomer.simulation.result",
     "Stage": "latecomer.simulation.stages",
-    "Staged": "latecomer.policies.staged",
     "Verdict": "latecomer.policies.base.decision",
     "World": "latecomer.simulation.world",
     "advise_dim": "latecomer.encoding.dim_advice",
@@ -95,7 +93,6 @@ __all__ = [
     "Policy",
     "Result",
     "Stage",
-    "Staged",
     "Verdict",
     "World",
     "actions",

@@ -41,10 +41,15 @@ class StageReport(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StageCounts(Struct, frozen=True):
-    """Decisions that have reached a stage, and how many of them converted."""
+    """Decisions that have reached a stage, and how many of them converted.
+
+    `surrogate` is what an open decision that reaches it now is credited with until its conversion is known, in [0, 1];
+    null where the policy does not learn from the stage.
+    """
 
     decisions: int
     conversions: int
+    surrogate: float | None = None
 
 
 class Activation(Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -41,7 +41,21 @@ def check_template(name: str, given: object, world: World) -> Template:
         raise InputError(f"policies[{name!r}] must have the world's dim, {world.dim}; got {given.dim}")
     if not isinstance(given.window, int):
         raise InputError(f"policies[{name!r}] must have its window in rounds, as the world has; got {given.window!r}")
+    if given.stages and world.stage is not None:
+        return OwnRule(name, partial(StagedRule, given))
     return given.fresh(0)
+
+
+class StagedRule:
+    """The run of a policy that has stages, in a world that has one: to the policy it is the first of its stages."""
+
+    def __init__(self, policy: LinearPolicy, seed: int) -> None:
+        self._policy = policy.fresh(seed)
+        self.decide, self.convert = self._policy.decide, self._policy.convert
+
+    def reach(self, round: int) -> None:
+        """Report that a round has reached the stage."""
+        self._policy.reach(round, self._policy.stages[0])
 
 
 PLAIN_ROUNDS = 10_000

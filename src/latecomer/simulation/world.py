@@ -81,7 +81,7 @@ class World:
     change
         Where θ is given at several rounds: "jump" at each, or "drift" from one to the next by equal steps.
     stage
-        A signal before the conversion, `lc.Stage(…)`, for those who can `reach` one, such as `Staged`.
+        A signal before the conversion, `lc.Stage(…)`, for policies that have `stages` and rules that can `reach` one.
     """
 
     def __init__(

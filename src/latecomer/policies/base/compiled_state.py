@@ -23,7 +23,9 @@ from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.kernels import LARGE, RESIZE
 from latecomer.policies.base.policy_code import PolicyCode, find_policy_code, is_admissible
+from latecomer.policies.base.staged_code import StagedCode
 from latecomer.policies.base.state_checks import check_extras, check_window, fill_field
+from latecomer.policies.base.surrogates import SurrogateTable
 from latecomer.tiers.tiered_kernel import Job, TieredKernel
 
 
@@ -64,7 +66,8 @@ class CompiledState:
         self.ring = new_ring(block_dtype(dim, algorithm.round_fields))
         self.last_action: Array = self.record["last_action"][0]
         """The action of the latest decision by `decide`, which overwrites it."""
-        self.code: PolicyCode = find_policy_code(algorithm, self.record, job)
+        self.surrogates: SurrogateTable | None = None
+        self.code: PolicyCode | StagedCode = find_policy_code(algorithm, self.record, job)
         """The kernels, which policies of the same kind share."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -75,12 +78,19 @@ class CompiledState:
         """Make `last_action` a view of the record again, not a copy."""
         self.__dict__.update(attributes)
         self.last_action = self.record["last_action"][0]
-        self.code = find_policy_code(self.algorithm, self.record, self._job)
+        self.attach_surrogates(self.surrogates)
+
+    def attach_surrogates(self, surrogates: SurrogateTable | None) -> None:
+        """Have the kernels take surrogates back from now on, where there is a table of them."""
+        code, self.surrogates = find_policy_code(self.algorithm, self.record, self._job), surrogates
+        self.code = code if surrogates is None else StagedCode(code, surrogates)
 
     def make_empty(self, room: int = 0) -> "CompiledState":
         """Make a state of the same shape as it was before the first round, with room for so many rounds."""
         is_new = self.number("rounds") == 0 and not self.number("frozen")
         empty = self._make_twin() if is_new else self._make_anew()
+        if self.surrogates is not None:
+            empty.attach_surrogates(self.surrogates.make_empty())
         empty.fit(room)
         return empty
 

@@ -4,14 +4,14 @@ from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import UNSTAMPED
 from latecomer.errors import InputError
 from latecomer.policies.base.baskets import ANONYMOUS, digest_conversion
-from latecomer.policies.base.crediting_policy import CreditingPolicy
 from latecomer.policies.base.decision import NO_ROUND, VERDICTS, Decision, Verdict
 from latecomer.policies.base.reward import NOT_GIVEN, NotGiven
+from latecomer.policies.base.staged_policy import StagedPolicy
 from latecomer.policies.base.subjects import choose_rounds, digest_subject
 from latecomer.timestamps import Moment
 
 
-class ConvertingPolicy(CreditingPolicy):
+class ConvertingPolicy(StagedPolicy):
     """A policy that takes conversions, revocations and corrections."""
 
     @property
@@ -131,6 +131,15 @@ class ConvertingPolicy(CreditingPolicy):
         amount, round_ = self.reward.check_amount(value), self._find_round(decision)
         stamp = self._read_stamp(round_, at)
         return VERDICTS[self.correct_credit(round_, amount, stamp, stamp)]
+
+    def reach(self, decision: Decision | float, stage: str, *, at: Moment | None = None, position: int = 1) -> Verdict:
+        """Note that a decision has reached one of the policy's `stages`, once each; its surrogate is credited.
+
+        `ACCEPTED`; `DUPLICATE`: it had reached it before; `LATE`: its window and the grace have passed; `UNKNOWN`: no
+        such decision was made. `at` and `position` are as in `convert`.
+        """
+        round_ = self._find_round(decision) if position == 1 else find_position(decision, position)
+        return VERDICTS[self.reach_stage(round_, stage, *[self._read_stamp(round_, at)] * 2)]
 
     def attribute(self, subject: str, *, at: Moment | None = None) -> list[int]:
         """Return the rounds that a conversion of a subject would be credited to, if it occurred at that time."""

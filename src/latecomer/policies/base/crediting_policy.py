@@ -8,10 +8,11 @@ difference, as if the round had been credited with the other value.
 import numpy as np
 
 from latecomer.core.conversions import ACCEPTED, DUPLICATE, LATE, REVOKED, UNKNOWN
-from latecomer.core.state import ROUNDS_PER_BLOCK, new_ring
+from latecomer.core.state import new_ring
 from latecomer.policies.base.baskets import CORRECTION, Basket, BasketTable
 from latecomer.policies.base.deferring_policy import DeferringPolicy
 from latecomer.policies.base.reward import RewardRule
+from latecomer.policies.base.staged_code import find_place, find_slot
 
 
 class CreditingPolicy(DeferringPolicy):
@@ -123,9 +124,7 @@ class CreditingPolicy(DeferringPolicy):
 
     def _place_of(self, round_: int) -> tuple[int, int]:
         """Return the block and the lane of a round that the ring holds."""
-        head, oldest, slots = self.state.number("head"), self.state.number("oldest"), len(self.state.ring)
-        block, lane = divmod((head + round_ - oldest) % (slots * ROUNDS_PER_BLOCK), ROUNDS_PER_BLOCK)
-        return int(block), int(lane)
+        return find_place(self.state.record, self.state.ring, round_)
 
     def _renew_credit(self, basket: Basket) -> None:
         """Replace a round's credit by that which its basket makes now."""
@@ -143,6 +142,5 @@ class CreditingPolicy(DeferringPolicy):
         self.state.code.correct(self.state.record, page, 0, False, credit)
 
     def _replace_in_ring(self, round_: int, credit: float) -> None:
-        block, lane = self._place_of(round_)
-        is_open = bool(round_ >= self.state.number("oldest"))
-        self.state.code.correct(self.state.record, self.state.ring, block * ROUNDS_PER_BLOCK + lane, is_open, credit)
+        state, is_open = self.state, bool(round_ >= self.state.number("oldest"))
+        state.code.correct(state.record, state.ring, find_slot(state.record, state.ring, round_), is_open, credit)

@@ -1,6 +1,9 @@
 """A warm start: decisions that others made."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
 
 from latecomer.policies.base.ranking_policy import RankingPolicy
 from latecomer.validation import check_positive
@@ -11,6 +14,9 @@ if TYPE_CHECKING:
 
 class LearningPolicy(RankingPolicy):
     """A policy that can learn from a log."""
+
+    table_arrays: Callable[[], dict[str, npt.NDArray[Any]]]
+    restore_tables: Callable[[dict[str, npt.NDArray[Any]]], None]
 
     def learn(self, log: "LearnableLog", *, encoder: Any = None, scale: float = 1.0) -> "LearningReport":
         """Learn from decisions that others made, with their conversions, in the order of time: a warm start.
@@ -31,11 +37,11 @@ class LearningPolicy(RankingPolicy):
 
         batches = log.logged_decisions(self._dim, encoder=encoder, scale=check_positive("scale", scale))
         before = self.state.record.copy(), self.state.ring.copy(), self.rng.state()
-        baskets = self.baskets.arrays(self.oldest_correctable)
+        tables = self.table_arrays()
         try:
             return learn(self, batches, decisions=log.decisions)  # type: ignore[arg-type]
         except BaseException:  # a mistake in the middle of a log leaves nothing half learnt
             self.state.put_back(*before[:2])
             self.rng.restore(before[2])
-            self.baskets.restore(baskets, self._dim, len(self.algorithm.round_fields))
+            self.restore_tables(tables)
             raise

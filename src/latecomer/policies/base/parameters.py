@@ -1,7 +1,7 @@
 """The keyword arguments that every policy takes, declared once."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypedDict
 
@@ -13,6 +13,7 @@ from latecomer.policies.base.randomisation import Control
 from latecomer.policies.base.reward import Reward
 from latecomer.policies.base.rng import Seed
 from latecomer.policies.base.subjects import Attribution
+from latecomer.policies.base.surrogates import DEFAULT_PRIOR
 from latecomer.validation import check_integer, check_positive
 
 LARGEST_SET = 1024
@@ -26,7 +27,8 @@ class CommonParameters(TypedDict, total=False):
     and `at` is not given. `floor`, `ceiling`, `limits`, `draws` and `control` make propensities known, `guard` gives a
     guarantee, `half_life` lets old rounds count less, `grace` waits for late reports, `activation_timeout` for
     activations, `attribution` is for conversions of subjects, `reward` for amounts, and `returns` for those that are
-    taken back late: see `LinearPolicy`.
+    taken back late; `stages` are signals before a conversion, and `stage_prior` how many rounds must tell of them: see
+    `LinearPolicy`.
     """
 
     half_life: Span | None
@@ -41,6 +43,8 @@ class CommonParameters(TypedDict, total=False):
     attribution: Attribution
     reward: Reward | None
     returns: Span | None
+    stages: Sequence[str] | None
+    stage_prior: float
     seed: Seed
     clock: Clock | None
 
@@ -58,6 +62,8 @@ _DEFAULTS = {
     "attribution": "last",
     "reward": None,
     "returns": None,
+    "stages": None,
+    "stage_prior": DEFAULT_PRIOR,
     "seed": None,
     "clock": None,
 }

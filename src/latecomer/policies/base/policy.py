@@ -4,9 +4,8 @@ Arguments, windows, random numbers and files are here. A policy is not for sever
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from copy import copy
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any
 
 import numpy.typing as npt
 from numpy import ndarray
@@ -31,10 +30,11 @@ from latecomer.policies.base.parameters import check_dim, check_ridge, expand_co
 from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.randomisation import Control, Randomisation, randomise
 from latecomer.policies.base.reward import Reward, parse_reward
-from latecomer.policies.base.rng import Draw, PolicyRng, Seed
+from latecomer.policies.base.rng import Draw, Seed
 from latecomer.policies.base.saving import SavedPolicy
 from latecomer.policies.base.search import Oracle
 from latecomer.policies.base.subjects import ATTRIBUTIONS, Attribution, SubjectTable, digest_subject
+from latecomer.policies.base.surrogates import DEFAULT_PRIOR, make_surrogates
 from latecomer.timestamps import Moment
 from latecomer.validation import check_choice
 
@@ -80,6 +80,11 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
     returns
         How long after its window a credited value can still be revoked or corrected, in the unit of the window; the
         actions of credited decisions are kept until then. None is as long as the grace.
+    stages
+        ["click", "cart"]: signals before a conversion, which `reach` reports; a decision that reaches one is credited
+        with a surrogate until its conversion is known. See docs/how-to/stages.md.
+    stage_prior
+        The rounds that the prior of a stage's rates weighs as much as.
     seed
         An int, or a NumPy generator; None takes fresh entropy.
     clock
@@ -116,6 +121,8 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         attribution: Attribution = "last",
         reward: Reward | None = None,
         returns: Span | None = None,
+        stages: Sequence[str] | None = None,
+        stage_prior: float = DEFAULT_PRIOR,
         seed: Seed = None,
         clock: Clock | None = None,
     ) -> None:
@@ -140,12 +147,14 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         self.attribution: Attribution = check_choice("attribution", attribution, ATTRIBUTIONS)  # type: ignore[assignment]
         self.baskets, self.reward, found = BasketTable(), parse_reward(reward), parse_returns(returns, self._window)
         """The conversions of credited decisions, for the service and tests; a caller must not change them."""
-        self.keeps_baskets = found > 0 or not self.reward.is_binary
+        surrogates = make_surrogates(stages, stage_prior)
+        self.keeps_baskets = found > 0 or not self.reward.is_binary or surrogates is not None
         self.correctable = max(found, self._grace // _MICROSECOND)
         forgetting = check_half_life(half_life, self._window, algorithm)
         settings: dict[str, Any] = {**(options or {}), **randomisation.parameters, **guarded, **forgetting.parameters}
         crediting = list_crediting(self._grace, attribution, activation_timeout, returns)
         self._parameters: dict[str, Any] = {**numbers, **settings, **crediting, **self.reward.parameters}
+        self._parameters.update({} if surrogates is None else surrogates.parameters)
         numbers.update(randomisation.numbers, **guard_numbers(guarded), **(state_numbers or {}), **forgetting.numbers)
         job = job_for(type(self), self._dim, settings | forgetting.parameters_in_rounds)
         self.state = CompiledState(
@@ -158,6 +167,8 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
             job=job,
         )
         """The record and the ring, for the simulator, the service and tests; a caller must not change them."""
+        if surrogates is not None:
+            self.state.attach_surrogates(surrogates)
 
     # ---- decisions ----
 
@@ -278,22 +289,3 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
             Decision(first + i, index, sets[i][index].copy(), score, *self._read_propensity(score, signed))
             for i, (index, score, signed) in enumerate(decided)
         ]
-
-    # ---- copies ----
-
-    def __repr__(self) -> str:
-        parameters = "".join(f", {name}={value!r}" for name, value in self._parameters.items())
-        return f"<{type(self).__name__}(dim={self.dim}, window={self.window!r}{parameters}) after {self.rounds} rounds>"
-
-    def fresh(self, seed: Seed = None) -> Self:
-        """Make a policy of the same parameters that has seen nothing, with a generator of its own."""
-        twin = copy(self)
-        twin.state = self.state.make_empty()
-        twin.rng, twin._assessor = self._make_rng(seed), None
-        twin.deferred, twin.subjects = DeferredTable(self._dim, self.deferred.timeout), SubjectTable()
-        twin.baskets = BasketTable()
-        return twin
-
-    def _make_rng(self, seed: Seed) -> PolicyRng:
-        """Make a generator; that of a policy which draws nothing is always the same."""
-        return PolicyRng(self.algorithm.draw, seed if self._takes_draws else 0, spare=int(self._is_randomised))

@@ -70,7 +70,8 @@ class PolicyReadings:
     @property
     def pending(self) -> int:
         """The number of decisions that would be credited if they converted now; in time, with the latest decision."""
-        return int(self.state.number("pending"))
+        surrogates = self.state.surrogates
+        return int(self.state.number("pending")) + (0 if surrogates is None else len(surrogates.active))
 
     @property
     def V(self) -> Array:

@@ -1,8 +1,9 @@
-"""Files of policies, and the encoder that goes with a policy."""
+"""Files of policies, the encoder that goes with a policy, and policies that begin anew."""
 
+from copy import copy
 from datetime import timedelta
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy.typing as npt
 
@@ -11,7 +12,7 @@ from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.baskets import BasketTable
 from latecomer.policies.base.compiled_state import CompiledState
 from latecomer.policies.base.deferral import DeferredTable
-from latecomer.policies.base.rng import PolicyRng
+from latecomer.policies.base.rng import PolicyRng, Seed
 from latecomer.policies.base.subjects import SubjectTable
 from latecomer.policies.persistence.file_format import pack, write
 from latecomer.policies.registry import check_registered
@@ -31,10 +32,34 @@ class SavedPolicy:
     _dim: int
     _window: int | timedelta
     _parameters: dict[str, Any]
+    _takes_draws: bool
+    _is_randomised: bool
+
+    def __repr__(self) -> str:
+        parameters = "".join(f", {name}={value!r}" for name, value in self._parameters.items())
+        what, rounds = f"{type(self).__name__}(dim={self._dim}", self.state.number("rounds")
+        return f"<{what}, window={self._window!r}{parameters}) after {rounds} rounds>"
+
+    def fresh(self, seed: Seed = None) -> Self:
+        """Make a policy of the same parameters that has seen nothing, with a generator of its own."""
+        twin = copy(self)
+        twin.state = self.state.make_empty()
+        twin.rng, twin._assessor = self._make_rng(seed), None  # type: ignore[attr-defined]
+        twin.deferred, twin.subjects = DeferredTable(self._dim, self.deferred.timeout), SubjectTable()
+        twin.baskets = BasketTable()
+        return twin
+
+    def _make_rng(self, seed: Seed) -> PolicyRng:
+        """Make a generator; that of a policy which draws nothing is always the same."""
+        return PolicyRng(self.algorithm.draw, seed if self._takes_draws else 0, spare=int(self._is_randomised))
 
     @property
     def oldest_correctable(self) -> int:
         """The oldest stamp that a correction of now may have."""
+        raise NotImplementedError  # a policy that credits has it
+
+    def is_correctable(self, round_: int) -> bool:
+        """Tell whether the credit of a round may still change."""
         raise NotImplementedError  # a policy that credits has it
 
     @property
@@ -63,17 +88,26 @@ class SavedPolicy:
         )
 
     def table_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return deferred decisions, subjects and baskets by name."""
+        """Return deferred decisions, subjects, baskets and stages by name."""
+        surrogates = self.state.surrogates
         return {
             **self.deferred.arrays(),
             **self.subjects.arrays(self.state.number("kept")),
             **self.baskets.arrays(self.oldest_correctable),
+            **({} if surrogates is None else surrogates.arrays(self.is_correctable)),
         }
 
     def restore(self, generator: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Become the policy that was saved; `latecomer.load` calls it."""
         self.rng.restore(generator)
         self.state.restore(arrays)
+        self.restore_tables(arrays)
+
+    def restore_tables(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take deferred decisions, subjects, baskets and stages from `table_arrays`."""
         self.deferred.restore(arrays)
         self.subjects.restore(arrays)
         self.baskets.restore(arrays, self._dim, len(self.algorithm.round_fields))
+        if self.state.surrogates is not None:
+            first, last = (int(self.state.number(name)) for name in ("oldest", "rounds"))
+            self.state.surrogates.restore(arrays, range(first, last + 1))

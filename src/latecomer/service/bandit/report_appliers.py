@@ -160,7 +160,9 @@ class Stages(Reports):
     def apply(self, part: slice) -> None:
         """Apply the reports of a run."""
         names = [name.decode() for name in self._records["stage"][part].tolist()]
-        self._verdicts[part] = self._bandit.stages.apply(self._rounds[part], names, self._reported[part])
+        self._verdicts[part] = self._bandit.stages.apply(
+            self._rounds[part], names, self._arrivals[part], self._reported[part]
+        )
 
 
 def copy_column(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

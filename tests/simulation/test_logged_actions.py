@@ -78,7 +78,7 @@ class Disguised:
         return Disguised(self.policy.fresh(seed))
 
 
-POLICIES = {"ucb": lc.OTFLinUCB(2, 20), "waiting": lc.WaitingLinUCB(2, 20)}
+POLICIES = {"greedy": lc.Greedy(2, 20), "ucb": lc.OTFLinUCB(2, 20), "waiting": lc.WaitingLinUCB(2, 20)}
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ POLICIES = {"ucb": lc.OTFLinUCB(2, 20), "waiting": lc.WaitingLinUCB(2, 20)}
     [
         ("log", 60, ["ucb", "waiting"]),
         ("random", 60, ["ucb", "waiting"]),
-        ("random", 1100, ["ucb"]),  # enough to compile for
-        *(pytest.param(order, 2600, ["ucb", "waiting"], marks=pytest.mark.soak) for order in ("log", "random")),
+        ("random", 1040, ["greedy"]),  # enough to compile for, and the smallest loop
+        *(pytest.param(order, 2600, [*POLICIES], marks=pytest.mark.soak) for order in ("log", "random")),
     ],
 )
 def test_compiled_rounds_of_sets_of_any_size_are_those_of_plain_python(

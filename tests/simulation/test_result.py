@@ -26,10 +26,18 @@ class First:
     def convert(self, round: int) -> None: ...
 
 
+POLICIES: dict[str, Any] = {"first": First, "ucb": lc.OTFLinUCB(5, 20), "random": lc.Uniform(5, 20)}
+
+
 def play(**more: Any) -> lc.Result:
-    policies: dict[str, Any] = {"first": First, "ucb": lc.OTFLinUCB(5, 20), "random": lc.Uniform(5, 20)}
-    arguments: dict[str, Any] = {"horizon": 1301, "runs": 3, "seed": 5, "progress": False, **more}
-    return lc.simulate(WORLD, policies, **arguments)
+    """Play so few rounds that nothing is compiled."""
+    arguments: dict[str, Any] = {"policies": POLICIES, "horizon": 130, "runs": 3, "seed": 5, "progress": False, **more}
+    return lc.simulate(WORLD, **arguments)
+
+
+@pytest.fixture(scope="module")
+def result() -> lc.Result:
+    return play()
 
 
 def count_by_hand(run: int, horizon: int) -> np.ndarray:
@@ -41,7 +49,7 @@ def count_by_hand(run: int, horizon: int) -> np.ndarray:
 
 
 def test_conversions_are_those_that_come_however_late() -> None:
-    result = play()
+    result = play(policies={"first": First}, horizon=1301)
     counted = result.conversions("first")
     assert counted.shape == (3, 1301)
     for run in range(3):
@@ -50,23 +58,23 @@ def test_conversions_are_those_that_come_however_late() -> None:
 
 
 @pytest.mark.parametrize("policy", ["first", "ucb", "random"])
-def test_final_conversions_are_the_last_column(policy: str) -> None:
-    result = play()
+def test_final_conversions_are_the_last_column(policy: str, result: lc.Result) -> None:
     np.testing.assert_array_equal(result.final_conversions(policy), result.conversions(policy)[:, -1])
     assert (np.diff(result.conversions(policy), axis=1) <= 1).all()
 
 
-def test_regret_and_conversions_add_up() -> None:
+@pytest.mark.parametrize(("runs", "horizon"), [(25, 70), pytest.param(40, 3000, marks=pytest.mark.soak)])
+def test_regret_and_conversions_add_up(runs: int, horizon: int) -> None:
     """Whatever plays: P(it comes)·(best − regret) conversions are to be expected, here to 4 standard errors."""
-    result = play(runs=40, horizon=3000)
+    result = play(runs=runs, horizon=horizon)
     for policy in ("ucb", "random"):
         means = []
-        for run in range(40):
-            episode = Episode(WORLD, 3000, seed=5, run=run)
-            best = sum(episode.block(first).means.max(axis=1).sum() for first in range(0, 3000, 1024))
+        for run in range(runs):
+            episode = Episode(WORLD, horizon, seed=5, run=run)
+            best = sum(episode.block(first).means.max(axis=1).sum() for first in range(0, horizon, 1024))
             means.append(0.7 * (best - result.final(policy)[run]))
         off = result.final_conversions(policy) - np.array(means)
-        assert abs(off.mean()) < 4 * off.std(ddof=1) / np.sqrt(40), policy
+        assert abs(off.mean()) < 4 * off.std(ddof=1) / np.sqrt(runs), policy
 
 
 def test_threads_count_the_same_conversions() -> None:
@@ -75,8 +83,7 @@ def test_threads_count_the_same_conversions() -> None:
         np.testing.assert_array_equal(one.conversions(policy), two.conversions(policy))
 
 
-def test_summary_has_a_row_for_each_policy() -> None:
-    result = play()
+def test_summary_has_a_row_for_each_policy(result: lc.Result) -> None:
     summary = result.summary(value=25.0)
     assert summary.columns == ["policy", "regret", "standard_error", "regret_95", "conversions", "value"]
     assert summary["policy"].to_list() == result.policies
@@ -87,18 +94,18 @@ def test_summary_has_a_row_for_each_policy() -> None:
     assert row["regret_95"] == pytest.approx(np.quantile(finals, 0.95))
     assert row["conversions"] == pytest.approx(conversions.mean())
     assert row["value"] == pytest.approx(25.0 * conversions.mean())
-    assert play(runs=1).summary()["standard_error"].is_nan().all()
+    assert play(runs=1, horizon=10).summary()["standard_error"].is_nan().all()
 
 
 def test_a_rate_gives_days() -> None:
-    result = play(per_day=100)
+    result = play(per_day=10)
     row = result.summary(value=2.0).row(0, named=True)
-    assert result.per_day == 100
-    assert row["conversions_a_day"] == pytest.approx(row["conversions"] / 13.01)
-    assert row["value_a_day"] == pytest.approx(2.0 * row["conversions"] / 13.01)
+    assert result.per_day == 10
+    assert row["conversions_a_day"] == pytest.approx(row["conversions"] / 13.0)
+    assert row["value_a_day"] == pytest.approx(2.0 * row["conversions"] / 13.0)
     axes = result.plot().axes[0]
-    assert axes.get_xlabel() == "day, at 100 decisions a day"
-    assert axes.get_xlim() == pytest.approx((0.0, 13.01))
+    assert axes.get_xlabel() == "day, at 10 decisions a day"
+    assert axes.get_xlim() == pytest.approx((0.0, 13.0))
     assert axes.get_ylabel() == "lost sales, against the best choices"
     assert "lost sales in 13 days" in axes.get_title()
     assert result.plot(title="mine").axes[0].get_title() == "mine"
@@ -128,14 +135,13 @@ def test_a_title_says_the_finding(finals: dict[str, list[float]], per_day: float
 
 
 @pytest.mark.parametrize(("quantity", "read"), [("regret", "regret"), ("conversions", "conversions")])
-def test_a_picture_shows_the_mean_of_every_policy(quantity: Any, read: str, tmp_path: Path) -> None:
-    result = play()
+def test_a_picture_shows_the_mean_of_every_policy(quantity: Any, read: str, tmp_path: Path, result: lc.Result) -> None:
     figure = result.plot(quantity)
     (axes,) = figure.axes
     assert [text.get_text().strip("\u200b") for text in axes.get_legend().get_texts()] == result.policies  # type: ignore[union-attr]
     for line, policy in zip(axes.get_lines(), result.policies, strict=True):
         assert line.get_ydata()[-1] == pytest.approx(getattr(result, read)(policy)[:, -1].mean())  # type: ignore[index]
-        assert line.get_xdata()[-1] == 1301  # type: ignore[index]
+        assert line.get_xdata()[-1] == 130  # type: ignore[index]
     assert axes.get_legend().get_title().get_text() == "mean, and 5 to 95 %, of 3 runs"  # type: ignore[union-attr]
     figure.savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

@@ -1,6 +1,5 @@
 """Machine code in the background, in real processes: taken over, stopped, forked, shared, read-only, missing."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -8,76 +7,64 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from compiling_processes import DECIDE, files_of, python, settings
 from processes import children_of
 
+import latecomer as lc
+from latecomer.policies.base.policy_code import PolicyCode
 from latecomer.tiers import tiered_kernel
 
-POLICY = "lc.Uniform(2, 10, seed=0)"  # the smallest machine code there is
-DECIDE = f"""
-import sys, time, numpy as np, latecomer as lc
-from latecomer.tiers.tiered_kernel import TieredKernel
-policy = {POLICY}
-def is_plain():
-    return isinstance(policy.state.code.decide_small, TieredKernel)
-def decide_until_compiled(seconds=300.0):
-    end = time.monotonic() + seconds
-    while is_plain() and time.monotonic() < end:
-        policy.decide(np.eye(2))
-        if getattr(policy.state.code.decide_small, "is_requested", True):
-            time.sleep(0.02)  # the compiler gets the core
-    return not is_plain()
+FILL = """
+policy.decide(np.eye(2))
+print('numba' in sys.modules, decide_until_compiled(), policy.rounds)
+print([policy.decide(np.eye(2)).index for _ in range(50)])
 """
 
 
-def python(code: str, cache: Path, *, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-c", DECIDE + code], env=settings(cache, **environment), check=check, capture_output=True,
-        text=True, timeout=400,
-    )  # fmt: skip
-
-
-def settings(cache: Path, **environment: str) -> dict[str, str]:
-    return {**os.environ, "LATECOMER_CACHE_DIR": str(cache), "LATECOMER_COMPILE": "auto", **environment}
-
-
-def files_of(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
+    """Return a folder with the machine code of the policy, the rounds before there was any, and 50 choices after."""
+    cache = tmp_path_factory.mktemp("warm") / "code"
+    return cache, *fill(cache, processes=1)
+
+
+@pytest.fixture
+def warm(filled: tuple[Path, int, str]) -> Path:
     """Return a folder with the machine code of the policy."""
-    return fill(tmp_path_factory.mktemp("warm") / "code", processes=1)
+    return filled[0]
 
 
-def fill(cache: Path, *, processes: int) -> Path:
+def fill(cache: Path, *, processes: int) -> tuple[int, str]:
     """Have so many processes make the machine code of the policy in one folder at the same time."""
-    code = "policy.decide(np.eye(2)); print('numba' in sys.modules, decide_until_compiled())"
     started = [
-        subprocess.Popen([sys.executable, "-c", DECIDE + code], env=settings(cache), stdout=subprocess.PIPE, text=True)  # noqa: S603
+        subprocess.Popen([sys.executable, "-c", DECIDE + FILL], env=settings(cache), stdout=subprocess.PIPE, text=True)  # noqa: S603
         for _ in range(processes)
     ]
-    said = [process.communicate(timeout=400)[0].split() for process in started]
-    assert said == [["False", "True"]] * processes, "the first decision waits for no compiler"
+    for process in started:
+        is_loaded, is_compiled, rounds, choices = process.communicate(timeout=400)[0].split(maxsplit=3)
+        assert (is_loaded, is_compiled) == ("False", "True"), "the first decision waits for no compiler"
     assert files_of(cache)
-    return cache
+    return int(rounds), choices
 
 
-def test_machine_code_takes_over_between_two_decisions(warm: Path) -> None:
+def test_machine_code_takes_over_between_two_decisions(filled: tuple[Path, int, str]) -> None:
     """A policy that was compiled on the way plays as one that was not."""
-    code = "decide_until_compiled(); n = policy.rounds; print(n, [policy.decide(np.eye(2)).index for _ in range(50)])"
-    count, rest = python(code, warm).stdout.split(maxsplit=1)
-    code = f"[policy.decide(np.eye(2)) for _ in range({count})]"
-    code += "; print([policy.decide(np.eye(2)).index for _ in range(50)])"
-    plain = python(code, warm, LATECOMER_COMPILE="never")
-    assert rest == plain.stdout
+    policy = lc.Uniform(2, 10, seed=0)
+    policy.state.code = PolicyCode(policy.algorithm, policy.state.record, None)
+    _, rounds, choices = filled
+    for _ in range(rounds):
+        policy.decide(np.eye(2))
+    assert isinstance(policy.state.code.decide_small, tiered_kernel.TieredKernel), "this one is plain Python"
+    assert choices == f"{[policy.decide(np.eye(2)).index for _ in range(50)]}\n"
 
 
 @pytest.mark.soak
 def test_what_two_processes_have_made_in_one_folder_is_not_compiled_again(tmp_path: Path) -> None:
     """That what one has made is not is shown with a folder that is only read."""
-    cache = fill(tmp_path / "code", processes=2)
+    cache = tmp_path / "code"
+    fill(cache, processes=2)
     before = files_of(cache)
     assert python("print(decide_until_compiled())", cache).stdout.strip() == "True"
     assert files_of(cache) == before
@@ -129,17 +116,33 @@ print([os.waitpid(child, 0)[1] for child in children])
     assert python(code, warm).stdout.strip() == str([0] * forks)
 
 
-def test_a_read_only_folder_is_read(warm: Path) -> None:
+FAIL_ONCE = """
+from latecomer.tiers import background, tiered_kernel
+tiered_kernel.RETRY_SECONDS = 0.2
+make, failures = background._Worker._make, []
+def fail_once(worker, kernels):
+    if not failures:
+        failures.append(kernels)
+        raise OSError("no room")
+    make(worker, kernels)
+background._Worker._make = fail_once
+print(decide_until_compiled(), len(failures))
+"""
+
+
+def test_a_read_only_folder_is_read_and_what_could_not_be_made_is_tried_again(warm: Path) -> None:
     """Root may write anywhere: for it, this shows only that nothing is written."""
     before = files_of(warm)
     for folder in [warm, *warm.iterdir()]:
         folder.chmod(0o500)
     try:
-        assert python("print(decide_until_compiled())", warm).stdout.strip() == "True"
+        done = python(FAIL_ONCE, warm)
         assert files_of(warm) == before
     finally:
         for folder in [warm, *warm.iterdir()]:
             folder.chmod(0o700)
+    assert done.stdout.split() == ["True", "1"]
+    assert done.stderr.count("machine code could not be made, decisions go on as plain Python: OSError('no room')") == 1
 
 
 @pytest.mark.soak
@@ -221,24 +224,6 @@ print(is_loaded, kernel.is_compiled, (play() == first).all())
     assert done.stderr.count(MEANWHILE) == 1
 
 
-def test_what_could_not_be_made_is_tried_again(warm: Path) -> None:
-    code = """
-from latecomer.tiers import background, tiered_kernel
-tiered_kernel.RETRY_SECONDS = 0.2
-make, failures = background._Worker._make, []
-def fail_once(worker, kernels):
-    if not failures:
-        failures.append(kernels)
-        raise OSError("no room")
-    make(worker, kernels)
-background._Worker._make = fail_once
-print(decide_until_compiled(), len(failures))
-"""
-    done = python(code, warm)
-    assert done.stdout.split() == ["True", "1"]
-    assert done.stderr.count("machine code could not be made, decisions go on as plain Python: OSError('no room')") == 1
-
-
 def test_an_unknown_mode_is_named(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv(tiered_kernel.VARIABLE, "yes")
     monkeypatch.setattr(tiered_kernel, "_said", set())
@@ -246,26 +231,26 @@ def test_an_unknown_mode_is_named(monkeypatch: pytest.MonkeyPatch, caplog: pytes
     assert "LATECOMER_COMPILE must be one of auto, bulk, never, now; got 'yes'" in caplog.text
 
 
-def test_a_policy_of_a_script_is_compiled_in_a_thread(tmp_path: Path) -> None:
-    """No other process can import it."""
+def test_a_policy_of_a_script_is_compiled_in_a_thread(warm: Path, tmp_path: Path) -> None:
+    """No other process can import it; of its kernels, which are those of `Uniform`, one is not on disk."""
+    cache = tmp_path / "cold"
+    shutil.copytree(warm, cache)
+    (missing,) = cache.rglob("is_admissible*.nbc")
+    missing.unlink()
     code = """
-import inspect, linecache
-source = '''
-from latecomer.policies.base.algorithm import Algorithm, zero_width
-from latecomer.policies.base.policy import LinearPolicy
-def choose(state, ring, actions, draws, scores):
-    for k in range(actions.shape[0]):
-        scores[k] = actions[k, 0]
-    return 0
-class First(LinearPolicy):
-    algorithm = Algorithm("First", choose=choose, width=zero_width)
-'''
-linecache.cache["<script>"] = (len(source), None, source.splitlines(True), "<script>")
-exec(compile(source, "<script>", "exec"), globals())
-policy = First(2, 10, ridge=1.0)
-print(decide_until_compiled(), policy.decide(np.eye(2)).score)
+from latecomer.policies.base import policy_code
+from latecomer.tiers import background
+class Own(lc.Uniform):
+    pass
+policy_code._codes.clear()  # those of `Uniform`, which another process can make
+background.subprocess = None  # none can be started
+policy = Own(2, 10, seed=0)
+print(decide_until_compiled(60.0), policy.decide(np.eye(2)).score)
+while not policy_code.is_admissible.is_compiled:
+    time.sleep(0.01)
 """
-    assert python(code, tmp_path / "cold").stdout.split() == ["True", "1.0"]
+    assert python(code, cache).stdout.split() == ["True", "0.5"]
+    assert missing.exists()
 
 
 def test_symbols_of_machine_code_carry_its_key(warm: Path) -> None:
@@ -273,25 +258,3 @@ def test_symbols_of_machine_code_carry_its_key(warm: Path) -> None:
     for path in warm.rglob("*.nbc"):
         name, digest = path.name.split(".")[0].rsplit("-", 1)
         assert f"{name}_{digest}".encode() in path.read_bytes()
-
-
-TWO_DIMENSIONS = """
-def play(dim):
-    policy, rng = lc.recommended(dim, 10, seed=1), np.random.default_rng(0)
-    return [policy.decide(rng.random((4, dim)) / dim).score for _ in range(50)]
-compiled = [int(dim) for dim in sys.argv[1:]]
-plain = [play(dim) for dim in compiled]
-for dim in compiled:
-    lc.recommended(dim, 10).state.code.decide_small.compile()
-print([play(dim) for dim in compiled] == plain)
-"""
-
-
-@pytest.mark.soak
-def test_dimensions_that_two_processes_compiled_do_not_mix(tmp_path: Path) -> None:
-    for dims in (["2"], ["5"], ["2", "5"]):
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", DECIDE + TWO_DIMENSIONS, *dims], env=settings(tmp_path, LATECOMER_COMPILE="never"),
-            check=True, capture_output=True, text=True, timeout=400,
-        )  # fmt: skip
-        assert done.stdout.strip() == "True"

@@ -1,5 +1,6 @@
 """Both tiers of every policy do the same to the last bit: plain Python, and machine code."""
 
+import copy
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,12 +14,15 @@ from hypothesis import strategies as st
 
 import latecomer as lc
 from latecomer.core.ridge_statistics import residual, short_residual
+from latecomer.core.rng import fill_normals
+from latecomer.core.sampling import count_wins, shorten_spread
 from latecomer.core.state import UNSTAMPED
 from latecomer.policies.base import bulk
 from latecomer.policies.base.conversion_kernels import apply_conversion_holding_gil, apply_conversions
 from latecomer.policies.base.kernels import decide_one_holding_gil, is_admissible_holding_gil, record_many
 from latecomer.policies.base.policy_code import PolicyCode
 from latecomer.policies.recommended import PARAMETERS as RECOMMENDED
+from latecomer.tiers.interpreter import interpret
 from latecomer.tiers.tiered_kernel import TieredKernel
 
 WINDOW = 12
@@ -39,6 +43,7 @@ CASES = [
     f"Greedy{GUARDED}", f"recommended{GUARDED}{BY_PROBABILITIES}",
     *(f"{name}{FORGETTING}" for name in policy_cases.EVERY_POLICY if name not in UNFORGETTING),
     f"recommended{FORGETTING}{BY_PROBABILITIES}", f"recommended{FORGETTING}{LIMITED}",
+    f"Greedy{FORGETTING}{LIMITED}",
 ]  # fmt: skip
 LONG_DIM = 130
 """Beyond the dimensions of plain loops: BLAS and its triangles."""
@@ -47,9 +52,10 @@ WHOLE = "OTFLinTS-heuristic"
 
 DIFFERENT = (
     (WHOLE, LONG_DIM),  # a draw, and BLAS
-    (f"recommended{FORGETTING}{LIMITED}", DIM),  # a delay curve, sets of actions, weights, chances, limits, a control
+    (f"Greedy{FORGETTING}{LIMITED}", DIM),  # weights, chances, limits, a control
 )
-"""The kernels that have least in common; compiling one takes seconds, and the soak has every policy."""
+"""The kernels that have least in common; compiling one takes seconds, and the soak has every policy. A delay curve and
+sets of actions are in the simulator's loop of `recommended`, test_simulated_tiers.py."""
 EACH = [
     *DIFFERENT,
     *(pytest.param(name, DIM, marks=pytest.mark.soak) for name in CASES if (name, DIM) not in DIFFERENT),
@@ -148,6 +154,13 @@ def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int
             np.testing.assert_array_equal(ours, theirs)
 
 
+SAMPLING: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
+    fill_normals: lambda: (np.uint64(1), np.empty((1, 1))),
+    shorten_spread: lambda: (np.empty((1, 1)), np.empty((1, 1))),
+    count_wins: lambda: (np.empty(1), np.empty((1, 1)), np.empty((1, 1)), 1, np.empty(1)),
+}
+
+
 @pytest.mark.parametrize("dim", [1, 5, 16])
 def test_tiers_measure_the_same_drift(dim: int) -> None:
     """The check of V⁻¹ is due every 1,024 rounds, which other tests do not play."""
@@ -161,8 +174,33 @@ def test_tiers_measure_the_same_drift(dim: int) -> None:
         assert short_residual(V, V_inv) == pytest.approx(residual(V, V_inv), abs=1e-12, rel=1e-9, nan_ok=True)
 
 
+def test_tiers_count_the_same_wins_of_samples() -> None:
+    """What a sampler's chances are made of, in more actions than dimensions and in fewer."""
+    rng = np.random.default_rng(0)
+    kernels = {function: TieredKernel(function, examples) for function, examples in SAMPLING.items()}
+    for dim, count in ((3, 7), (12, 4)):
+        means, spread = rng.standard_normal(count), rng.standard_normal((dim, count))
+        short, normals, wins = np.zeros((count, count)), np.zeros((9, dim)), np.zeros(count)
+        for function, arguments in {
+            fill_normals: (np.uint64(12345), normals), shorten_spread: (spread, short),
+            count_wins: (means, spread, normals, 17, wins),
+        }.items():  # fmt: skip
+            ours, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
+            assert interpret(function, *ours) == kernels[function].compile()(*theirs)
+            for mine, other in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(mine, other)
+            if function is fill_normals:
+                normals[:] = ours[1]
+    assert wins.sum() == 0.0 < ours[-1].max() < 17.0
+
+
 KINDS = ["decide"] * 8 + ["convert"] * 5 + ["revoke", "many", "replay", "convert many", "freeze"]
 EVENTS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 10**6), st.integers(0, 2 * WINDOW)), max_size=60)
+
+
+@pytest.mark.parametrize(("name", "dim"), [*EACH, *(pytest.param(*one, marks=pytest.mark.soak) for one in LONGEST)])
+def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, dim: int, tmp_path: Path) -> None:
+    compare(name, dim, tmp_path, kernels_of(name, dim))
 
 
 @pytest.mark.parametrize(("name", "dim"), EACH)
@@ -174,11 +212,6 @@ def test_tiers_agree_on_any_events(name: str, dim: int, events: list[tuple[str, 
     assert_same(plain, compiled)
     for reading in ("theta_hat", "width", "pending_width"):
         np.testing.assert_array_equal(getattr(plain, reading), getattr(compiled, reading))
-
-
-@pytest.mark.parametrize(("name", "dim"), [*EACH, *(pytest.param(*one, marks=pytest.mark.soak) for one in LONGEST)])
-def test_tiers_agree_past_many_windows_and_take_over_from_each_other(name: str, dim: int, tmp_path: Path) -> None:
-    compare(name, dim, tmp_path, kernels_of(name, dim))
 
 
 IN_GRACE = ["OTFLinUCB-exact", "LogisticLinTS", "WaitingLinTS", "MaturedLinUCB", "ImputedLinTS", "recommended"]

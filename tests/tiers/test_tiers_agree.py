@@ -21,7 +21,7 @@ from latecomer.policies.base import bulk
 from latecomer.policies.base.conversion_kernels import apply_conversion_holding_gil, apply_conversions
 from latecomer.policies.base.kernels import decide_one_holding_gil, is_admissible_holding_gil, record_many
 from latecomer.policies.base.policy_code import PolicyCode
-from latecomer.policies.recommended import PARAMETERS as RECOMMENDED
+from latecomer.policies.recommended import constants
 from latecomer.tiers.interpreter import interpret
 from latecomer.tiers.tiered_kernel import TieredKernel
 
@@ -223,7 +223,7 @@ IN_GRACE = ["OTFLinUCB-exact", "LogisticLinTS", "WaitingLinTS", "MaturedLinUCB",
 )
 def test_tiers_agree_on_conversions_in_the_grace(name: str, dim: int) -> None:
     """Ten seconds of window, twenty of grace: most of the conversions are of decisions that have closed."""
-    parameters = dict(RECOMMENDED) if name == "recommended" else {}
+    parameters = constants(DIM) if name == "recommended" else {}
     case = "MaturedLinTS" if name == "recommended" else name
     plain, compiled = (policy_cases.make(case, dim, "10s", grace="20s", **parameters) for _ in range(2))
     plain.state.code = PolicyCode(plain.algorithm, plain.state.record, None)

@@ -17,7 +17,7 @@ def mixed_load(
     database: str, folder: Path, *, events: int, batch: int, seconds: float, policy: str = "recommended", **env: str
 ) -> None:
     """Sixteen clients: a decision for about every `batch` / 3 reports, most of which are duplicates."""
-    with run_replicas(database, folder, **env) as replicas:
+    with run_replicas(database, folder, 3, **env) as replicas:
         create_bandit(replicas[0].url, policy=policy)
         load = Load({replica.name: replica.url for replica in replicas}, clients=CLIENTS, batch=batch)
         load.start(events=events)

@@ -194,7 +194,8 @@ def test_damaged_log_is_refused_or_recovered_27_damages(originals: Originals, tm
     assert originals[0].stat().st_size > tail
     assert Path(f"{originals[1]}-wal").stat().st_size > tail
     counts = outcomes(originals, tmp_path, range(27))
-    # Commits are grouped by time, so the same damage meets other rows in each run: 3 to 13 were seen of each kind.
+    # Commits are grouped by time, so the same damage meets other rows in each run. Three runs had 3, 3, 8 and 13 of the
+    # kinds; of 45 damages to larger logs more than 3 were asked for: 3 · 27 / 45 = 1.8.
     assert min(counts["refused"], counts["a beginning"], counts["whole"], counts["quarantined"]) > 1, counts
     assert counts.keys() <= {"refused", "refused later", "quarantined", "a beginning", "whole"}, counts
 

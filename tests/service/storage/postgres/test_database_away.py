@@ -74,7 +74,9 @@ def test_a_request_outlives_a_database_that_is_back_within_its_patience(
         assert replica.stop() == 0
 
 
-def fail_over(folder: Path, *, count: int = 3, policy: str = "recommended") -> None:
+def fail_over(
+    folder: Path, *, count: int = 3, before: int = 100, pace: float = 0.02, policy: str = "recommended"
+) -> None:
     """Promote the standby under load; a proxy is the address that moves with the database."""
     with cluster_folder() as clusters, run_postgres(clusters / "first") as primary:
         primary.create_database("shop")
@@ -86,9 +88,9 @@ def fail_over(folder: Path, *, count: int = 3, policy: str = "recommended") -> N
                 init_store(url)
                 with run_replicas(url, folder, count) as replicas:
                     create_bandit(replicas[0].url, policy=policy)
-                    with run_load({replica.name: replica.url for replica in replicas}, pace=PACE) as load:
+                    with run_load({replica.name: replica.url for replica in replicas}, pace=pace) as load:
                         probes = [load.add_client(replica.name) for replica in replicas]
-                        load.wait_for_more(50)
+                        load.wait_for_more(before)
                         proxy.cut()  # nobody is told anything by the old server any more
                         primary.kill()
                         standby.promote()
@@ -107,7 +109,7 @@ def fail_over(folder: Path, *, count: int = 3, policy: str = "recommended") -> N
 
 
 def test_a_failover_to_a_standby_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    fail_over(tmp_path, count=2, policy=QUICK)
+    fail_over(tmp_path, count=2, before=50, pace=PACE, policy=QUICK)
 
 
 @pytest.mark.soak

@@ -184,7 +184,7 @@ def test_rivals_are_compared_by_regret_and_time(tmp_path: Path, monkeypatch: pyt
     assert (refused.exit_code, "--rivals has its own policies" in refused.stderr) == (2, True)
 
 
-@pytest.mark.usefixtures("worlds")
+@pytest.mark.usefixtures("worlds", "signals_that_arrive")
 def test_a_second_run_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first world is on disk, and Ctrl-C comes in the second; then the same command plays the second alone."""
     played: list[list[str]] = []
@@ -193,12 +193,15 @@ def test_a_second_run_plays_only_what_is_missing(tmp_path: Path, monkeypatch: py
     def count(world: object, policies: dict[str, object], **how: object) -> object:
         played.append(list(policies))
         if len(played) == 3:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return simulate(world, policies, **how)  # type: ignore[arg-type]
 
     monkeypatch.setattr(arena, "simulate", count)
     command = ("--runs", 2, "--policy", "Greedy", "--out", "out")
-    assert run(*command).exit_code == 130
+    interrupted = run(*command)
+    assert interrupted.exit_code == 130
+    assert interrupted.stderr.endswith("interrupted: 1 of 2 worlds were done, and are written\n")
+    assert pl.read_csv(tmp_path / "out" / "arena.csv")["world"].unique().to_list() == ["first"]
     assert run(*command).exit_code == 0
     whole = [["Greedy", KNOWN], [UNDELAYED]]
     assert played == [*whole, whole[0], *whole]
@@ -223,10 +226,11 @@ main()
 """
 INTERRUPTED = [
     (["-c", IN_SMALL_WORLDS], "first", "second"),  # two rounds, and 300, as plain Python
-    pytest.param(["-m", "latecomer"], "20 fixed random arms", "heavy tail, m = 10000", marks=pytest.mark.soak),
+    (["-m", "latecomer"], "20 fixed random arms", "heavy tail, m = 10000"),
 ]
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("signals_that_arrive")
 @pytest.mark.parametrize(("code", "first", "second"), INTERRUPTED, ids=["small worlds", "worlds of the arena"])
 def test_ctrl_c_keeps_the_finished_worlds(code: list[str], first: str, second: str, tmp_path: Path) -> None:

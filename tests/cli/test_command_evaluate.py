@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -31,10 +33,15 @@ def evaluate(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
 
 
-def test_evaluate_reads_a_log_in_a_real_process(log: Path, tmp_path: Path) -> None:
+def run_in_a_process(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "latecomer", "evaluate", *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+
+
+@pytest.mark.parametrize("run", [evaluate, pytest.param(run_in_a_process, marks=pytest.mark.soak)])
+def test_evaluate_reads_a_log(run: Callable[..., Any], log: Path, tmp_path: Path) -> None:
     options = ["--window", "2d", "--policy", "uniform", "--policy", "new=planned", "--value", "25", "--currency", "EUR"]
-    command = [sys.executable, "-m", "latecomer", "evaluate", str(log), *NAMES, *options]
-    ended = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    ended = run(log, *NAMES, *options)
     assert ended.stderr == ""
     folder = tmp_path / "evaluation-result"
     assert sorted(path.name for path in folder.iterdir()) == FILES

@@ -8,7 +8,9 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -83,7 +85,34 @@ def test_an_interrupted_simulation_keeps_the_finished_runs(tmp_path: Path) -> No
     assert f"runs = {found[1]}, seed = 0" in text
 
 
-def test_an_interrupted_window_keeps_the_advice_so_far(tmp_path: Path) -> None:
+def interrupt_here(arguments: list[str], folder: Path) -> str:
+    """Return the output of a command of this process, which gets Ctrl-C when it begins its tenth run."""
+    from typer.testing import CliRunner
+
+    from latecomer.cli.main import app
+    from latecomer.experiments.window import runs
+
+    begun: list[Any] = []
+
+    def play_run(*given: Any, **more: Any) -> Any:
+        begun.append(more)
+        if len(begun) == 10:
+            os.kill(os.getpid(), signal.SIGINT)
+        return play(*given, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        play = runs.play_run
+        patch.setattr(runs, "play_run", play_run)
+        patch.setenv("LATECOMER_COMPILE", "never")
+        patch.chdir(folder)
+        ended = CliRunner().invoke(app, arguments)
+    assert ended.exit_code == 130, ended.output
+    return ended.output
+
+
+@pytest.mark.parametrize("interrupt", [interrupt_here, pytest.param(interrupt, marks=pytest.mark.soak)])
+@pytest.mark.usefixtures("empty_pictures")
+def test_an_interrupted_window_keeps_the_advice_so_far(interrupt: Callable[..., str], tmp_path: Path) -> None:
     """Twenty-four rounds are so noisy that the choice is not clear after forty runs, and Ctrl-C comes sooner."""
     law = ["--law", 'law = "lognormal", median = 1800, sigma = 1.0', "--unit", "60"]
     command = ["window", *law, "--rate", "1", "--days", "1", "--dim", "2", "--runs", "500"]

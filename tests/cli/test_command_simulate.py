@@ -5,7 +5,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -58,14 +60,23 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("horizon", [40, pytest.param(2000, marks=pytest.mark.soak)])
-def test_the_example_in_a_real_process_gives_the_numbers_of_the_library(tmp_path: Path, horizon: int) -> None:
+def run_in_a_process(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "latecomer", "simulate", *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+
+
+@pytest.mark.parametrize(
+    ("run", "horizon"), [(simulate, 40), pytest.param(run_in_a_process, 2000, marks=pytest.mark.soak)]
+)
+def test_the_example_gives_the_numbers_of_the_library(
+    run: Callable[..., Any], horizon: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A copy of the example with fewer rounds, for which nothing is compiled; in the soak with its own."""
+    monkeypatch.chdir(tmp_path)
     example = EXAMPLE.read_text()
     assert example.count("horizon = 2000 ") == 1
     (tmp_path / "simulate.toml").write_text(example.replace("horizon = 2000 ", f"horizon = {horizon} "))
-    command = [sys.executable, "-m", "latecomer", "simulate", "simulate.toml", "--runs", "2"]
-    ended = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)  # noqa: S603
+    ended = run("simulate.toml", "--runs", 2)
     folder = tmp_path / "simulate-result"
     assert names(folder) == FILES
     assert ended.stderr == ""

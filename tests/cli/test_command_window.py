@@ -4,7 +4,9 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -41,9 +43,14 @@ def window(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["window", *map(str, arguments)])
 
 
-def test_window_reads_a_log_in_a_real_process(log: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "latecomer", "window", str(log), *QUICK]
-    ended = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+def run_in_a_process(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "latecomer", "window", *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+
+
+@pytest.mark.parametrize("run", [window, pytest.param(run_in_a_process, marks=pytest.mark.soak)])
+def test_window_reads_a_log(run: Callable[..., Any], log: Path, tmp_path: Path) -> None:
+    ended = run(log, *QUICK)
     assert ended.stderr == ""
     folder = tmp_path / "window-result"
     assert sorted(path.name for path in folder.iterdir()) == FILES

@@ -101,7 +101,7 @@ def interrupt_here(arguments: list[str], folder: Path) -> str:
         return play(*given, **more)
 
     with pytest.MonkeyPatch.context() as patch:
-        play = runs.play_run
+        play: Any = vars(runs)["play_run"]
         patch.setattr(runs, "play_run", play_run)
         patch.setenv("LATECOMER_COMPILE", "never")
         patch.chdir(folder)

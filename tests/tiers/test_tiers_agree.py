@@ -175,16 +175,17 @@ def test_tiers_measure_the_same_drift(dim: int) -> None:
 
 
 def test_tiers_count_the_same_wins_of_samples() -> None:
-    """What a sampler's chances are made of, in more actions than dimensions and in fewer."""
+    """Compare the parts of a sampler's chances, with more actions than dimensions and with fewer."""
     rng = np.random.default_rng(0)
     kernels = {function: TieredKernel(function, examples) for function, examples in SAMPLING.items()}
     for dim, count in ((3, 7), (12, 4)):
         means, spread = rng.standard_normal(count), rng.standard_normal((dim, count))
         short, normals, wins = np.zeros((count, count)), np.zeros((9, dim)), np.zeros(count)
-        for function, arguments in {
-            fill_normals: (np.uint64(12345), normals), shorten_spread: (spread, short),
-            count_wins: (means, spread, normals, 17, wins),
-        }.items():  # fmt: skip
+        calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+            (fill_normals, (np.uint64(12345), normals)), (shorten_spread, (spread, short)),
+            (count_wins, (means, spread, normals, 17, wins)),
+        ]  # fmt: skip
+        for function, arguments in calls:
             ours, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
             assert interpret(function, *ours) == kernels[function].compile()(*theirs)
             for mine, other in zip(ours, theirs, strict=True):

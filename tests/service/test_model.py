@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from bandit_model import SCALE, WINDOW, Model
+from bandit_model import SCALE, WINDOW
 from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 from guardrail_rules import OFFERS, make_guards
 from hypothesis import HealthCheck, settings
@@ -21,7 +21,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from selection_rules import SelectionRules
+from stage_model import PRIOR, TAUGHT, StageModel
+from stage_rules import StageRules
 
 from latecomer.errors import InputError
 from latecomer.service.bandit_spec import BanditSpec, RewardSpec
@@ -40,7 +41,7 @@ RETENTION = 5 * SECOND
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class DeskAndModel(SelectionRules):
+class DeskAndModel(StageRules):
     """Events, faults and the passing of time."""
 
     @initialize(
@@ -48,12 +49,14 @@ class DeskAndModel(SelectionRules):
         grace=st.sampled_from([0, 8]),
         aggregate=st.sampled_from([None, "sum", "max"]),
         guards=st.tuples(st.booleans(), st.booleans()),
+        is_taught=st.booleans(),
     )
-    def begin(self, in_rounds: bool, grace: int, aggregate: Any, guards: tuple[bool, bool]) -> None:
+    def begin(self, in_rounds: bool, grace: int, aggregate: Any, guards: tuple[bool, bool], is_taught: bool) -> None:
         self.is_limited, self.is_contested = guards
         self.folder = TemporaryDirectory()
         self.machine, later = FakeClocks(), 4 if in_rounds else 15 * SECOND
-        self.model = Model(in_rounds, 0 if in_rounds else grace * SECOND, aggregate, later if aggregate else 0)
+        grace_time, returns = 0 if in_rounds else grace * SECOND, later if aggregate else 0
+        self.model = StageModel(in_rounds, grace_time, aggregate, returns, is_taught=is_taught)
         self.requests: dict[str, DecisionAnswer] = {}
         self.ids: list[str] = []
         self.deferred: list[str] = []
@@ -65,7 +68,10 @@ class DeskAndModel(SelectionRules):
         if aggregate:
             reward = RewardSpec(scale=SCALE, aggregate=aggregate)
             spec = msgspec.structs.replace(spec, reward=reward, returns=4 if in_rounds else "15s")
-        self.store.create("shop", msgspec.structs.replace(spec, **make_guards(*guards)))
+        guarded = make_guards(*guards)
+        if is_taught:
+            guarded["parameters"] = {**guarded["parameters"], "stages": [TAUGHT], "stage_prior": PRIOR}
+        self.store.create("shop", msgspec.structs.replace(spec, **guarded))
 
     def open(self) -> None:
         self.store = Store.open(self.path, clock=self.machine, snapshot_every=4, retention="5s")

@@ -30,6 +30,8 @@ class Model:
         """By round, amounts by conversion id: None once taken back."""
         self.capped = 0
         self.stages: set[tuple[int, str]] = set()
+        self.keeps_baskets = False
+        """True where each conversion has a basket, also without an id or amounts."""
         self.in_rounds, self.grace, self.commits = in_rounds, grace, 3 if in_rounds else WINDOW
         self.stamps: list[int] = []
         self.actions: list[Any] = []
@@ -141,7 +143,7 @@ class Model:
         verdict, basket = self.judge(round_, occurred, reported), self.baskets.get(round_)
         if verdict is Verdict.ACCEPTED:
             self.credits[round_ - 1] = value
-            if self.aggregate or conversion_id:
+            if self.aggregate or conversion_id or self.keeps_baskets:
                 self.baskets[round_] = {conversion_id: value}
         elif verdict is Verdict.DUPLICATE and self.aggregate and basket is not None and conversion_id not in basket:
             basket[conversion_id] = value

@@ -34,6 +34,7 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("spec", {"dim": 3, "window": "7d", "policy": "OTFLinUCB", "parameters": {"width": "tight", "delta": 0.1}}),
     ("spec", {"dim": 1, "window": 0, "policy": "OTFLinTS", "parameters": {"beta": "heuristic", "seed": 1}}),
     ("spec", {"dim": 2, "window": 9, "parameters": {"ridge": 2.0, "prior": 1, "context_discount": 0.5, "optimism": 0}}),
+    ("spec", {"dim": 2, "window": 9, "parameters": {"stages": ["click", "cart"], "stage_prior": 4}}),
     ("spec", {"dim": 3, "window": 9, "features": {"x": {"scale": 1, "center": -1}}}),
     ("spec", {"dim": 3, "window": 9, "encoder": {"version": 1, "dim": 3, "scales": {"x": {"scale": 1, "center": -1}}}}),
     (

@@ -69,6 +69,10 @@ def parse_stages(stages: Sequence[str] | None) -> tuple[str, ...]:
 def make_surrogates(stages: Sequence[str] | None, prior: float) -> "SurrogateTable | None":
     """Make the table of a policy; None where it has no stages."""
     names, weight = parse_stages(stages), check_positive("stage_prior", prior)
+    if not 1e-9 <= weight <= 1e9:
+        raise InputError(
+            f"stage_prior must be between 1e-9 and 1e9 rounds; got {prior!r}, 10 is usual", field="stage_prior"
+        )
     return SurrogateTable(names, weight) if names else None
 
 

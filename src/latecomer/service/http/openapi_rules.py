@@ -9,6 +9,7 @@ from latecomer.policies.base.kernels import NORM_LIMIT
 from latecomer.policies.base.limits import MOST as MAX_LIMITS
 from latecomer.policies.base.randomisation import MAX_DRAWS
 from latecomer.policies.base.reward import LARGEST_AMOUNT
+from latecomer.policies.base.surrogates import MOST_STAGES, STAGE_NAME
 from latecomer.policies.recommended import POLICY
 from latecomer.policies.registry import policy_class, policy_names
 from latecomer.service.bandit.spec_policies import NOT_PARAMETERS
@@ -82,6 +83,13 @@ PARAMETERS: dict[str, Schema] = {
         "additionalProperties": False,
     },
     "guard": _FACTOR,
+    "stages": {
+        "type": "array",
+        "items": {"type": "string", "pattern": f"^{STAGE_NAME.pattern}$"},
+        "maxItems": MOST_STAGES,
+        "uniqueItems": True,
+    },
+    "stage_prior": {"type": "number", "minimum": 1e-9, "maximum": 1e9},
     "seed": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**62},
     "width": {"type": "string", "enum": ["exact", "buffered", "tight", "variance"]},
     "beta": {"type": "string", "enum": ["heuristic", "conservative", "confidence"]},

@@ -3,6 +3,7 @@
 Beside them the baseline: NumPy's matrix product with one θ, and its largest entry, on the same vectors.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from latecomer.service.bandit.catalogue import Actions, Catalogue
 from latecomer.service.catalogue_arguments import prepare_pick
 from latecomer.service.open_bandit import OpenBandit
 
-ACTIONS, DIM, REPEATS, QUERIES = 100_000, 64, 40, 500
+ACTIONS, DIM, REPEATS, QUERIES, RANKED = 100_000, 64, 40, 500, 10
 MOST_EXACT, MOST_APPROXIMATE, LEAST_RECALL = 15.0, 2.0, 0.99
 
 
@@ -58,12 +59,12 @@ def _decisions(folder: Path, vectors: Any) -> Iterator[Row]:
     single = theta.astype(np.float32)
     with _fill(folder / "a.db", vectors, policy="OTFLinTS") as bandit:
         store, exact, quick = bandit._store, prepare_pick(), prepare_pick(search="approximate")
+        ranked = prepare_pick(search="approximate", k=RANKED)
         before = perf_counter()
         bandit.decide_catalogue(search="approximate")
         catalogue = store.read_bandit("default").catalogue
         catalogue.index.wait()
         built = perf_counter() - before
-        size = store.health.bytes
 
         def decide(arguments: Any) -> Block:
             return lambda: store.decide("default", **arguments)
@@ -71,12 +72,16 @@ def _decisions(folder: Path, vectors: Any) -> Iterator[Row]:
         sides: dict[str, tuple[Block, int]] = {
             "exact": (decide(exact), 1),
             "approximate": (decide(quick), 1),
+            "ranked": (decide(ranked), 1),
             "with the disk": (bandit.decide_catalogue, 1),
             "product": (lambda: np.argmax(vectors @ single), 1),
         }
+        for block, _ in sides.values():
+            block()  # makes whatever is made at the first call: machine code, pages of the index
+        size = store.health.bytes
         times = interleaved(sides, repeats=REPEATS)
         bandit.decide_catalogue()
-        logged = (store.health.bytes - size) / (3 * REPEATS + 1)
+        logged = (store.health.bytes - size) / ((3 + RANKED) * REPEATS + 1)
         took = {side: 1e3 * times.typical(side) for side in sides}
     yield Row(
         work=f"a decision of OTFLinTS among {ACTIONS:,} actions, d = {DIM}",
@@ -91,11 +96,13 @@ def _decisions(folder: Path, vectors: Any) -> Iterator[Row]:
         measured=f"{took['approximate']:.2f} ms",
         must_reach=f"<= {MOST_APPROXIMATE:g} ms",
         verdict=verdict(took["approximate"] <= MOST_APPROXIMATE),
-        detail=f"median in the store; the index was built in {built:.1f} s in the background, on one thread",
+        detail=f"median in the store; {RANKED} actions, ranked, {took['ranked']:.2f} ms; the index was built in "
+        f"{built:.1f} s in the background, on one thread",
     )
     for policy in ("recommended", "OTFLinUCB"):
         with _fill(folder / f"{policy}.db", vectors, policy=policy) as bandit:
             store = bandit._store
+            store.decide("default", **prepare_pick())
             slow = interleaved({"all": (lambda: store.decide("default", **prepare_pick()), 1)}, repeats=6)  # noqa: B023
         yield Row(
             work=f"a decision of {policy} among them",
@@ -112,14 +119,16 @@ def _recall(vectors: Any, kind: str) -> Row:
     search = find_index(catalogue, nothing)
     assert isinstance(search, IndexSearch)
     thetas = np.random.default_rng(2).standard_normal((QUERIES, DIM))
-    best = ExactSearch(catalogue.vectors, search.summary).find_best(thetas, 1)
-    recall = float(np.mean(search.find_best(thetas, 1) == best))
+    best = ExactSearch(catalogue.vectors, search.summary).find_best(thetas, RANKED)
+    found = search.find_best(thetas, RANKED)
+    recall = float(np.mean(found[:, 0] == best[:, 0]))
+    among = float(np.mean([len(set(one) & set(other)) for one, other in zip(found, best, strict=True)])) / RANKED
     return Row(
         work=f"recall of the index, vectors {kind}",
         measured=f"{recall:.3f}",
         must_reach=f">= {LEAST_RECALL}",
         verdict=verdict(recall >= LEAST_RECALL),
-        detail=f"the share of {QUERIES} normal θ̃ whose best action it finds",
+        detail=f"the share of {QUERIES} normal θ̃ whose best action it finds; of their {RANKED} best, {among:.3f}",
     )
 
 
@@ -128,3 +137,9 @@ def _catalogue(vectors: Any) -> Catalogue:
     ids = [str(place) for place in range(len(vectors))]
     found.apply(found.make_change(Actions(ids, vectors.tobytes()), (), replace=False))
     return found
+
+
+if __name__ == "__main__":
+    os.environ["LATECOMER_COMPILE"] = "now"  # machine code from the first call
+    for row in rows():
+        print(row)

@@ -163,6 +163,33 @@ def test_an_index_finds_the_best_after_changes() -> None:
     assert not set(excluded.tolist()) & set(searched.rank_by_search(search, 50).indices or ())
 
 
+def test_an_index_follows_its_actions_to_other_places() -> None:
+    generator, catalogue = np.random.default_rng(3), Catalogue(4)
+    ids = [str(place) for place in range(700)]
+    rows = 0.3 * generator.uniform(-1.0, 1.0, (700, 4)).astype(np.float32)
+    catalogue.apply(catalogue.make_change(Actions(ids, rows.tobytes()), (), replace=False))
+    catalogue.index = keeper = IndexKeeper()
+    keeper.refresh(catalogue)
+    keeper.wait()
+    assert keeper.current is not None
+    gone, new = set[str](), 700
+    for _ in range(60):
+        put = [str(generator.integers(new)) for _ in range(3)] + [str(new)]
+        withdraw = [str(generator.integers(new)) for _ in range(4)]
+        new += 1
+        put = [id_ for id_ in dict.fromkeys(put) if id_ not in withdraw]
+        vectors = 0.3 * generator.uniform(-1.0, 1.0, (len(put), 4)).astype(np.float32)
+        catalogue.apply(catalogue.make_change(Actions(put, vectors.tobytes()), withdraw, replace=False))
+        gone |= set(withdraw)
+        thetas = generator.standard_normal((2, 4))
+        found = np.concatenate(keeper.current.scan(thetas, 700))  # a scan may leave one out, two do not
+        assert {catalogue.ids[place] for place in found.tolist()} == set(ids) - gone
+        nothing = np.empty(0, np.int64)
+        exact = ExactSearch(catalogue.vectors, catalogue.summarise(nothing))
+        search = IndexSearch(catalogue, keeper.current, nothing)
+        np.testing.assert_array_equal(search.find_best(thetas, 2), exact.find_best(thetas, 2))
+
+
 def test_http_and_both_clients(tmp_path: Path) -> None:
     with run_server(tmp_path / "a.db") as server, server.client() as client:
         client.create("x", dim=2, window="1d", policy="OTFLinTS")

@@ -29,12 +29,30 @@ _CHANGED_SHARE = 0.05
 
 
 class BuiltIndex:
-    """An index of one version of a catalogue, and the ids that have been put since."""
+    """An index of one version of a catalogue, the ids that have been put since, and where its actions are now."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue: Catalogue | None = catalogue
-        self.ids, self.changed = catalogue.ids, dict[str, None]()
+        self.changed = dict[str, None]()
         self.codes: Any = None
+        self._known = catalogue.places
+        """Places as of the build, by id."""
+        self._places: Integers = np.arange(len(catalogue))
+        """Places now, by those as of the build; -1 where an action was withdrawn."""
+        self._beside: tuple[int, Integers] = (-1, np.empty(0, np.int64))
+
+    def note_removal(self, id_: str, place: int, moved: str) -> None:
+        """Note that an action was withdrawn, whose place another one has taken."""
+        for known, now in ((self._known.get(moved), place), (self._known.get(id_), -1)):
+            if known is not None and self._places[known] >= 0:
+                self._places[known] = now
+
+    def find_beside(self, catalogue: Catalogue) -> Integers:
+        """Return the places of the actions that have been put since, in the catalogue as it is now."""
+        if self._beside[0] != catalogue.version:
+            found = [catalogue.places[id_] for id_ in self.changed if id_ in catalogue.places]
+            self._beside = catalogue.version, np.array(found, np.int64)
+        return self._beside[1]
 
     def build(self) -> None:
         """Build it: seconds for 100,000 actions, in which Python's lock is free."""
@@ -50,10 +68,11 @@ class BuiltIndex:
         codes.add(rows)
         self.codes, self._catalogue = codes, None
 
-    def scan(self, thetas: Array, near: int) -> Integers:
-        """Return the places, as of the build, of about the best for each θ̃: (n, near)."""
-        found: Integers = self.codes.search(thetas.astype(np.float32), min(near, len(self.ids)))[1]
-        return found
+    def scan(self, thetas: Array, near: int) -> list[Integers]:
+        """Return the places of about the best for each θ̃, but for those that were withdrawn."""
+        hits = self.codes.search(thetas.astype(np.float32), min(near, len(self._places)))[1]
+        found = [self._places[row[row >= 0]] for row in hits]
+        return [row[row >= 0] for row in found]
 
 
 class IndexKeeper:
@@ -69,6 +88,12 @@ class IndexKeeper:
         for index in (self.current, self._next):
             if index is not None:
                 index.changed.update(dict.fromkeys(ids))
+
+    def note_removal(self, id_: str, place: int, moved: str) -> None:
+        """Note that an action was withdrawn, whose place another one has taken."""
+        for index in (self.current, self._next):
+            if index is not None:
+                index.note_removal(id_, place, moved)
 
     def refresh(self, catalogue: Catalogue) -> None:
         """Begin to build an index where there is none, or where much has changed; the store's lock is held."""
@@ -107,17 +132,14 @@ class IndexSearch(ExactSearch):
 
     def find_best(self, thetas: Array, k: int, bonus: Array | None = None) -> Integers:
         """Return the indices of about the k largest ⟨a, θ̃⟩ for each row of `thetas`."""
-        places, index, left_out = self._catalogue.places, self._index, set(self._excluded.tolist())
-        beside = [places[id_] for id_ in tuple(index.changed) if id_ in places]
+        beside, rows = self._index.find_beside(self._catalogue), self.rows
         found = np.empty((len(thetas), k), np.int64)
-        rows = self.rows
-        for row, hits in enumerate(index.scan(thetas, _NEAR + len(left_out) + k).tolist()):
-            known = (places.get(index.ids[hit]) for hit in hits if hit >= 0)
-            near = sorted({*beside, *(place for place in known if place is not None)} - left_out)
+        for row, hits in enumerate(self._index.scan(thetas, _NEAR + len(self._excluded) + k)):
+            near = np.unique(np.concatenate((hits, beside)))
+            near = near[~np.isin(near, self._excluded)] if len(self._excluded) else near
             if len(near) < k:
                 return super().find_best(thetas, k, bonus)
-            chosen = np.array(near)
-            found[row] = rank_by_score(chosen, rows[chosen].astype(np.float64) @ thetas[row], k)
+            found[row] = rank_by_score(near, rows[near].astype(np.float64) @ thetas[row], k)
         return found
 
 

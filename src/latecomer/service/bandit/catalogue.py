@@ -196,6 +196,8 @@ class Catalogue:
         if place is None:
             return  # of a log whose beginning is missing
         last = self.ids.pop()
+        if self.index is not None:
+            self.index.note_removal(id_, place, last)
         if self.features is None:
             self._add_to_sums(self._vectors[place : place + 1], -1.0)
             self._vectors[place] = self._vectors[len(self.ids)]

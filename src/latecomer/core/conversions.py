@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from latecomer.core.age_buckets import DETECTS, bucket_of
 from latecomer.core.forgetting import weight_at
 from latecomer.core.jit import kernel
 from latecomer.core.ring import is_closed, is_forgotten, slot_of, stamp_of
@@ -62,6 +63,12 @@ def add_to_B(state: State, ring: Ring, slot: int, value: float) -> None:
         value *= weight_at(state, block.stamp[lane])
     for i in range(state.B.shape[0]):
         state.B[i] += value * block.action[i, lane]
+    if state.forgets == DETECTS:
+        bucket = bucket_of(state, block.stamp[lane])
+        if bucket >= 0:
+            state.bucket_credited[bucket] += value
+            for i in range(state.B.shape[0]):
+                state.bucket_B[bucket, i] += value * block.action[i, lane]
 
 
 @kernel

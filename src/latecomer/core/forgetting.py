@@ -8,12 +8,17 @@ there are, and a direction that is not played for long is explored again, as at 
 """
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
+from latecomer.core.age_buckets import DETECTS, bucket_fields
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.ridge_statistics import renew_inverse
 from latecomer.core.state import Array, ExtraFields, Field, State, number_field
+
+DETECTION_LIMIT = 32
+"""The largest dimension in which changes are detected: every bucket has two matrices."""
 
 STEPS = 64
 """Steps of the weights in a half-life, at most."""
@@ -25,19 +30,31 @@ def forgetting_numbers(half_life: int) -> dict[str, float]:
     return {"forget_step": float(step), "forget_rate": math.log(2.0) * step / half_life}
 
 
-def forgetting_fields() -> ExtraFields:
-    """Return the fields of a state that forgets."""
+def forgetting_kind(numbers: Mapping[str, float], dim: int) -> int:
+    """Return the value of `forgets`: 0 without a half-life, 1 with one, `DETECTS` where changes are detected too."""
+    if "forget_rate" not in numbers:
+        return 0
+    return DETECTS if numbers.get("false_alarms", 0.0) > 0.0 and dim <= DETECTION_LIMIT else 1
+
+
+def forgetting_fields(forgets: int, dim: int) -> ExtraFields:
+    """Return the fields of a state that forgets, by that value."""
+    if forgets == 0:
+        return {}
     return {
         "epoch": number_field(np.int64),  # the latest step
         "weight_sum": number_field(),  # Σ w_s
         "advance_weight": Field(np.ones(())),  # the weight of what was given before the first round
+        **(bucket_fields(dim) if forgets == DETECTS else {}),
     }
 
 
 @kernel
 def weight_at(state: State, stamp: int) -> float:
-    """Return w_s of a round of this stamp, as of the state's latest step; 1 where nothing is forgotten."""
+    """Return w_s of a round of this stamp, as of the state's latest step; 1 where nothing is forgotten, 0 if it was dropped."""
     if state.forgets:
+        if state.forgets == DETECTS and stamp < state.since:
+            return 0.0
         return math.exp(-state.forget_rate * float(state.epoch - stamp // int(state.forget_step)))
     return 1.0
 

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from latecomer.core.age_buckets import DETECTS, mature_in_bucket, scale_buckets
 from latecomer.core.delay_curve import delay_curve_fields, update_delay_curve
 from latecomer.core.forgetting import scale_matrix, weight_at
 from latecomer.core.jit import kernel, kernel_noinline
@@ -91,11 +92,15 @@ def _move_levels(state: State, ring: Ring, now: int) -> None:
             weight = weight_at(state, stamp_of(state, ring, pointer)) / LEVELS
             add_outer(state, ring, slot_of(state, ring, pointer), weight)
             state.matured += weight
+            if state.forgets == DETECTS:
+                mature_in_bucket(state, stamp_of(state, ring, pointer), weight)
             pointer += 1
         while pointer > state.oldest and not _has_age(state, ring, pointer - 1, age, now):
             weight = weight_at(state, stamp_of(state, ring, pointer - 1)) / LEVELS
             add_outer(state, ring, slot_of(state, ring, pointer - 1), -weight)
             state.matured -= weight
+            if state.forgets == DETECTS:
+                mature_in_bucket(state, stamp_of(state, ring, pointer - 1), -weight)
             pointer -= 1
         state.level_pointers[level] = pointer
 
@@ -189,6 +194,8 @@ def forget_maturity(state: State, factor: float) -> None:
     """Weigh all rounds in G by a factor, and factorise it afresh where U follows it."""
     scale_matrix(state.gram, factor, state.ridge)
     state.matured *= factor
+    if state.forgets == DETECTS:
+        scale_buckets(state, factor)
     if state.gram.shape[0] > DIRECT:
         factorise_gram(state)
 

@@ -140,7 +140,7 @@ def state_dtype(
             np.int64,
         ),  # 1: norms follow V (exact width); 0: they stay as they were when played (buffered)
         ("learn_on_close", np.int64),  # 1: V and B learn of a round when it closes; 0: at once
-        ("forgets", np.int64),  # 1: rounds are weighed by their age (core.forgetting)
+        ("forgets", np.int64),  # 1: rounds are weighed by their age (core.forgetting); 2: and changes are detected
         ("frozen", np.int64),  # 1: rounds from now on teach nothing; they are recorded with the action 0
         ("last_frozen", np.int64),  # the last round that was recorded so
         ("width_sum", np.float64),  # Σ ‖A_s‖ over the ring, and
@@ -193,6 +193,7 @@ def new_state(
     learn_on_close: bool,
     numbers: Mapping[str, float],
     extras: ExtraFields,
+    forgets: int = 0,
 ) -> npt.NDArray[Any]:
     """Make a state before the first round: V = λI, B = 0. `numbers` are λ ("ridge") and the policy's parameters."""
     shapes = tuple((name, field.initial.dtype.str, field.initial.shape) for name, field in extras.items())
@@ -203,7 +204,7 @@ def new_state(
     state["V_inv"][0] = np.eye(dim) / ridge
     state["chol"][0] = np.eye(state["chol"].shape[1]) * np.sqrt(ridge)
     state["span"], state["refresh_norms"], state["learn_on_close"] = span, refresh_norms, learn_on_close
-    state["grace"], state["now"], state["forgets"] = grace, UNSTAMPED, "forget_rate" in numbers
+    state["grace"], state["now"], state["forgets"] = grace, UNSTAMPED, forgets
     state["kept"] = state["oldest"] = 1
     for name, value in numbers.items():
         state[name] = value

@@ -2,7 +2,7 @@
 
 E[Y_s by age g] = F_m(g)·τ_m⟨A_s, θ⟩, so with G = λI + Σ F̂_m(age_s) A_sA_sᵀ and θ̂ = G⁻¹B silence is no longer taken for
 an answer, and the sum over open rounds of the paper (Vernade et al., ICML 2020) disappears. Samples
-θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Five refinements, all off by default, make
+θ̃ ~ N(θ̂, c²·v̂·G⁻¹), v̂ = p̂(1 − p̂), and plays argmax ⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹}. Six refinements, all off by default, make
 up `recommended`:
 
 - `optimism`, b: as if every direction had b conversions more, since for small counts a Gaussian is too narrow. V counts
@@ -13,14 +13,18 @@ up `recommended`:
   by 1 minus up to that share; b by that of `optimism_discount`, where that is another.
 - `final_exploration`, c_∞: where actions stay the same, c falls to it as conversions come, half of the way at
   `HALFWAY` of them. The first conversions are too few for a Gaussian; later ones need less than its full width.
+- `false_alarms`, α: with a half-life, what is older than a detected change is dropped (`core.change_detection`).
 """
 
 import math
 from typing import Unpack
 
 from latecomer.core.action_summary import Shorts, action_summary_fields, add_summary, diversity
+from latecomer.core.age_buckets import DETECTS
+from latecomer.core.change_detection import detect_change
 from latecomer.core.delay_curve import count_closed_delay
 from latecomer.core.forgetting import weigh_advance
+from latecomer.core.jit import kernel
 from latecomer.core.linalg.norms import squared_norms
 from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.maturity import conversion_rate, forget_maturity, maturity_fields, update_maturity
@@ -57,8 +61,17 @@ def observe_actions(state: State, summary: Shorts) -> None:
 
 
 def advance_time(state: State, ring: Ring, now: int) -> None:
-    """Weigh every round by its maturity at `now`."""
+    """Weigh every round by its maturity at `now`; drop what is older than a change."""
     update_maturity(state, ring, now)
+    follow_change(state, now)
+
+
+@kernel
+def follow_change(state: State, now: int) -> None:
+    """Begin anew with the rounds since a change, where one is detected."""
+    if state.forgets == DETECTS:
+        if detect_change(state, now):
+            state.ridge_growth, state.ridge_due = 1.0, 0
 
 
 def begin_round(state: State, ring: Ring, draws: Array) -> None:
@@ -136,6 +149,9 @@ class MaturedLinTS(LinearPolicy):
         In [0, 1]: the share of `optimism` that is left out there; that of `context_discount` unless it is given.
     final_exploration
         c_∞ in [0, c]: where actions stay the same, the exploration once many conversions have come; c, unless given.
+    false_alarms
+        In [0, 1]: with a `half_life`, detect changes, and drop what is older; of tests by chance, about this share per
+        half-life and scale rings. 0: detect none. Beyond 32 dimensions none is detected.
 
     Examples
     --------
@@ -176,6 +192,7 @@ class MaturedLinTS(LinearPolicy):
         context_discount: float = 0.0,
         optimism_discount: float | None = None,
         final_exploration: float | None = None,
+        false_alarms: float = 0.0,
         **common: Unpack[CommonParameters],
     ) -> None:
         exploration = check_nonnegative("exploration", exploration)
@@ -194,6 +211,7 @@ class MaturedLinTS(LinearPolicy):
                 "context_discount": context_discount,
                 "optimism_discount": check_share("optimism_discount", optimism_discount),
                 "final_exploration": _check_final(final_exploration, exploration),
+                "false_alarms": check_share("false_alarms", false_alarms),
             },
             **common,
         )

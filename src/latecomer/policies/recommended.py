@@ -30,6 +30,7 @@ def constants(dim: int) -> dict[str, float]:
         "shrinkage": 64.0,
         "context_discount": 0.6,
         "optimism_discount": 0.6 * share,
+        "false_alarms": 0.01,
     }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.action_summary import Shorts
-from latecomer.core.forgetting import forgetting_fields
+from latecomer.core.forgetting import forgetting_fields, forgetting_kind
 from latecomer.core.ring import is_sparse, resize, spanned_blocks
 from latecomer.core.state import (
     BASE_SCRATCH,
@@ -50,8 +50,8 @@ class CompiledState:
     ) -> None:
         self.algorithm, self.dim, self.span, self.grace = algorithm, dim, span, grace
         self._numbers, self._refresh_norms, self._job = numbers, refresh_norms, job
-        forgotten = forgetting_fields() if "forget_rate" in numbers else {}
-        self._extras = {**algorithm.extra_fields(dim, span, numbers["ridge"]), **forgotten}
+        forgets = forgetting_kind(numbers, dim)
+        self._extras = {**algorithm.extra_fields(dim, span, numbers["ridge"]), **forgetting_fields(forgets, dim)}
         self.record = new_state(
             algorithm.key,
             dim,
@@ -62,6 +62,7 @@ class CompiledState:
             learn_on_close=algorithm.learn_on_close,
             numbers=numbers,
             extras=self._extras,
+            forgets=forgets,
         )
         self.ring = new_ring(block_dtype(dim, algorithm.round_fields))
         self.last_action: Array = self.record["last_action"][0]

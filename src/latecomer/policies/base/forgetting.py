@@ -26,10 +26,11 @@ class Forgetting:
         """The policy's argument, where it differs from its default."""
         return {} if self.half_life is None else {"half_life": self.half_life}
 
-    @property
-    def parameters_in_rounds(self) -> dict[str, Any]:
-        """The argument of a policy of the same kind whose window is in rounds."""
-        return {} if self.half_life is None else {"half_life": 1}
+    def parameters_in_rounds(self, false_alarms: float) -> dict[str, Any]:
+        """Return the arguments of a policy of the same kind whose window is in rounds."""
+        if self.half_life is None:
+            return {}
+        return {"half_life": 1, **({"false_alarms": false_alarms} if false_alarms > 0.0 else {})}
 
     @property
     def numbers(self) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from latecomer.core.action_summary import Shorts
+from latecomer.core.age_buckets import DETECTS, add_to_bucket
 from latecomer.core.forgetting import scale_statistics, step_factor
 from latecomer.core.jit import kernel, kernel_holding_gil
 from latecomer.core.linalg.products import has_lengths_below
@@ -87,6 +88,8 @@ def record(state: State, ring: Ring, action: Array, stamp: int) -> None:
     record_in_set(state, ring, action)
     if state.forgets:
         state.weight_sum += 1.0
+    if state.forgets == DETECTS:
+        add_to_bucket(state, action, stamp)
     if is_check_due(state, c):
         has_drifted = refresh_inverse_if_drifted(state)
         if state.refresh_norms and has_drifted:

@@ -156,7 +156,8 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         self._parameters: dict[str, Any] = {**numbers, **settings, **crediting, **self.reward.parameters}
         self._parameters.update({} if surrogates is None else surrogates.parameters)
         numbers.update(randomisation.numbers, **guard_numbers(guarded), **(state_numbers or {}), **forgetting.numbers)
-        job = job_for(type(self), self._dim, settings | forgetting.parameters_in_rounds)
+        kind = forgetting.parameters_in_rounds(numbers.get("false_alarms", 0.0))
+        job = job_for(type(self), self._dim, settings | kind)
         self.state = CompiledState(
             algorithm,
             self._dim,

@@ -33,10 +33,11 @@ SCALE, AGAIN = 2.0, 0.5
 LEAST, MOST = 0.2, 0.3
 """The floor of the limited bandit's action a, and the ceiling of its b."""
 _LIMITS = {"floor": 0.03, "ceiling": 0.9, "limits": {"a": {"floor": LEAST}, "b": {"ceiling": MOST}}}
-_PLAIN = BanditSpec(dim=DIM, window="30d", parameters={"seed": 7}, reward=RewardSpec(scale=SCALE, aggregate="sum"))
+_TAUGHT = {"seed": 7, "stages": ["click"], "stage_prior": 1.0}
+_PLAIN = BanditSpec(dim=DIM, window="30d", parameters=_TAUGHT, reward=RewardSpec(scale=SCALE, aggregate="sum"))
 SPECS = {
     "shop": structs.replace(_PLAIN, challenger=ChallengerSpec(policy="LinUCB", share=0.4)),
-    "limited": structs.replace(_PLAIN, parameters={"seed": 7, **_LIMITS}),
+    "limited": structs.replace(_PLAIN, parameters={**_TAUGHT, **_LIMITS}),
 }
 """By the names of two bandits: one has a challenger, the other limits, which rankings do not take."""
 IDS = ["a", "b", "c"]
@@ -70,8 +71,8 @@ def buys_again(i: int) -> bool:
 
 
 def has_stage(i: int) -> bool:
-    """Tell whether request i reaches a stage."""
-    return i % 5 in (0, 4)
+    """Tell whether request i reaches a stage, from which the policy learns: most of those that do convert."""
+    return i % (2 * STRIDE) == 0 or i % (8 * STRIDE) == 1
 
 
 def count_ranked(i: int) -> int:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import crash_worker
 import numpy as np
@@ -33,6 +34,7 @@ class Oracle:
         self.V, self.B = np.eye(crash_worker.DIM), np.zeros(crash_worker.DIM)
         self.rounds = set[int]()
         self.steps, self.arms = Counter[str](), Counter[bool]()
+        self.clicked, self.waiting = 0.0, dict[int, Any]()
 
     def add(self, store: Store, i: int, answer: DecisionAnswer) -> None:
         """Add the decision of request i, and its conversions."""
@@ -45,7 +47,13 @@ class Oracle:
             action = crash_worker.actions_of(i)[entry.index]
             self.V += np.outer(action, action)
         amount = (crash_worker.value_of(i) or 0.0) + crash_worker.AGAIN * crash_worker.buys_again(i)
-        self.B += amount / crash_worker.SCALE * crash_worker.actions_of(i)[answer.index]
+        action, credit = crash_worker.actions_of(i)[answer.index], amount / crash_worker.SCALE
+        self.B += credit * action
+        if crash_worker.has_stage(i):
+            self.clicked += credit
+            if not {"c", "e"} & set(crash_worker.steps_of(i)):
+                bandit = store.registry.bandits[crash_worker.bandit_of(i)]
+                self.waiting[bandit.find_round(answer.decision_id)] = action
 
     def check(self, store: Store, name: str) -> None:
         """The policies of the bandit have what was added, and its stats."""
@@ -60,7 +68,17 @@ class Oracle:
         assert len(policies) == 1 + (name == "shop")
         for policy in policies:
             np.testing.assert_allclose(policy.V, self.V, rtol=0, atol=1e-9)
-            np.testing.assert_allclose(policy.B, self.B, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(policies[0].B, self.B + self.surrogates(policies[0]), rtol=0, atol=1e-9)
+        for challenger in policies[1:]:  # which learns from no stage
+            np.testing.assert_allclose(challenger.B, self.B, rtol=0, atol=1e-9)
+
+    def surrogates(self, policy: Any) -> Any:
+        """What the policy adds for those that reached the stage and have not converted; nothing has closed."""
+        rates, active = policy.stage_rates["click"], policy.state.surrogates.active
+        assert (rates.reached, rates.others) == (self.steps["s"], len(self.rounds) - self.steps["s"])
+        assert rates.reached_credit == pytest.approx(self.clicked)
+        assert set(active) <= set(self.waiting)
+        return sum((surrogate * self.waiting[round_] for round_, surrogate in active.items()), np.zeros(len(self.B)))
 
 
 def check_limits(answer: DecisionAnswer) -> None:

@@ -27,7 +27,7 @@ SPEC = BanditSpec(
     dim=2,
     window="10h",
     grace="4h",
-    parameters={"seed": 4},
+    parameters={"seed": 4, "stages": ["click", "cart"]},
     reward=REWARD,
     returns="20d",
     challenger=ChallengerSpec(policy="LinUCB", share=0.5),
@@ -123,6 +123,9 @@ def check(store: Store, name: str, history: History) -> None:
     assert {arm: rates.decisions for arm, rates in stats.arms.items()} == history.arms
     assert min(history.arms.values()) > 0
     assert {stage: found.decisions for stage, found in stats.stages.items()} == {"click": 2, "cart": 1}
+    rates = policies[0].stage_rates["click"]
+    assert (rates.reached, rates.others) == (2, 7)
+    assert (rates.reached_credit, rates.other_credit) == pytest.approx((30 / 200, (40 + 100 + 20) / 200))
     assert stats.conversions["accepted"] == 5
     assert stats.revocations["accepted"] == 1
     assert stats.value == pytest.approx(30 + 40 + 100 + 20)

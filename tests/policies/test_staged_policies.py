@@ -1,97 +1,19 @@
 """Stages of policies: surrogates held to a slow oracle, and their states to the last bit in files and replays."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from policy_cases import EVERY_POLICY, make
-from stage_oracle import StageOracle
+from policy_cases import EVERY_POLICY
+from staged_player import ROWS, SECOND, Player, replay
 
 import latecomer as lc
-from latecomer.core.state import UNSTAMPED
 from latecomer.errors import DamagedFileError, InputError
-from latecomer.policies.base import bulk
 from latecomer.policies.persistence.snapshot import PolicySnapshot
-
-ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
-SECOND = 1_000_000
-SUMMARY = bulk.summarise(ROWS)
-TIMED = {"window": "20s", "grace": "8s"}
-LEARNS_ON_CLOSE = ("WaitingLinUCB", "WaitingLinTS")
-
-
-class Player:
-    """A policy with stages and the oracle beside it, through random events; `journal` has these."""
-
-    def __init__(self, name: str, seed: int, *, timed: bool = False, **more: Any) -> None:
-        options = {**(TIMED if timed else {"window": 20}), "stages": ["click", "cart"], "stage_prior": 0.5, **more}
-        if EVERY_POLICY[name].get("seed") is not None:
-            options["seed"] = 3
-        self.policy, self.timed = make(name, 2, options.pop("window"), **options), timed
-        unit = SECOND if timed else 1
-        self.oracle = StageOracle(2, 20 * unit, grace=8 * unit * timed, prior=0.5)
-        self.rng, self.clock, self.journal = np.random.default_rng(seed), 0, []  # type: ignore[var-annotated]
-        self.credited = 0
-
-    @property
-    def stamp(self) -> int | None:
-        return self.clock if self.timed else None
-
-    def moment(self) -> dict[str, Any]:
-        return {"at": self.clock / SECOND} if self.timed else {}
-
-    def play(self, steps: int) -> None:
-        for _ in range(steps):
-            self.clock += SECOND * int(self.rng.choice([0, 0, 1, 3]))
-            for _ in range(int(self.rng.choice([1, 1, 2]))):
-                self.decide()
-            for _ in range(4):
-                self.report()
-
-    def decide(self) -> None:
-        decision = self.policy.decide(ROWS, **self.moment())
-        self.oracle.decide(decision.action, self.stamp)
-        self.journal.append(("decide", decision.action, self.stamp))
-
-    def report(self) -> None:
-        """A stage, a conversion or a revocation of a recent round, or of one that never was."""
-        oracle, rounds = self.oracle, self.oracle.rounds
-        kind = str(self.rng.choice(["click", "cart", "convert", "revoke"], p=[0.25, 0.3, 0.4, 0.05]))
-        round_ = rounds - int(self.rng.integers(-1, 26))
-        carts = [s for s, stage, _ in oracle.reached if stage == "cart" and rounds - s < 26 and s not in oracle.credits]
-        if kind == "convert" and carts and self.rng.random() < 0.8:  # carts foretell, and clicks tell less
-            round_ = int(self.rng.choice(carts))
-        self.apply(kind, round_)
-
-    def apply(self, kind: str, round_: int) -> None:
-        before = len(self.oracle.active)
-        policy, oracle, value = self.policy, self.oracle, float(self.rng.choice([0.5, 1.0, 1.0]))
-        if kind == "convert":
-            verdict = policy.convert(round_, value, **self.moment())
-            expected = oracle.convert(round_, value, self.stamp)
-        elif kind == "revoke":
-            verdict, expected = policy.revoke(round_, **self.moment()), oracle.revoke(round_, self.stamp)
-        else:
-            verdict, expected = policy.reach(round_, kind, **self.moment()), oracle.reach(round_, kind, self.stamp)
-        assert verdict is expected
-        self.credited += len(self.oracle.active) > before
-        self.journal.append((kind, round_, self.stamp, value))
-
-    def check(self) -> None:
-        policy, oracle = self.policy, self.oracle
-        assert (policy.rounds, policy.pending) == (oracle.rounds, oracle.pending)
-        assert policy.state.surrogates.active == pytest.approx(oracle.active, abs=1e-12)
-        for stage in ("click", "cart"):
-            assert policy.stage_rates[stage].surrogate == pytest.approx(oracle.surrogate(stage), abs=1e-12)
-        if type(policy).__name__ in LEARNS_ON_CLOSE:
-            closed = [s for s in range(1, oracle.rounds + 1) if not oracle.is_open(s)]
-            expected = sum((oracle.credits.get(s, 0.0) * oracle.actions[s - 1] for s in closed), np.zeros(2))
-        else:
-            expected = oracle.B
-        np.testing.assert_allclose(policy.B, expected, atol=1e-9)
-        credited = sum(oracle.credit(s) for s in range(1, oracle.rounds + 1))
-        assert policy.state.number("credited") == pytest.approx(credited, abs=1e-9)
 
 
 def play_and_check(name: str, steps: int, *, timed: bool) -> Player:
@@ -114,34 +36,6 @@ def test_surrogates_are_those_of_the_definition(name: str, timed: bool) -> None:
 @pytest.mark.parametrize("name", [name for name in EVERY_POLICY if name != "LogisticLinTS"])  # it has no B of credits
 def test_surrogates_are_those_of_the_definition_for_long(name: str, timed: bool) -> None:
     assert play_and_check(name, 400, timed=timed).credited > 80
-
-
-def replay(name: str, journal: list[Any], *, timed: bool) -> Any:
-    """Apply a journal as a log is applied: decisions that follow each other at once."""
-    policy = Player(name, 0, timed=timed).policy
-    waiting: list[tuple[Any, int | None]] = []
-
-    def record() -> None:
-        if waiting:
-            stamps = np.array([UNSTAMPED if stamp is None else stamp for _, stamp in waiting])
-            actions = np.array([action for action, _ in waiting])
-            bulk.record(policy, actions, np.tile(SUMMARY, (len(waiting), 1)), stamps)
-            waiting.clear()
-
-    for kind, subject, stamp, *value in journal:
-        if kind == "decide":
-            waiting.append((subject, stamp))
-            continue
-        record()
-        moment = UNSTAMPED if stamp is None else stamp
-        if kind == "convert":
-            bulk.convert(policy, np.array([subject]), np.array(value), np.array([moment]))
-        elif kind == "revoke":
-            bulk.revoke(policy, subject, moment, moment)
-        else:
-            policy.reach_stage(subject, kind, moment, moment)
-    record()
-    return policy
 
 
 def assert_same(one: Any, other: Any) -> None:
@@ -312,3 +206,54 @@ def test_a_file_whose_stages_do_not_fit_is_refused(tmp_path: Path) -> None:
     policy.save(tmp_path / "policy")
     with pytest.raises(DamagedFileError, match="its stages do not fit together"):
         lc.load(tmp_path / "policy")
+
+
+@pytest.mark.soak
+def test_both_tiers_have_the_same_bits() -> None:
+    found = set()
+    for mode in ("never", "now"):
+        places = [*sys.path, str(Path(__file__).parent)]
+        environment = {**os.environ, "LATECOMER_COMPILE": mode, "PYTHONPATH": os.pathsep.join(places)}
+        ran = subprocess.run([sys.executable, "-c", IN_ONE_TIER], env=environment, check=True, capture_output=True)  # noqa: S603
+        found.add(ran.stdout)
+    assert len(found) == 1
+    assert found.pop().strip()
+
+
+IN_ONE_TIER = """
+import hashlib, test_staged_policies as tests
+for name, timed in tests.CASES:
+    player = tests.Player(name, 7, timed=timed)
+    player.play(40)
+    print(hashlib.sha256(player.policy.to_bytes()).hexdigest())
+"""
+
+
+def test_a_contest_tells_those_that_have_the_stage() -> None:
+    plain, taught = lc.LinUCB(2, 20), lc.LinUCB(2, 20, stages=["click"])
+    contest = lc.Contest(plain, taught, share=0.5, seed=1)
+    decision = contest.decide(ROWS)
+    assert contest.reach(decision, "click") is lc.Verdict.ACCEPTED
+    assert contest.reach(decision, "click") is lc.Verdict.DUPLICATE
+    assert taught.stage_rates["click"].reached == 1
+    with pytest.raises(InputError, match="the policy has no stages"):
+        contest.reach(decision, "cart")
+
+
+def test_a_surrogate_is_weighed_by_age_as_a_conversion_is() -> None:
+    policy, plain = (lc.OTFLinUCB(2, 10, half_life=5, stages=stages) for stages in (["click"], None))
+    for t in range(30):
+        for each in (policy, plain):
+            each.decide(ROWS[:1])
+            if t % 3 == 0:
+                each.convert(each.rounds)
+        if t % 3 == 0:
+            policy.reach(policy.rounds, "click")
+    for each in (policy, plain):
+        each.decide(ROWS[:1])
+    policy.reach(policy.rounds, "click")
+    assert policy.B[0] > plain.B[0] + 0.5
+    for _ in range(11):  # its window closes
+        for each in (policy, plain):
+            each.decide(ROWS[:1])
+    np.testing.assert_allclose(policy.B, plain.B, rtol=1e-12)

@@ -206,6 +206,12 @@ class Contest:
             self._values[round_of(decision) - self._first] = 0.0
         return verdict
 
+    def reach(self, decision: Decision | float, stage: str, *, at: Moment | None = None) -> Verdict:
+        """Report a stage to the policies that have it; see `LinearPolicy.reach`."""
+        at, told = self._moment(at), [each for each in (self.champion, self.challenger) if stage in each.stages]
+        verdicts = [each.reach(decision, stage, at=at) for each in told or [self.champion]]
+        return verdicts[0]
+
     def freeze(self) -> None:
         """Have both decide without learning."""
         self.champion.freeze()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import batches
 import catalogue
+import features
 import footprint
 import large
 import many_dimensions
@@ -34,6 +35,7 @@ def main() -> None:
         service,
         batches,
         catalogue,
+        features,
         page,
         replication,
         peers,

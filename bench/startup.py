@@ -184,12 +184,15 @@ def _http_row() -> Row:
         environment = {**os.environ, "LATECOMER_COMPILE": "auto", "LATECOMER_CACHE_DIR": f"{folder}/code"}
         command = [sys.executable, "-m", "latecomer", "serve", "--port", "0", "--store", f"{folder}/bench.db"]
         with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as server:  # noqa: S603
+            reader = threading.Thread(target=lambda: [None for _ in server.stderr or ()], daemon=True)
             try:
                 port = next(json.loads(line)["port"] for line in server.stderr or () if '"serving"' in line)
-                threading.Thread(target=lambda: [None for _ in server.stderr or ()], daemon=True).start()
+                reader.start()
                 first, waits, compiled = _ask_while_compiling(port, f"{folder}/code")
             finally:
                 server.terminate()
+                if reader.is_alive():  # it ends with the server, before its pipe is closed
+                    reader.join()
     late = sorted(waits)[-1]
     return Row(
         work="PUT of a bandit and its first decision over HTTP, cold",

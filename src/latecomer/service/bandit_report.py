@@ -152,6 +152,7 @@ class BanditReport(Struct, frozen=True, kw_only=True):
 
     name: str
     policy: str
+    dim: int
     window: int | str
     created_at: datetime
     at: datetime
@@ -180,6 +181,7 @@ class BanditReport(Struct, frozen=True, kw_only=True):
     recent: list[DecisionReport] = []
     """The latest decisions with their fates, the latest first."""
     health: Health | None = None
+    """Of its store, without the names of damaged bandits, which the alarms count."""
     service: ServiceReport | None = None
     processor_seconds: float = 0.0
     """Processor time that making the report took."""

@@ -1,5 +1,6 @@
 """Alarms of a whole store, from its health: writing, snapshots, the clock, the disk, and damaged bandits."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
@@ -13,11 +14,11 @@ STORE_ALARMS = ("store_failing", "bandit_quarantined", "disk_nearly_full", "snap
 """The ids of the alarms that a store can have."""
 
 
-def list_store_alarms(health: Health) -> list[Alarm]:
-    """List the alarms of a store, the most urgent first."""
+def list_store_alarms(health: Health, may_name: Callable[[str], bool] = lambda _: True) -> list[Alarm]:
+    """List the alarms of a store, the most urgent first; they name the bandits that may be named, and count others."""
     return [
         *_check_writing(health),
-        *_check_damage(health),
+        *_check_damage(health, may_name),
         *_check_disk(health),
         *_check_snapshots(health),
         *_check_clock(health),
@@ -35,10 +36,12 @@ def _check_writing(health: Health) -> list[Alarm]:
     )
 
 
-def _check_damage(health: Health) -> list[Alarm]:
+def _check_damage(health: Health, may_name: Callable[[str], bool]) -> list[Alarm]:
     if not health.quarantined:
         return []
-    found = ", ".join(f"{name} ({reason})" for name, reason in health.quarantined.items())
+    named = [f"{name} ({reason})" for name, reason in health.quarantined.items() if may_name(name)]
+    others = len(health.quarantined) - len(named)
+    found = ", ".join([*named, f"{others} of the store's"] if others else named)
     return _raise_alarm(
         "bandit_quarantined",
         "critical",

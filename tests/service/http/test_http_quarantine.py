@@ -5,6 +5,7 @@ from pathlib import Path
 from servers import error_of, run_server
 
 from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.http.keys import KeyFile
 from latecomer.service.storage.schema import connect
 from latecomer.service.store import Store
 
@@ -61,3 +62,18 @@ def test_a_damaged_bandit_is_quarantined_and_the_others_served(tmp_path: Path) -
     with Store.open(store_path) as store:
         assert store.quarantined == {}
         assert store.stats("news").rounds == 2
+
+
+def test_a_key_for_another_bandit_is_not_told_which_is_damaged(tmp_path: Path) -> None:
+    store_path = tmp_path / "a.db"
+    damaged_store(store_path)
+    file = KeyFile(Path(f"{store_path}.keys"))
+    of_news, of_all = (file.add(scopes=("read",), bandits=bandits)[0] for bandits in (("news",), ("*",)))
+    with run_server(store_path) as server:
+        for key, is_named in ((of_news, False), (of_all, True)):
+            for path in ("/v1/bandits/news/stats", "/v1/bandits/news/report", "/page/bandits/news", "/page/bandits"):
+                answer = server.http.get(path, headers={"Authorization": f"Bearer {key}"})
+                assert answer.status_code == 200
+                assert "rows of the log are damaged, and these bandits are not served" in answer.text.lower()
+                named = is_named and path == "/page/bandits"
+                assert ("shop" in answer.text, DAMAGED in answer.text) == (named, named), path

@@ -37,7 +37,10 @@ BANDIT_ALARMS = (
 
 
 def list_alarms(bandit: "Bandit", *, now: int, shift: int = 0, health: Health | None = None) -> list[Alarm]:
-    """List the alarms of a bandit as of `now`, the store's time, and those of its store; the critical ones first."""
+    """List the alarms of a bandit as of `now`, the store's time, and those of its store; the critical ones first.
+
+    Other bandits are counted and not named: whoever may read this one need not know of them.
+    """
     bandit.count_notes()
     found = [
         *_check_silence(bandit, now, shift),
@@ -45,7 +48,7 @@ def list_alarms(bandit: "Bandit", *, now: int, shift: int = 0, health: Health | 
         *_check_exploration(bandit),
         *_check_features(bandit, shift),
         *_check_reports(bandit),
-        *([] if health is None else list_store_alarms(health)),
+        *([] if health is None else list_store_alarms(health, lambda _: False)),
     ]
     return sorted(found, key=lambda alarm: alarm.severity != "critical")
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from latecomer.core.state import Array, Integers
 from latecomer.policies.base.policy import LinearPolicy
@@ -66,6 +66,7 @@ def make_report(
     return BanditReport(
         name=bandit.info.name,
         policy=bandit.info.policy,
+        dim=bandit.dim,
         window=bandit.info.window,
         unit=bandit.info.unit,
         created_at=bandit.info.created_at,
@@ -95,7 +96,7 @@ def make_report(
         weights=report_weights(bandit),
         since=_to_datetime(only.since, shift) if only and only.since is not None else None,
         until=_to_datetime(only.until, shift) if only and only.until is not None else None,
-        health=health,
+        health=None if health is None else structs.replace(health, quarantined={}),
         alarms=list_alarms(bandit, now=now, shift=shift, health=health),
     )
 

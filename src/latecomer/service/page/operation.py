@@ -35,7 +35,6 @@ def _list_facts(report: BanditReport) -> list[list[str]]:
             ["commits since its start", f"{health.commits:,}"],
             ["mean time of a commit", "–" if each is None else format_duration(each)],
             ["clock ahead of the machine's", f"{round(health.clock_offset, 1) + 0.0:,.1f} s"],
-            ["quarantined bandits", ", ".join(health.quarantined) or "none"],
         ]
     if report.service is not None:
         service = report.service

@@ -1,5 +1,7 @@
 """The first sections of a bandit's page: rates and value, and the lift over the control."""
 
+import json
+
 from latecomer.evaluation.arm_comparison import format_points
 from latecomer.service.bandit_report import BanditReport, LiftReport
 from latecomer.service.page.charts import draw_interval
@@ -57,7 +59,8 @@ def write_lift(report: BanditReport) -> Markup:
             "No decision was made by a control, so there is nothing to compare with. Create the bandit with a control "
             "share, for example 5% of uniform choices:"
         )
-        body = '{"dim": 8, "window": "7d", "parameters": {"control": {"share": 0.05, "policy": "uniform"}}}'
+        parameters = {"control": {"share": 0.05, "policy": "uniform"}}
+        body = json.dumps({"dim": report.dim, "window": report.window, "parameters": parameters})
         return write_section(
             "Lift over the control", "lift", write_empty(text, write_curl("PUT", f"{report.name}-2", body))
         )

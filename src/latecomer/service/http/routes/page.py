@@ -30,10 +30,17 @@ def routes(context: AppContext) -> list[Route]:
 
     async def show_list(request: Request) -> Response:
         key = request.key
-        infos = [info for info in context.store.list_bandits() if key is None or key.allows("read", info.name)]
+
+        def may_read(name: str) -> bool:
+            return key is None or key.allows("read", name)
+
+        infos = [info for info in context.store.list_bandits() if may_read(info.name)]
         every = context.store.measure_all()
         counts = {found.counts.name: found.counts for found in every}
-        alarms = [*list_store_alarms(context.store.health), *(alarm for found in every for alarm in found.alarms)]
+        alarms = [
+            *list_store_alarms(context.store.health, may_read),
+            *(alarm for found in every for alarm in found.alarms),
+        ]
         return _respond(operations.PAGE_LIST, write_list(infos, counts, alarms))
 
     async def show_bandit(request: Request) -> Response:

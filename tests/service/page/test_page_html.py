@@ -48,6 +48,7 @@ def test_page_has_the_numbers_and_sentences_of_the_report(shop: tuple[Path, Band
         format_share(report.rates.matured),
         format_share(report.rates.naive),
         f"{100 * report.lift.low:+.2f} points",
+        *(format_share(report.arms[arm].matured) for arm in ("policy", "control")),
     )
     words = (
         "coupon",
@@ -80,6 +81,7 @@ def test_every_section_has_an_empty_state(shop: tuple[Path, BanditReport]) -> No
     html = write_bandit(bare)
     assert html.count('class="empty"') == 7
     assert "control&quot;: {&quot;share" in html
+    assert f"{{&quot;dim&quot;: {bare.dim}, &quot;window&quot;: &quot;2d&quot;," in html, "the bandit's own"
     nothing = msgspec.structs.replace(bare, decisions=0)
     assert "No decisions yet" in write_bandit(nothing)
     assert "no decision of this time" in write_report(msgspec.structs.replace(nothing, since=nothing.at))

@@ -53,8 +53,10 @@ class RankingPolicy(SearchingPolicy):
         if control is not None:
             control = self._randomisation.check_index(control, len(actions))
         scores = None if self.samples_theta else self.scores(actions, at=at)
-        options = {"at": at, "control": control, "subject": subject, "examination": examination}
-        return self._rank_and_record(ExactSearch(actions, summarise(actions)), k, scores, **options)
+        search = ExactSearch(actions, summarise(actions))
+        return self._rank_and_record(
+            search, k, scores, at=at, control=control, subject=subject, examination=examination
+        )
 
     def rank_by_search(
         self,
@@ -70,8 +72,7 @@ class RankingPolicy(SearchingPolicy):
         self._check_search(search)
         check_integer("k", k, least=1)
         self._check_count(k, search.count)
-        options = {"at": at, "control": control, "subject": subject, "examination": examination}
-        return self._rank_and_record(search, k, None, **options)
+        return self._rank_and_record(search, k, None, at=at, control=control, subject=subject, examination=examination)
 
     def _rank_and_record(
         self,

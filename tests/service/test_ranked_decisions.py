@@ -65,13 +65,11 @@ def test_k_of_a_decision_is_a_ranking_in_a_store_as_over_http(tmp_path: Path) ->
     spec: dict[str, Any] = {"dim": 2, "window": 100, "parameters": {"seed": 3}}
     catalogue = dict(zip(IDS, ROWS, strict=True))
     found, logs = [], []
-    for name, decide in (
-        ("a.db", lambda bandit, rows, **options: bandit.decide(rows, **options)),
-        ("b.db", lambda bandit, rows, **options: bandit.decide_ranking(rows, **options)),
-    ):
+    for name in ("a.db", "b.db"):
         with lc.open(tmp_path / name, **spec) as bandit:
             bandit.put_actions(catalogue)
-            first = decide(bandit, ROWS, k=2, ids=IDS, examination=[1.0, 0.5])
+            decide: Any = bandit.decide if name == "a.db" else bandit.decide_ranking
+            first = decide(ROWS, k=2, ids=IDS, examination=[1.0, 0.5])
             second = bandit.decide_catalogue(k=3) if name == "a.db" else bandit.decide_ranking(None, 3)
             assert isinstance(second, RankingAnswer)
             assert not isinstance(bandit.decide(ROWS), RankingAnswer)
@@ -89,8 +87,8 @@ def test_k_of_a_decision_is_a_ranking_in_a_store_as_over_http(tmp_path: Path) ->
         answers = [server.http.post("/v1/bandits/x/decisions", json=body).content for body in bodies]
         found.append([_describe(msgspec.json.decode(answer, type=RankingAnswer)) for answer in answers])
     assert found[0] == found[1] == found[2]
-    policy = lc.recommended(2, 100, seed=3, **PROPENSITIES)
-    ranked = policy.decide(ROWS, k=2, examination=[1.0, 0.5])
+    propensities: Any = PROPENSITIES
+    ranked: Any = lc.recommended(2, 100, seed=3, **propensities).decide(ROWS, k=2, examination=[1.0, 0.5])
     assert [entry[0] for entry in found[0][0]] == list(ranked.indices)
     assert [entry[2] for entry in found[0][0]] == list(ranked.propensities)
 
@@ -104,7 +102,7 @@ def _read_kinds(path: Path) -> list[int]:
     connection = connect(path, write=False)
     payloads = [row.payload for row in read_rows(connection, 1, after=0, parent=GENESIS)]
     connection.close()
-    return np.concatenate([Payload(payload, 2).kinds for payload in payloads]).tolist()
+    return [int(kind) for payload in payloads for kind in Payload(payload, 2).kinds]
 
 
 def test_bad_rankings_change_nothing_over_http_and_clients_rank(tmp_path: Path) -> None:

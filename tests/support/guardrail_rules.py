@@ -51,7 +51,7 @@ class GuardrailRules(RuleBasedStateMachine):
             self.check_limits(label, probability, "abc")
         self.played(answer)
 
-    def check_limits(self, label: str | None, propensity: float | None, among: Collection[str]) -> None:
+    def check_limits(self, label: str | None, propensity: float | None, among: Collection[object]) -> None:
         """An action is chosen with a probability within its limits, and with 1 where there is no other."""
         assert propensity is not None
         if len(among) == 1:

@@ -77,6 +77,26 @@ def test_recommended_that_forgets_matches_the_oracle(rounds: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("dim", "window", "rounds"),
+    [(2, 7, 110), *(pytest.param(dim, window, 260, marks=pytest.mark.soak) for dim in (2, 5) for window in (7, 40))],
+)
+def test_a_change_drops_what_is_older_as_its_definition(dim: int, window: int, rounds: int) -> None:
+    """The threshold is low, so that changes are found by chance too."""
+    parameters = {**PARAMETERS, "false_alarms": 1.0}
+    policy = lc.MaturedLinTS(dim, window, half_life=100, seed=5, **parameters)
+    oracle = RecommendedOracle(dim, window, half_life=100, **parameters)
+    turn = rounds // 2
+    compare_with_oracle(
+        policy, oracle, rounds=rounds, seed=5, normals=np.random.default_rng(5), check_every=7, turn=turn
+    )
+    assert policy.state.number("changes") == oracle.changes > 0
+    assert policy.state.number("since") == oracle.since
+    oracle.moment = rounds
+    np.testing.assert_allclose(policy.V, oracle.V, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(policy.B, oracle.B, rtol=1e-9, atol=1e-9)
+
+
 def test_a_factor_that_follows_forgets_as_well() -> None:
     """Beyond 32 dimensions the Cholesky factor of G is kept from round to round."""
     policy = lc.MaturedLinTS(40, 7, half_life=60, seed=5)
@@ -127,6 +147,39 @@ def test_a_saved_policy_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> N
     again = lc.load(tmp_path / "a.policy")
     assert again.parameters == policy.parameters
     assert play(again, 20, 2) == play(policy, 20, 2)
+
+
+def test_a_saved_policy_that_detects_changes_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    parameters = {**PARAMETERS, "false_alarms": 1.0}
+    policy = lc.MaturedLinTS(2, 9, half_life=100, seed=3, **parameters)
+    play(policy, 40, 1)
+    for t in range(60):
+        policy.decide(unit_actions(np.random.default_rng(t), 4, 2))  # nothing converts any more
+    assert policy.state.number("changes") > 0
+    policy.save(tmp_path / "a.policy")
+    again = lc.load(tmp_path / "a.policy")
+    assert play(again, 60, 2) == play(policy, 60, 2)
+    for name in ("V", "gram", "bucket_starts", "bucket_gram"):
+        np.testing.assert_array_equal(again.state.array(name), policy.state.array(name))
+
+
+def test_a_change_is_detected_only_with_a_half_life_and_false_alarms() -> None:
+    plain, deaf, detecting = (
+        lc.recommended(2, 5, seed=0),
+        lc.MaturedLinTS(2, 5, half_life=1_000, seed=0),
+        lc.recommended(2, 5, half_life=1_000, seed=0),
+    )
+    for policy in (plain, deaf, detecting):
+        for t in range(300):
+            decision = policy.decide(np.eye(2))
+            if decision.index == (0 if t < 200 else 1):
+                policy.convert(decision)
+    assert detecting.state.number("changes") == 1
+    assert 200 < detecting.state.number("since") <= 206  # a bucket has four rounds
+    fields = detecting.state.record.dtype.names
+    assert not {"changes", "bucket_V"}.intersection(plain.state.record.dtype.names)
+    assert not {"changes", "bucket_V"}.intersection(deaf.state.record.dtype.names)
+    assert {"changes", "bucket_V"} <= set(fields)
 
 
 def test_half_life_composes_with_propensities_and_a_control() -> None:

@@ -20,11 +20,13 @@ def compare_with_oracle(
     normals_a_round: int | None = None,
     check_every: int = 1,
     backdated: float = 0.0,
+    turn: int | None = None,
 ) -> dict[lc.Verdict, int]:
     """Check that choices, scores, estimates and widths agree; return how often each verdict was given.
 
     Conversions come late, twice, for unknown rounds, and are revoked. `normals` is a twin of the policy's generator,
-    `backdated` the share of conversions whose time lies up to a window back, before their own decision or after it.
+    `backdated` the share of conversions whose time lies up to a window back, before their own decision or after it,
+    `turn` a round from which θ is the opposite.
     """
     dim, span, in_time = oracle.dim, oracle.span, not isinstance(policy.window, int)
     rng = np.random.default_rng([seed, dim, span])
@@ -47,6 +49,8 @@ def compare_with_oracle(
         assert decision.score == pytest.approx(score, rel=1e-9, abs=1e-9)
         np.testing.assert_array_equal(decision.action, actions[index])
 
+        if t == turn:
+            theta = -theta
         if rng.random() < np.clip(decision.action @ theta, 0, 1):
             due.setdefault(t + int(rng.geometric(1 / (1 + min(span, 20)))) - 1, []).append(t)
         arrivals = due.pop(t, [])

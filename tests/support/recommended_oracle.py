@@ -22,9 +22,13 @@ class RecommendedOracle(ExtendedOracle):
         context_discount: float,
         optimism_discount: float,
         final_exploration: float,
+        false_alarms: float = 0.0,
         **more: Any,
     ) -> None:
         super().__init__(dim, span, kind="matured TS", **more)
+        self.false_alarms = false_alarms if self.half_life and dim <= DIRECT else 0.0
+        self.starts: list[int] = []  # the stamps at which buckets begin
+        self.since, self.changes = -1, 0  # the least stamp that counts; how many changes were found
         self.prior, self.shrinkage, self.context_discount = prior, shrinkage, context_discount
         self.optimism_discount, self.final_exploration = optimism_discount, final_exploration
         self.means = np.empty((0, dim))
@@ -47,6 +51,76 @@ class RecommendedOracle(ExtendedOracle):
     def decide(self, actions: Array, now: int, normals: Array) -> tuple[int, float]:
         self.observe(actions, now)
         return super().decide(actions, now, normals)
+
+    # ---- changes ----
+
+    def ages(self) -> Array:
+        return super().ages() * (self.stamps >= self.since)
+
+    def advance_weight(self) -> float:
+        counted = self.ages()[self.stamps >= self.since]
+        return float(counted[0]) if len(counted) else 1.0
+
+    def statistics(self, now: int) -> tuple[Array, Array, float, float]:
+        if self.false_alarms:
+            self.follow_change(now)
+        return super().statistics(now)
+
+    def since_start(self, k: int) -> Array:
+        """Return which rounds are in bucket k or a later one."""
+        return np.asarray(self.stamps >= self.starts[k])
+
+    def follow_change(self, now: int) -> None:
+        """Test the recent rounds where the newest bucket is full, and begin another."""
+        self.moment = now
+        if not len(self.stamps) or now <= self.stamps[-1]:
+            self.starts = self.starts or [now]
+            return
+        weights = self.ages()
+        if weights[self.since_start(-1)].sum() < max(4.0, self.dim / 2, weights.sum() / 256):
+            return
+        excess = {k: self.evidence(k, now) for k in range(1, len(self.starts))}
+        change = max(excess, key=excess.__getitem__, default=0)
+        if change and excess[change] > 0:
+            self.starts = self.starts[change:]
+            self.since, self.changes = self.starts[0], self.changes + 1
+            self.growth, self.due = 1.0, 0
+        self.merge_starts()
+        self.starts.append(now)
+
+    def evidence(self, k: int, now: int) -> float:
+        """Return by how much the statistic of a change at start k exceeds its threshold."""
+        recent, weights, values = self.since_start(k), self.ages(), self.values()
+        due = weights * self.maturity(now)
+        n, converted = weights[recent].sum(), (weights * values)[recent].sum()
+        earlier = self.weighed(np.where(recent, 0.0, due))
+        theta = np.linalg.solve(earlier, np.where(recent, 0.0, weights * values) @ self.actions)
+        u = np.where(recent, due, 0.0) @ self.actions
+        q, y = min(u @ theta / n, 0.999), converted / n
+        half_life = self.half_life or 1
+        step = np.log(2) * max(1, half_life // 64) / half_life
+        looked_for = np.log(2) * weights.sum() / max(1 - self.advance_weight(), step)
+        threshold = np.log(max(1.0, looked_for / n)) - np.log(self.false_alarms)
+        if y >= q:
+            return float(-threshold)
+        divergence = (1 - y) * np.log((1 - y) / (1 - q)) + (y * np.log(y / q) if y > 0 else 0.0)
+        rate = min(0.9, ((weights * values).sum() + 1) / (due.sum() + 2))
+        v, doubt = n * q * (1 - q), 3 * rate * (1 - rate) * (u @ np.linalg.solve(earlier, u))
+        return float(n * divergence * v / (v + doubt) - threshold)
+
+    def merge_starts(self) -> None:
+        """Leave out starts so that the weights since them are about a geometric sequence; at most 31 stay."""
+        weights = self.ages()
+        k = len(self.starts) - 2
+        while k >= 1:
+            before, after = (weights[self.since_start(i)].sum() for i in (k - 1, k + 1))
+            if before <= 1.5 * after:
+                del self.starts[k]
+            k -= 1
+        if len(self.starts) == 32:
+            del self.starts[1]
+
+    # ---- the prior, and the ridge ----
 
     def rate(self, now: int) -> float:
         _, _, worth, count = self.statistics(now)

@@ -7,9 +7,10 @@ u = Σ w_s F̂_m(age_s) A_s,
     n·kl(y, q)·v/(v + κ·v̂·‖u‖² in G_c⁻¹),    v = nq(1 − q),
 
 is the log-likelihood ratio of another rate, less what θ̂_c may be off by. κ = 3 and not 1, since a policy plays what
-its errors favour. There is a change where y < q and the statistic exceeds ln(N/n) + ln(1/α) for any c, N = Σ w_s over all
-rounds: of changes that need n rounds to be seen, N/n can be looked for. The c that exceeds it by most is taken for the
-change, and the state becomes that of a policy that began there. It is tested whenever a bucket is full.
+its errors favour. There is a change where y < q and the statistic exceeds ln(H/n) + ln(1/α) for any c, H being the number
+of rounds in a half-life: changes that need n rounds to be seen can be looked for H/n times in it. The c that exceeds it
+by most is taken for the change, and the state becomes that of a policy that began there. It is tested whenever a bucket
+is full.
 
 What the policy does not play it does not test: that something else has become better is found by exploring, which
 forgetting keeps up.
@@ -24,6 +25,7 @@ from latecomer.core.age_buckets import (
     newest_bucket,
     shift_buckets,
 )
+from latecomer.core.forgetting import weight_at
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.linalg.cholesky import factorise, solve_upper, solve_upper_transposed
 from latecomer.core.maturity import conversion_rate
@@ -80,6 +82,12 @@ def _find_statistic(state: State, rounds: float, credited: float) -> float:
     return rounds * kl_divergence(found, share) * variance / (variance + doubt)
 
 
+@kernel
+def rounds_in_half_life(state: State) -> float:
+    """Estimate the number of rounds in a half-life from their weights, as if they had come evenly."""
+    return float(math.log(2.0) * state.weight_sum / max(1.0 - state.advance_weight, state.forget_rate))
+
+
 @kernel_noinline
 def _find_change(state: State, newest: int) -> int:
     """Return the bucket that begins with the likeliest change; 0 where there is none."""
@@ -89,13 +97,13 @@ def _find_change(state: State, newest: int) -> int:
         state.recent_B[i] = 0.0
         for j in range(i, dim):
             state.recent_gram[i, j] = 0.0
-    change, most = 0, 0.0
+    change, most, looked_for = 0, 0.0, rounds_in_half_life(state)
     for step in range(newest):
         bucket = newest - step
         _add_recent(state, bucket)
         rounds += state.bucket_rounds[bucket]
         credited += state.bucket_credited[bucket]
-        threshold = math.log(state.weight_sum / (rounds * state.false_alarms))
+        threshold = math.log(max(1.0, looked_for / rounds)) - math.log(state.false_alarms)
         excess = _find_statistic(state, rounds, credited) - threshold
         if excess > most:
             change, most = bucket, excess
@@ -109,7 +117,8 @@ def _drop_before(state: State, first: int) -> None:
     shift_buckets(state, first, first)
     state.since = state.bucket_starts[0]
     state.changes += 1
-    state.weight_sum, state.matured, state.credited, state.advance_weight = 0.0, 0.0, 0.0, 1.0
+    state.weight_sum, state.matured, state.credited = 0.0, 0.0, 0.0
+    state.advance_weight = weight_at(state, state.since)
     for i in range(dim):
         state.B[i] = 0.0
         for j in range(dim):

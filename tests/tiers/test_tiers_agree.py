@@ -75,7 +75,7 @@ def make(name: str, dim: int) -> Any:
     if name.endswith(GUARDED):
         name, given = name.removesuffix(GUARDED), {**given, "guard": 0.1}
     if name == "recommended" and "half_life" in given:  # with a low threshold, changes are detected by chance
-        detecting = {**RECOMMENDED, "false_alarms": 1.0, "seed": 7, **given, "half_life": 60}
+        detecting = {**constants(dim), "false_alarms": 1.0, "seed": 7, **given, "half_life": 60}
         return lc.MaturedLinTS(dim, WINDOW, **detecting)
     if name == "recommended":
         return lc.recommended(dim, WINDOW, **{"seed": 7, **given})

@@ -14,7 +14,6 @@ from policy_cases import EVERY_POLICY, make, unit_actions
 import latecomer as lc
 from latecomer.errors import DamagedFileError, InputError, NewerFileError
 from latecomer.policies.persistence import file_format
-from latecomer.policies.persistence.snapshot import PolicySnapshot
 
 SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(260)]
 
@@ -293,18 +292,3 @@ def test_save_refuses_a_folder_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"path must be that of a file; .*/folder is a folder: name a file in it"):
         lc.OTFLinUCB(2, 5).save(tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-
-
-def test_a_snapshot_from_before_a_parameter_existed() -> None:
-    """The parameter has its default, which is what the policy did then."""
-    policy = lc.MaturedLinTS(2, 30, seed=3)
-    actions = []
-    for i in range(20):
-        decision = policy.decide(SETS[i])
-        policy.convert(decision)
-        actions.append(decision.action)
-    snapshot = PolicySnapshot.capture(policy)
-    for where, name in ((snapshot.parameters, "final_exploration"), (snapshot.arrays, "state/final_exploration")):
-        del where[name]
-    older = snapshot.restore(np.array(actions), np.arange(1, 21))
-    assert older.decide(SETS[20]).score == policy.decide(SETS[20]).score

@@ -92,7 +92,7 @@ def read_log(path: Path, name: str) -> tuple[Any, list[Row]]:
     return descriptor, rows
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("stride", [8, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", list(SPECS))
 def test_a_log_that_ends_early_has_the_state_of_its_events(
     original: Path, tmp_path: Path, name: str, stride: int
@@ -117,7 +117,7 @@ def test_a_log_that_ends_early_has_the_state_of_its_events(
             store.wait(store.decide(name, ROWS, IDS)[1])
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("stride", [8, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", list(SPECS))
 def test_a_damaged_row_of_any_kind_is_named(original: Path, tmp_path: Path, name: str, stride: int) -> None:
     descriptor, rows = read_log(original, name)

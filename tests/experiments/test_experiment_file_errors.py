@@ -114,7 +114,7 @@ REFUSED = [
         text(policies=f"{OURS}\nexploration = 0.1"),
         "policies.ours.exploration is not a key of recommended, which has 'policy', 'window', 'half_life', "
         "'floor', 'ceiling', 'limits', 'draws', 'control', 'guard', 'grace', 'activation_timeout', 'attribution', "
-        "'reward', 'returns'",
+        "'reward', 'returns', 'stages', 'stage_prior'",
     ),
     (text(policies=POLICY.replace("OTF", "otf")), "policies.ucb.policy must be .*; did you mean 'OTFLinUCB'?"),
     (

@@ -83,7 +83,7 @@ def test_recommended_that_forgets_matches_the_oracle(rounds: int) -> None:
 )
 def test_a_change_drops_what_is_older_as_its_definition(dim: int, window: int, rounds: int) -> None:
     """The threshold is low, so that changes are found by chance too."""
-    parameters = {**PARAMETERS, "false_alarms": 1.0}
+    parameters = {**constants(dim), "false_alarms": 1.0}
     policy = lc.MaturedLinTS(dim, window, half_life=100, seed=5, **parameters)
     oracle = RecommendedOracle(dim, window, half_life=100, **parameters)
     turn = rounds // 2
@@ -150,7 +150,7 @@ def test_a_saved_policy_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> N
 
 
 def test_a_saved_policy_that_detects_changes_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    parameters = {**PARAMETERS, "false_alarms": 1.0}
+    parameters = {**constants(2), "false_alarms": 1.0}
     policy = lc.MaturedLinTS(2, 9, half_life=100, seed=3, **parameters)
     play(policy, 40, 1)
     for t in range(60):

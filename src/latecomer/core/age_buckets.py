@@ -112,9 +112,7 @@ def _move_bucket(state: State, source: int, target: int, keep: float) -> None:
         state.bucket_due[target, i] = keep * state.bucket_due[target, i] + state.bucket_due[source, i]
         state.bucket_B[target, i] = keep * state.bucket_B[target, i] + state.bucket_B[source, i]
         for j in range(dim):
-            state.bucket_gram[target, i, j] = (
-                keep * state.bucket_gram[target, i, j] + state.bucket_gram[source, i, j]
-            )
+            state.bucket_gram[target, i, j] = keep * state.bucket_gram[target, i, j] + state.bucket_gram[source, i, j]
             state.bucket_V[target, i, j] = keep * state.bucket_V[target, i, j] + state.bucket_V[source, i, j]
 
 

@@ -1,16 +1,16 @@
 """Detection of changes in θ: what is older than a change is dropped at once. A heuristic.
 
-Of the rounds since a bucket's start c, of weight n = Σ w_s, E = ⟨Σ w_s F̂_m(age_s) A_s, θ̂_c⟩ conversions are expected by
-now, where θ̂_c = G_c⁻¹B_c is the estimate from the rounds before c alone; S = Σ w_s Y_s have come. With y = S/n, q = E/n and
-u = Σ w_s F̂_m(age_s) A_s,
+Of the rounds since a bucket's start c, of weight n = Σ w_s, E = ⟨u, θ̂_c⟩ conversions are expected by now, where
+u = Σ w_s F̂_m(age_s) A_s, and θ̂_c = G_c⁻¹B_c is the estimate from the rounds before c alone. S = Σ w_s Y_s have come.
+With y = S/n and q = E/n,
 
     n·kl(y, q)·v/(v + κ·v̂·‖u‖² in G_c⁻¹),    v = nq(1 − q),
 
 is the log-likelihood ratio of another rate, less what θ̂_c may be off by. κ = 3 and not 1, since a policy plays what
-its errors favour. There is a change where y < q and the statistic exceeds ln(H/n) + ln(1/α) for any c, H being the number
-of rounds in a half-life: changes that need n rounds to be seen can be looked for H/n times in it. The c that exceeds it
-by most is taken for the change, and the state becomes that of a policy that began there. It is tested whenever a bucket
-is full.
+its errors favour. There is a change where y < q and the statistic exceeds ln(H/n) + ln(1/α) for any c, H being the
+number of rounds in a half-life: changes that need n rounds to be seen can be looked for H/n times in it. The c that
+exceeds it by most is taken for the change, and the state becomes that of a policy that began there. It is tested
+whenever a bucket is full.
 
 What the policy does not play it does not test: that something else has become better is found by exploring, which
 forgetting keeps up.

@@ -51,7 +51,7 @@ def forgetting_fields(forgets: int, dim: int) -> ExtraFields:
 
 @kernel
 def weight_at(state: State, stamp: int) -> float:
-    """Return w_s of a round of this stamp, as of the state's latest step; 1 where nothing is forgotten, 0 if it was dropped."""
+    """Return w_s of a round of this stamp, as of the latest step: 1 if nothing is forgotten, 0 if it was dropped."""
     if state.forgets:
         if state.forgets == DETECTS and stamp < state.since:
             return 0.0

@@ -63,15 +63,15 @@ def observe_actions(state: State, summary: Shorts) -> None:
 def advance_time(state: State, ring: Ring, now: int) -> None:
     """Weigh every round by its maturity at `now`; drop what is older than a change."""
     update_maturity(state, ring, now)
-    follow_change(state, now)
+    if state.forgets == DETECTS:
+        follow_change(state, now)
 
 
 @kernel
 def follow_change(state: State, now: int) -> None:
     """Begin anew with the rounds since a change, where one is detected."""
-    if state.forgets == DETECTS:
-        if detect_change(state, now):
-            state.ridge_growth, state.ridge_due = 1.0, 0
+    if detect_change(state, now):
+        state.ridge_growth, state.ridge_due = 1.0, 0
 
 
 def begin_round(state: State, ring: Ring, draws: Array) -> None:

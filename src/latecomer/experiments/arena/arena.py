@@ -53,6 +53,7 @@ POLICIES: Mapping[str, PolicyMaker] = {
     RECOMMENDED: recommended,
     **PUBLISHED,
     "recommended, half-life 400": partial(recommended, half_life=400),
+    "recommended, half-life 4000": partial(recommended, half_life=4000),
     "OTFLinUCB, tight": partial(OTFLinUCB, width="tight"),
     "MaturedLinTS, c = 0.5": partial(MaturedLinTS, exploration=0.5),
     **{name: policy_class(name) for name in POLICY_MODULES if name not in ("OTFLinUCB", "OTFLinTS", "Uniform")},

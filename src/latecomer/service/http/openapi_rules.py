@@ -58,6 +58,7 @@ PARAMETERS: dict[str, Schema] = {
     "context_discount": {"type": "number", "minimum": 0, "maximum": 1},
     "optimism_discount": {"type": "number", "minimum": 0, "maximum": 1},
     "final_exploration": _FACTOR,
+    "false_alarms": {"type": "number", "minimum": 0, "maximum": 1},
     "half_life": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 2**53}, _TIME]},
     "floor": {"type": "number", "minimum": 0, "maximum": 1},
     "ceiling": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},

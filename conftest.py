@@ -41,7 +41,7 @@ settings.register_profile("short", max_examples=25)
 settings.register_profile("long", max_examples=1000, deadline=None)
 
 
-MEMORY = Path("/dev/shm")
+MEMORY = Path("/dev/shm")  # noqa: S108 - every test has a folder of its own there
 ROOM = 2 << 30
 """The bytes that must be free in memory for the files of the tests to be there."""
 

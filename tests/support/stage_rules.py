@@ -1,6 +1,6 @@
 """A rule of the state machine: visits that click, of which some buy, so that a click foretells a purchase."""
 
-from catalogue_rules import OFFERS
+from guardrail_rules import OFFERS
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from selection_rules import SelectionRules

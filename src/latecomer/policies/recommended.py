@@ -14,7 +14,7 @@ PROPENSITIES = {"floor": 0.02, "draws": 64}
 """The parameters that a service adds, so that its decisions have propensities."""
 
 
-def constants(dim: int) -> dict[str, float]:
+def constants(dim: int) -> dict[str, Any]:
     """Return the parameters of `MaturedLinTS` in d dimensions.
 
     Below `ENOUGH` dimensions contexts explore less by themselves, and a prior that is wrong in one direction is wrong

@@ -96,15 +96,17 @@ def test_a_script_that_ends_at_once_waits_for_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("forks", [2, pytest.param(4, marks=pytest.mark.soak)])
 def test_a_forked_process_decides_on(warm: Path, forks: int) -> None:
-    """Forks before machine code is asked for, and while it is loaded."""
+    """Forks before machine code is asked for, and while it is loaded, by a thread that the child has not."""
     code = (
         f"forks = {forks}"
         + """
 import os, warnings
 warnings.simplefilter("ignore")
 children = []
-for _ in range(forks):
+for fork in range(forks):
     policy.decide(np.eye(2))
+    while fork and not getattr(policy.state.code.decide_small, "is_requested", True):
+        policy.decide(np.eye(2))
     if (child := os.fork()) == 0:
         os._exit(0 if decide_until_compiled(200.0) else 1)
     children.append(child)

@@ -41,6 +41,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.requests: SimpleQueue[Sequence[tiers.TieredKernel]] = SimpleQueue()
+        self.unfinished: list[Sequence[tiers.TieredKernel]] = []
         self.thread: threading.Thread | None = None
         self.child: subprocess.Popen[str] | None = None
         self.is_stopping = False
@@ -48,6 +49,7 @@ class _Worker:
 
     def submit(self, kernels: Sequence["tiers.TieredKernel"]) -> None:
         """Queue kernels; the thread starts with the first."""
+        self.unfinished.append(kernels)
         self.requests.put(kernels)
         with self.lock:
             if self.thread is None:
@@ -57,6 +59,8 @@ class _Worker:
     def _run(self) -> None:
         while not self.is_stopping:
             kernels = self.requests.get()
+            if not kernels:
+                return  # it is stopped
             tiers.is_under_way.set()
             try:
                 self._make(kernels)
@@ -67,6 +71,7 @@ class _Worker:
                     tiers.say_once(f"machine code could not be made, decisions go on as plain Python: {error!r}")
             finally:
                 tiers.is_under_way.clear()
+                self.unfinished.remove(kernels)
 
     def _make(self, kernels: Sequence["tiers.TieredKernel"]) -> None:
         folder = find_cache_folder()
@@ -137,10 +142,13 @@ def submit(kernels: Sequence["tiers.TieredKernel"]) -> None:
 
 
 def _forget() -> None:
-    """In a forked child: no thread, and nothing under way."""
+    """In a forked child: no thread, and nothing under way; it asks again for what its parent had asked for."""
     global _worker  # noqa: PLW0603
     tiers.is_under_way = threading.Event()
-    _worker = _Worker()
+    unfinished, _worker = _worker.unfinished, _Worker()
+    for kernels in unfinished:
+        for kernel in kernels:
+            kernel.forget_request()
 
 
 def _stop() -> None:

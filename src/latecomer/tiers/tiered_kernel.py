@@ -160,6 +160,10 @@ class TieredKernel:
         """Let machine code be requested again after `RETRY_SECONDS` more as plain Python."""
         self._spent, self.is_requested = HOT_SECONDS - RETRY_SECONDS, False
 
+    def forget_request(self) -> None:
+        """In a forked child: request machine code at the next call; the thread that may have held the lock is gone."""
+        self._lock, self.is_requested = Lock(), self.is_compiled
+
     def prepare(self, rounds: int, announce: Announce | None = None) -> Callable[..., Any]:
         """Return the kernel for so many rounds: machine code where that is worth waiting for it."""
         if self.is_compiled or rounds < WORTHWHILE_ROUNDS or compile_mode() == "never":

@@ -1,5 +1,6 @@
 """Batches of decisions in a process: on a file and on PostgreSQL, as many calls of `decide` would be made."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError
+from latecomer.service.bandit_spec import BanditSpec
+from latecomer.service.decision_batch import decide_batch
 from latecomer.service.messages import DecisionAnswer
+from latecomer.service.store import Store
 
 ROWS = np.eye(2)
 SPEC: dict[str, Any] = {"dim": 2, "window": 100, "parameters": {"seed": 3}}
@@ -71,3 +75,20 @@ def test_a_batch_is_one_commit(tmp_path: Path) -> None:
         before = store.health.commits
         bandit.decide_many([{"actions": ROWS}] * 300)
         assert store.health.commits == before + 1
+
+
+def test_a_batch_that_makes_a_snapshot_due_is_repeated_after_a_crash(tmp_path: Path) -> None:
+    path, copy = tmp_path / "a.db", tmp_path / "b.db"
+    request: dict[str, Any] = {"actions": np.eye(2), "request_id": "x"}
+    with Store.open(path, snapshot_every=4) as store:
+        store.create("shop", BanditSpec(dim=2, window="7d", policy="OTFLinUCB"))
+        store.wait(store.decide("shop", np.eye(2))[1])
+        (*_, made), tickets = decide_batch(store, "shop", [{"actions": ROWS}, {"actions": ROWS}, request])
+        for ticket in tickets:
+            store.wait(ticket)
+        store.wait(store.decide("shop", np.eye(2))[1])  # in the WAL after the snapshot
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+    for kept in (copy, path):
+        with Store.open(kept) as store:
+            assert decide_batch(store, "shop", [request])[0] == [made]

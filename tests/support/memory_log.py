@@ -1,7 +1,7 @@
 """A log in memory: the smallest implementation of `service.log_interface.Log`, for tests of the store over it."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
@@ -12,7 +12,7 @@ from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.idempotency import LoggedDecision, find_logged_decision
 from latecomer.service.durations import parse_retention
-from latecomer.service.log_interface import DoneTicket, LogStatus
+from latecomer.service.log_interface import BatchedDecision, DoneTicket, LogStatus
 
 
 class MemoryRow(Struct, frozen=True):
@@ -51,8 +51,11 @@ class MemoryLog:
             self._requests[bandit.number, request] = (payload, bandit.rounds)
         return self._add(bandit.number, payload, count=count, rounds=bandit.rounds, stamp=stamp)
 
-    def add_request(self, bandit: Bandit, request: bytes, round: int, payload: bytes, ticket: object) -> None:
-        self._requests[bandit.number, request] = (payload, round)
+    def append_batch(self, bandit: Bandit, made: Sequence[BatchedDecision], *, stamp: int) -> DoneTicket:
+        for request, round_, payload in made:
+            if request:
+                self._requests[bandit.number, request] = (payload, round_)
+        return self.append(bandit, b"".join(data for _, _, data in made), count=len(made), stamp=stamp)
 
     def append_replayed(self, bandit: Bandit, payload: Payload, *, count: int, stamp: int) -> DoneTicket:
         decisions = payload.records(events.DECISION_WITH_REQUEST)

@@ -157,14 +157,13 @@ class _Batch:
         now = store.clock.now()
         try:
             made = bandit.decide_run(calls, now=now, shift=store.clock.shift)
-            ticket = store.log.append(bandit, b"".join([data for _, data in made]), count=len(made), stamp=now)
+            answered = [(call.request, answer.round, data) for call, (answer, data) in zip(calls, made, strict=True)]
+            ticket = store.log.append_batch(bandit, answered, stamp=now)
         except BaseException as error:
             store.check_unlogged_change(bandit, error)
             raise
-        for call, place, (answer, data) in zip(calls, places, made, strict=True):
+        for place, (answer, _) in zip(places, made, strict=True):
             self._take(place, answer, ticket)
-            if call.request:
-                store.log.add_request(bandit, call.request, answer.round, data, ticket)
 
 
 def _is_special(call: DecisionCall) -> bool:

@@ -5,10 +5,10 @@ and the store appends them here.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.events import Payload
@@ -76,6 +76,10 @@ class LogStatus(NamedTuple):
     """The room left on the log's disk; None where the log is on another machine."""
 
 
+BatchedDecision = tuple[bytes, int, bytes]
+"""The digest of a request, empty where there is none; the round that answers it; and the events."""
+
+
 class Log(Protocol):
     """An ordered, durable log: one chain of rows for each bandit, and one for the store itself.
 
@@ -123,8 +127,8 @@ class Log(Protocol):
             The digest of the request that the events' decision answers, if any.
         """
 
-    def add_request(self, bandit: Bandit, request: bytes, round: int, payload: bytes, ticket: Any) -> None:
-        """Have a request found that a decision of a batch has answered, whose events were appended with this ticket."""
+    def append_batch(self, bandit: Bandit, made: Sequence[BatchedDecision], *, stamp: int) -> Ticket:
+        """Append the decisions of a batch, each with the digest of the request that it answers, if any."""
 
     def append_replayed(self, bandit: Bandit, payload: Payload, *, count: int, stamp: int) -> Ticket:
         """Append events of another log that a bandit has applied, with the requests that they answer."""

@@ -1,7 +1,7 @@
 """The log on one SQLite file: the implementation of `service.log_interface.Log`."""
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.idempotency import LoggedDecision, find_logged_decision
 from latecomer.service.bandit.registry import Registry
 from latecomer.service.durations import parse_retention
-from latecomer.service.log_interface import LogStatus
+from latecomer.service.log_interface import BatchedDecision, LogStatus
 from latecomer.service.storage.background import Job
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.clock import Clocks, StoreClock
@@ -98,22 +98,30 @@ class SQLiteLog:
 
     def append(self, bandit: Bandit, payload: bytes, *, count: int, stamp: int, request: bytes = b"") -> Commit:
         """Append a bandit's events, and schedule the maintenance that is due."""
+        requests = [(request, bandit.rounds, payload)] if request else []
+        return self._append(bandit, payload, requests, count=count, stamp=stamp)
+
+    def append_batch(self, bandit: Bandit, made: Sequence[BatchedDecision], *, stamp: int) -> Commit:
+        """Append the decisions of a batch, with the requests that they answer."""
+        requests = [one for one in made if one[0]]
+        return self._append(bandit, b"".join([data for _, _, data in made]), requests, count=len(made), stamp=stamp)
+
+    def _append(
+        self, bandit: Bandit, payload: bytes, requests: Sequence[BatchedDecision], *, count: int, stamp: int
+    ) -> Commit:
+        """Append events; their requests are known before a snapshot, which may be due, has the decisions."""
         chain = self.chains[bandit.number]
         if payload:
             commit = self.writer.append(bandit.number, payload, count=count, rounds=bandit.rounds, stamp=stamp)
         else:
             commit = Commit(done=True)
         bandit.has_unlogged_change = False
-        if request:
-            chain.add_request(request, bandit.rounds, payload, commit)
+        for request, round_, data in requests:
+            chain.add_request(request, round_, data, commit)
         chain.small_rows += 1
         chain.unsaved_events += count
         self.maintenance.run_due(bandit, chain, stamp, len(self.chains))
         return commit
-
-    def add_request(self, bandit: Bandit, request: bytes, round: int, payload: bytes, ticket: Commit) -> None:
-        """Have a request found that a decision which was just appended has answered."""
-        self.chains[bandit.number].add_request(request, round, payload, ticket)
 
     def append_replayed(self, bandit: Bandit, payload: Payload, *, count: int, stamp: int) -> Commit:
         """Append events of another log that a bandit has applied, with the requests that they answer."""

@@ -13,6 +13,7 @@ from staged_player import ROWS, SECOND, Player, replay
 
 import latecomer as lc
 from latecomer.errors import DamagedFileError, InputError
+from latecomer.policies.base import bulk
 from latecomer.policies.persistence.snapshot import PolicySnapshot
 
 
@@ -39,10 +40,21 @@ def test_surrogates_are_those_of_the_definition_for_long(name: str, timed: bool)
 
 
 def assert_same(one: Any, other: Any) -> None:
-    """States, generators and tables are equal to the last bit: so are the files."""
+    """States, held rounds, generators and tables are equal to the last bit; the ring may begin elsewhere."""
     for name in one.state.saved_fields():
-        np.testing.assert_array_equal(one.state.record[name], other.state.record[name], err_msg=name)
-    assert one.to_bytes() == other.to_bytes()
+        if name != "head":
+            np.testing.assert_array_equal(one.state.record[name], other.state.record[name], err_msg=name)
+    for name in ("stamp", "norm", "credit", "action", *one.algorithm.round_fields):
+        np.testing.assert_array_equal(bulk.read_held(one, name), bulk.read_held(other, name), err_msg=name)
+    if one.algorithm.needs_arrival_times:  # a round that has not converted has none
+        is_credited = ~np.isnan(bulk.read_held(one, "credit"))
+        arrivals = [bulk.read_held(each, "arrival")[is_credited] for each in (one, other)]
+        np.testing.assert_array_equal(arrivals[0], arrivals[1])
+    assert one.rng.state() == other.rng.state()
+    ours, theirs = one.table_arrays(), other.table_arrays()
+    assert ours.keys() == theirs.keys()
+    for name in ours:
+        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
 
 
 def check_bits(name: str, path: Path, steps: int, *, timed: bool) -> None:

@@ -143,7 +143,7 @@ def submit(kernels: Sequence["tiers.TieredKernel"]) -> None:
 
 def _forget() -> None:
     """In a forked child: no thread, and nothing under way; it asks again for what its parent had asked for."""
-    global _worker  # noqa: PLW0603
+    global _worker
     tiers.is_under_way = threading.Event()
     unfinished, _worker = _worker.unfinished, _Worker()
     for kernels in unfinished:

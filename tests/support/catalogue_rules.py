@@ -11,6 +11,7 @@ from hypothesis.stateful import precondition, rule
 
 from latecomer.errors import InputError
 from latecomer.service.catalogue_arguments import prepare_pick
+from latecomer.service.messages import RankingAnswer
 
 
 class CatalogueRules(GuardrailRules):
@@ -63,6 +64,25 @@ class CatalogueRules(GuardrailRules):
         assert answer.round == self.model.decide(row, self.now, answer.is_control)
         self.ids.append(answer.decision_id)
         self.offered[answer.round] = len(self.model.versions) - 1, left
+
+    @rule(k=st.integers(2, 3), excluded=st.sets(st.sampled_from("abc"), max_size=1))
+    def rank_catalogue(self, k: int, excluded: set[str]) -> None:
+        """A ranking among the catalogue is k decisions, the second of which is seen half as often."""
+        left = sorted(self.model.versions[-1].keys() - excluded)
+        seen = [1.0, 0.5, 1.0][:k]
+        arguments = prepare_pick(None, None, sorted(excluded), "exact", k=k, examination=seen)
+        if len(left) < k or self.is_limited:
+            with pytest.raises(InputError):
+                self.store.decide("shop", **arguments)
+            return
+        answer, ticket = self.store.decide("shop", **arguments)
+        self.store.wait(ticket)
+        assert isinstance(answer, RankingAnswer)
+        assert len({entry.action_id for entry in answer.ranking} & set(left)) == k
+        for entry, share in zip(answer.ranking, seen, strict=True):
+            row = OFFERS[self.model.versions[-1][str(entry.action_id)]].astype(np.float32).astype(np.float64)
+            assert entry.round == self.model.decide(share * row, self.now, answer.is_control)
+            self.ids.append(entry.decision_id)
 
     @precondition(lambda self: self.offered)
     @rule(data=st.data())

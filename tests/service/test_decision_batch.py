@@ -82,7 +82,7 @@ def test_a_batch_that_makes_a_snapshot_due_is_repeated_after_a_crash(tmp_path: P
     request: dict[str, Any] = {"actions": np.eye(2), "request_id": "x"}
     with Store.open(path, snapshot_every=4) as store:
         store.create("shop", BanditSpec(dim=2, window="7d", policy="OTFLinUCB"))
-        store.wait(store.decide("shop", np.eye(2))[1])
+        store.wait(store.decide("shop", np.eye(2), request_id="y")[1])
         (*_, made), tickets = decide_batch(store, "shop", [{"actions": ROWS}, {"actions": ROWS}, request])
         for ticket in tickets:
             store.wait(ticket)

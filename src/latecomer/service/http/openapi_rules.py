@@ -152,9 +152,11 @@ def _constrain_spec(spec: Schema, largest: int) -> None:
             "else": {"properties": {name: {"type": ["string", "null"]} for name in _SPANS}},
         },
         *_constrain_policy(fields),
-        {
-            "if": {"properties": {"parameters": {"required": ["control"]}}, "required": ["parameters"]},
-            "then": {"properties": {"challenger": _NULL}},  # the last: before the others, generators cannot merge it
+        {  # a challenger has no control beside it
+            "anyOf": [
+                {"properties": {"challenger": _NULL}},
+                {"properties": {"parameters": {"properties": {"control": _NULL}}}},
+            ]
         },
     ]
 
@@ -169,7 +171,10 @@ def _constrain_policy(fields: Schema) -> list[Schema]:
     for policy in policies:
         for absent in sorted(parameters.keys() - _parameters_of(policy)):
             takers.setdefault(absent, []).append(policy)
-    return [_without(parameter, names) for parameter, names in takers.items()]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for absent, names in takers.items():
+        groups.setdefault(tuple(names), []).append(absent)
+    return [_without(absent, names) for names, absent in groups.items()]
 
 
 def _parameters_of(policy: str) -> set[str]:
@@ -177,12 +182,12 @@ def _parameters_of(policy: str) -> set[str]:
     return set(signature.parameters) - set(NOT_PARAMETERS)
 
 
-def _without(parameter: str, policies: list[str]) -> Schema:
-    """Say that these policies do not take the parameter; a specification without a policy is of the default one."""
-    given: Schema = {"properties": {"policy": {"enum": policies}}}
+def _without(parameters: list[str], policies: tuple[str, ...]) -> Schema:
+    """Say that these policies do not take the parameters; a specification without a policy is of the default one."""
+    given: Schema = {"properties": {"policy": {"enum": list(policies)}}}
     if DEFAULT_POLICY not in policies:
         given["required"] = ["policy"]
-    return {"if": given, "then": {"properties": {"parameters": {"properties": {parameter: False}}}}}
+    return {"if": given, "then": {"properties": {"parameters": {"properties": dict.fromkeys(parameters, False)}}}}
 
 
 def _constrain_decision(components: dict[str, Schema], settings: Settings) -> None:

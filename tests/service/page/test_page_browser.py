@@ -126,7 +126,8 @@ def test_page_follows_new_events_within_two_seconds_and_keeps_what_is_open(brows
     page.keyboard.press("Enter")
     body = {"context": {"visitor": "new", "age": 30}, "actions": [{"id": "coupon", "features": {"offer": "coupon"}}]}
     taken: list[float] = []
-    while len(taken) < 3 and min(taken, default=9.0) >= 2.0:  # the best: others use this machine too
+    while len(taken) < 5 and min(taken, default=9.0) >= 2.0:  # the best: others use this machine too
+        page.wait_for_timeout(600 * len(taken))  # a page is kept for a while, and an event may come at any time of it
         before = server.http.get("/v1/bandits/offers/report").json()["decisions"]
         answer = server.http.post("/v1/bandits/offers/decisions", json=body).json()
         begin = time.monotonic()

@@ -70,7 +70,10 @@ class DeskAndModel(StageRules):
             spec = msgspec.structs.replace(spec, reward=reward, returns=4 if in_rounds else "15s")
         guarded = make_guards(*guards)
         if is_taught:
-            guarded["parameters"] = {**guarded["parameters"], "stages": [TAUGHT], "stage_prior": PRIOR}
+            taught = {**guarded["parameters"], "stages": [TAUGHT], "stage_prior": PRIOR}
+            guarded["parameters"] = taught
+            if guarded["challenger"]:
+                guarded["challenger"] = msgspec.structs.replace(guarded["challenger"], parameters=taught)
         self.store.create("shop", msgspec.structs.replace(spec, **guarded))
 
     def open(self) -> None:

@@ -145,7 +145,7 @@ def test_a_call_that_breaks_half_way_leaves_no_trace(database: str, monkeypatch:
 
 def test_snapshots_compaction_and_retention_leave_the_same_state(database: str) -> None:
     async def scenario(one: ReplicatedStore, other: ReplicatedStore) -> None:
-        for i in range(90):
+        for i in range(120):
             await one.decide("shop", ROWS, request_id=f"r{i}")
         await asyncio.sleep(0.5)
         late = await ReplicatedStore.open(database)

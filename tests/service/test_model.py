@@ -14,27 +14,14 @@ from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 from guardrail_rules import OFFERS, make_guards
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 from stage_model import PRIOR, TAUGHT, StageModel
 from stage_rules import StageRules
 
 from latecomer.errors import InputError
 from latecomer.service.bandit_spec import BanditSpec, RewardSpec
 from latecomer.service.decision_batch import decide_batch
-from latecomer.service.messages import (
-    Activation,
-    Conversion,
-    DecisionAnswer,
-    RankingAnswer,
-    Revocation,
-    Verdict,
-)
+from latecomer.service.messages import Activation, Conversion, DecisionAnswer, RankingAnswer, Revocation, Verdict
 from latecomer.service.store import Store
 
 RETENTION = 5 * SECOND

@@ -236,7 +236,7 @@ def test_damaged_bucket_is_reported_and_rebuilt_at_restart(full: tuple[Path, dic
 
 
 @pytest.mark.parametrize(
-    ("few", "many", "buffer"), [(250, 1_500, 60), pytest.param(2_000, 20_000, 500, marks=pytest.mark.soak)]
+    ("few", "many", "buffer"), [(500, 3_000, 125), pytest.param(2_000, 20_000, 500, marks=pytest.mark.soak)]
 )
 def test_memory_and_snapshots_do_not_grow_with_request_ids(tmp_path: Path, few: int, many: int, buffer: int) -> None:
     """Two bytes of a filter remain in memory of each request id, and nothing of it in a snapshot."""

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from replica_load import PACE, QUICK, create_bandit, run_load
+from replica_load import PACE, create_bandit, run_load
 from replicas import run_replicas, stop_and_check
 from tcp_proxy import run_proxy
 
@@ -12,23 +12,14 @@ RETRIES = 6
 """The default of the client."""
 
 
-def restart_in_turn(
-    database: str,
-    folder: Path,
-    *,
-    rounds: int,
-    clients: int = 8,
-    pace: float = 0.0,
-    policy: str = "recommended",
-    **environment: str,
-) -> None:
+def restart_in_turn(database: str, folder: Path, *, rounds: int, pace: float = 0.0, **environment: str) -> None:
     with (
         run_replicas(database, folder, 3, **environment) as replicas,
         run_proxy(*(replica.port for replica in replicas)) as balancer,
     ):
-        create_bandit(replicas[0].url, policy=policy)
+        create_bandit(replicas[0].url)
         url = f"http://127.0.0.1:{balancer.port}"
-        with run_load({"balancer": url}, clients=clients, retries=RETRIES, pace=pace) as load:
+        with run_load({"balancer": url}, retries=RETRIES, pace=pace) as load:
             for _ in range(rounds):
                 for replica in replicas:
                     time.sleep(0.2)
@@ -41,7 +32,7 @@ def restart_in_turn(
 
 
 def test_no_error_reaches_a_caller_during_a_rolling_restart(database: str, tmp_path: Path) -> None:
-    restart_in_turn(database, tmp_path, rounds=1, clients=4, pace=PACE / 2, policy=QUICK)
+    restart_in_turn(database, tmp_path, rounds=1, pace=PACE)
 
 
 @pytest.mark.soak

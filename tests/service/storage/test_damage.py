@@ -1,6 +1,7 @@
 """Damaged files: the state after some first events is recovered, or the file is refused; never a wrong state."""
 
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -281,9 +282,8 @@ def forged(path: Path, payload: bytes) -> int:
     row = make_row(1, last.seq, **numbers, parent=last.parent, last_checksum=last.last_checksum, payload=payload)
     key = key_of(1, last.seq)
     connection.execute("UPDATE log SET payload = ?, checksum = ? WHERE key = ?", (payload, row.checksum, key))
-    data = b"".join(
-        part for (part,) in connection.execute("SELECT data FROM snapshot_part WHERE key = ? ORDER BY part", (key,))
-    )
+    parts = connection.execute("SELECT data FROM snapshot_part WHERE key = ? ORDER BY part", (key,))
+    data = b"".join(zlib.decompress(part) for (part,) in parts)
     checksums = (row.link, snapshots._compute_checksum(key, row.link, data), key)
     connection.execute("UPDATE snapshot SET row_checksum = ?, checksum = ? WHERE key = ?", checksums)
     connection.close()

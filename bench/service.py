@@ -211,6 +211,7 @@ def _restarts() -> Row:
             path = Path(folder) / "a.db"
             with Store.open(path) as store:
                 store.create("b", BanditSpec(dim=5, window="7d"))
+                store.registry.get("b").policy.state.prepare(PENDING[-1])  # as a server has it in the background
             for pending in PENDING:
                 with Store.open(path) as store:
                     decide(store, pending - store.stats("b").rounds)

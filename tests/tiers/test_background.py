@@ -260,3 +260,16 @@ def test_symbols_of_machine_code_carry_its_key(warm: Path) -> None:
     for path in warm.rglob("*.nbc"):
         name, digest = path.name.split(".")[0].rsplit("-", 1)
         assert f"{name}_{digest}".encode() in path.read_bytes()
+
+
+@pytest.mark.soak
+def test_a_store_has_the_code_of_its_next_restart_made(tmp_path: Path) -> None:
+    code = f"""
+from latecomer.tiers.tiered_kernel import TieredKernel
+with lc.open({str(tmp_path / "shop.db")!r}, dim=2, window=10, policy='Uniform') as shop:
+    code, began = lc.Uniform(2, 10).state.code, time.time()
+    while isinstance(code.record_many, TieredKernel) and time.time() < began + 200:
+        time.sleep(0.1)
+"""
+    python(code, tmp_path / "code")
+    assert any("record_many" in str(file) for file in files_of(tmp_path / "code"))

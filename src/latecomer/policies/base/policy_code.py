@@ -145,9 +145,9 @@ class PolicyCode:
         return [is_admissible, summarise, *(entry for entry in vars(self).values() if isinstance(entry, TieredKernel))]
 
     def warm_up(self) -> None:
-        """Have the kernels of a service made in the background before they are hot."""
-        kernels = (self.decide_small, self.convert_many, is_admissible, summarise)
-        request([kernel for kernel in kernels if isinstance(kernel, TieredKernel)])
+        """Have the kernels of a service made in the background before they are hot; then that of its next restart."""
+        for kernels in ((self.decide_small, self.convert_many, is_admissible, summarise), (self.record_many,)):
+            request([kernel for kernel in kernels if isinstance(kernel, TieredKernel)])
 
 
 def _as_it_is(code: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from latecomer.core.state import (
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.kernels import LARGE, RESIZE
+from latecomer.policies.base.many_choices import ManyChoices
 from latecomer.policies.base.policy_code import PolicyCode, find_policy_code, is_admissible
 from latecomer.policies.base.staged_code import StagedCode
 from latecomer.policies.base.state_checks import check_extras, check_window, fill_field
@@ -160,13 +161,14 @@ class CompiledState:
         """Tell whether a two-dimensional array of doubles is plain, and every action finite and of norm at most 1."""
         return is_admissible.call(actions, self.dim)  # type: ignore[no-any-return]
 
-    def decide_many(self, sets: Array, stamps: Integers, draws: Array) -> list[tuple[int, float, float]]:
-        """Decide set after set: index, score and signed propensity of each; the actions are admissible."""
-        self.fit(len(sets))
-        indices, (values, propensities) = np.empty(len(sets), np.int64), np.empty((2, len(sets)))
-        decide = self._for_many("decide_many", len(sets))
-        decide(self.record, self.ring, sets, stamps, draws, indices, values, propensities)
-        return list(zip(indices.tolist(), values.tolist(), propensities.tolist(), strict=True))
+    def decide_many(
+        self, rows: Array, ends: Integers, stamps: Integers, draws: Array, *, summarises: bool = False
+    ) -> ManyChoices:
+        """Decide set after set: set i is the rows from the end of the set before to ends[i], all admissible."""
+        self.fit(len(ends))
+        found = ManyChoices.make_room(len(ends), self.dim, summarises=summarises)
+        self._for_many("decide_many", len(ends))(self.record, self.ring, rows, ends, stamps, draws, *found)
+        return found
 
     def record_many(self, actions: Array, summaries: Shorts, stamps: Integers, draws: Array) -> None:
         """Record decisions that were made before, in their order; the actions are admissible."""

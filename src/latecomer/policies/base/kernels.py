@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from latecomer.core.action_summary import Shorts
+from latecomer.core.action_summary import Shorts, summarise_actions
 from latecomer.core.age_buckets import DETECTS, add_to_bucket
 from latecomer.core.forgetting import scale_statistics, step_factor
 from latecomer.core.jit import kernel, kernel_holding_gil
@@ -199,22 +199,30 @@ def choose_one(states: StateArray, ring: Ring, actions: Array, stamp: int, draws
 def decide_many(
     states: StateArray,
     ring: Ring,
-    sets: Array,
+    rows: Array,
+    ends: Integers,
     stamps: Integers,
     draws: Array,
     indices: Integers,
     values: Array,
     propensities: Array,
+    summaries: Shorts,
 ) -> None:
     """Decide set after set, as `decide_one` would; the ring has room, and the actions are admissible.
 
-    Propensities have a sign: see `signed_propensity`.
+    Set i is the rows from the end of the set before it to ends[i]. Propensities have a sign: see `signed_propensity`.
+    `summaries` has a row for each set, or none where nobody asks.
     """
-    scores = np.empty(sets.shape[1])
-    for i in range(sets.shape[0]):
-        indices[i] = decide_and_record(states[0], ring, sets[i], stamps[i], draws[i], scores)
+    state, begin = states[0], 0
+    for i in range(ends.shape[0]):
+        actions, begin = rows[begin : ends[i]], ends[i]
+        count = actions.shape[0]
+        scores = state.scores[:count] if count <= ROUNDS_PER_BLOCK else np.empty(count)
+        indices[i] = decide_and_record(state, ring, actions, stamps[i], draws[i], scores)
         values[i] = scores[indices[i]]
-        propensities[i] = signed_propensity(states[0])
+        propensities[i] = signed_propensity(state)
+        if summaries.shape[0] > 0:
+            summarise_actions(actions, summaries[i])
 
 
 @kernel

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from numpy import ndarray
 
@@ -285,7 +286,10 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
             events = zip(sets, stamps.tolist(), each, indices or [None] * len(sets), strict=True)
             decided = [self.state.decide_signed(*event) for event in events]
         else:
-            decided = self.state.decide_many(sets, stamps, draws)
+            ends = np.arange(1, len(sets) + 1) * sets.shape[1]
+            found = self.state.decide_many(sets.reshape(-1, self._dim), ends, stamps, draws)
+            columns = found.indices.tolist(), found.scores.tolist(), found.signed.tolist()
+            decided = list(zip(*columns, strict=True))
         return [
             Decision(first + i, index, sets[i][index].copy(), score, *self._read_propensity(score, signed))
             for i, (index, score, signed) in enumerate(decided)

@@ -88,11 +88,12 @@ class PolicyCode:
         """On an admissible set, nothing is recorded: (index, score)."""
         self.convert: Any = self._add("convert", apply_conversion_holding_gil, conversion)
         self.decide_small.companions = [self.convert, is_admissible]
-        sets = (states, ring, np.empty((1, 1, dim)), rounds, many, rounds, np.empty(1), np.empty(1))
+        numbers, summaries = np.empty(1), np.empty((1, dim + 2), np.int16)
+        sets = (states, ring, np.empty((1, dim)), rounds, rounds, many, rounds, numbers, numbers, summaries)
         self.decide_many: Any = self._add("decide_many", decide_many, sets, limit)
-        log = (states, ring, np.empty((1, dim)), np.empty((1, dim + 2), np.int16), rounds, many)
+        log = (states, ring, np.empty((1, dim)), summaries, rounds, many)
         self.record_many: Any = self._add("record_many", record_many, log, limit)
-        conversions = (states, ring, rounds, np.empty(1), rounds, rounds, rounds, rounds)
+        conversions = (states, ring, rounds, numbers, rounds, rounds, rounds, rounds)
         self.convert_many: Any = self._add("convert_many", apply_conversions, conversions)
         self.revoke: Any = self._add("revoke", apply_revocation, (states, ring, 1, UNSTAMPED, UNSTAMPED))
         self.correct: Any = self._add("correct", apply_correction, (states, ring, 0, True, 1.0))

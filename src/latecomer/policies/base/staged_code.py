@@ -46,12 +46,21 @@ class StagedCode:
         return decided
 
     def decide_many(
-        self, record: Record, ring: Ring, sets: Array, stamps: Integers, draws: Array, *found: Integers | Array
+        self,
+        record: Record,
+        ring: Ring,
+        rows: Array,
+        ends: Integers,
+        stamps: Integers,
+        draws: Array,
+        *found: Integers | Array | Shorts,
     ) -> None:
         """Decide set after set."""
         for part in self._split(record, ring, stamps):
-            decide = _prepare(self._code.decide_many, len(sets))
-            decide(record, ring, sets[part], stamps[part], draws[part], *(each[part] for each in found))
+            decide = _prepare(self._code.decide_many, len(ends))
+            first = int(ends[part.start - 1]) if part.start else 0
+            given = rows[first:], ends[part] - first, stamps[part], draws[part]
+            decide(record, ring, *given, *(each[part] for each in found))
 
     def record_many(
         self, record: Record, ring: Ring, actions: Array, summaries: Shorts, stamps: Integers, draws: Array

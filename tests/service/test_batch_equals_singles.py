@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memory_log import MemoryLog
 
 from latecomer.errors import LatecomerError
+from latecomer.policies.base import bulk
 from latecomer.service.bandit import events
 from latecomer.service.bandit.registry import Registry
 from latecomer.service.bandit_spec import BanditSpec
@@ -113,6 +114,53 @@ def test_a_batch_has_the_bits_of_single_decisions(case: str, drawn: list[tuple[s
         store.convert("b", [Conversion(id_) for id_ in ids[::2]] + [Conversion(subject="user 1")])
         for i in range(4):  # answers are found again
             assert decide_one(store, {"actions": np.eye(2), "request_id": "known"}).round == 1, i
+    assert state_of(together, "b") == state_of(singly, "b")
+    assert read_log(together) == read_log(singly)
+
+
+MIXED = ("rows", "ids", "described", "left out", "own id", "long", "rows", "columns", "error")
+"""Plain requests of each kind, and bad ones between them."""
+
+
+def make_mixed_request(place: int) -> Any:
+    kind, rng = MIXED[place % len(MIXED)], np.random.default_rng(place)
+    rows = rng.random((2 + place % 4, 2)) / 2
+    labels = [f"{'abc'[k % 3]}{k // 3 or ''}" for k in range(len(rows))]
+    match kind:
+        case "described":
+            features = [{"price": float(k)} for k in range(len(rows))]
+            return {"actions": rows, "ids": labels, "described": ({"hour": place % 3}, features)}
+        case "left out":
+            return {"actions": rows, "ids": labels, "exclude": [0]}
+        case "own id":
+            return {"actions": rows, "ids": labels, "request_id": f"own {place}"}
+    return make_request(kind, place)
+
+
+@pytest.mark.parametrize("case", SPECS)
+def test_a_run_is_one_call_of_a_kernel_and_has_the_bits_of_single_decisions(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[int] = []
+
+    def decide_together(policy: Any, rows: Any, ends: Any, *, at: Any) -> Any:
+        runs.append(len(ends))
+        return original(policy, rows, ends, at=at)
+
+    original = bulk.decide_together
+    monkeypatch.setattr(bulk, "decide_together", decide_together)
+    together, singly = make_store(case), make_store(case)
+    requests = [make_mixed_request(place) for place in range(70)]
+    outcomes, _ = decide_batch(together, "b", requests)
+    answers = [decide_one(singly, request) for request in requests]
+    assert list(map(describe, outcomes)) == list(map(describe, answers))
+    assert sum(isinstance(each, DecisionAnswer) for each in outcomes) > 40
+    assert (max(runs, default=0) > 20) == (case != "control")  # which is told its place in each set
+    for store, given_ in ((together, outcomes), (singly, answers)):
+        ids = [each.decision_id for each in given_ if isinstance(each, DecisionAnswer)]
+        assert set(store.convert("b", [Conversion(id_) for id_ in ids[-2:]])[0]) == {"accepted"}
+    again, _ = decide_batch(together, "b", requests[4::9])
+    assert [each.round for each in again] == [each.round for each in outcomes[4::9]]  # type: ignore[union-attr]
     assert state_of(together, "b") == state_of(singly, "b")
     assert read_log(together) == read_log(singly)
 

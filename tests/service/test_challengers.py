@@ -11,6 +11,7 @@ import latecomer as lc
 from latecomer.errors import ConflictError, InputError
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.decision_call import check_decision_call
+from latecomer.service.bandit.decision_run import join_rows
 from latecomer.service.bandit.descriptor import make_descriptor, resolve_spec
 from latecomer.service.bandit.report import make_report
 from latecomer.service.bandit_spec import BanditSpec, ChallengerSpec
@@ -205,7 +206,7 @@ def test_a_batch_is_decided_as_its_requests_by_themselves() -> None:
     one, many = (Bandit(descriptor, descriptor.make_policy()) for _ in range(2))
     calls = [check_decision_call(2, ROWS) for _ in range(30)]
     singles = [one.decide(call, now=10**15)[0] for call in calls]
-    together = [answer for answer, _ in many.decide_run(calls, now=10**15)]
+    together = [answer for answer, _ in many.decide_run(calls, join_rows(calls), now=10**15)]
     assert [(a.index, a.score, a.propensity, a.is_control) for a in singles] == [
         (a.index, a.score, a.propensity, a.is_control) for a in together
     ]

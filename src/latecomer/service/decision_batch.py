@@ -11,11 +11,10 @@ from itertools import compress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from latecomer.errors import InputError, LatecomerError, StoreError
 from latecomer.policies.base.action_validation import explain_inadmissible
 from latecomer.service.bandit.decision_call import DecisionCall, check_decision_call
+from latecomer.service.bandit.decision_run import MANY, join_rows
 from latecomer.service.log_interface import Ticket
 from latecomer.service.messages import DecisionAnswer
 from latecomer.validation import short_repr, suggest
@@ -31,7 +30,7 @@ Arguments = Mapping[str, Any]
 """The arguments of one decision, as `Store.decide` takes them; or an error, which stays in its place."""
 Outcome = DecisionAnswer | Exception
 _NOT_YET = AssertionError("a request of a batch has got no outcome")
-_FIRST_RUN, _LONGEST_RUN = 4, 250
+_FIRST_RUN, _LONGEST_RUN = MANY, 250
 """Requests that are decided together, at first and at most; in between as many as their pace leaves time for."""
 
 _OPTIONS = ("request_id", "deferred", "subject", "exclude", "pin", "k", "examination")
@@ -143,20 +142,23 @@ class _Batch:
 
     def _decide_run(self, calls: list[DecisionCall], places: list[int]) -> None:
         """Decide plain requests together; a set that is not admissible becomes its error."""
-        state = self._bandit.policy.state
-        if calls and not state.is_admissible(np.concatenate([call.rows for call in calls])):
+        if not calls:
+            return
+        state, rows = self._bandit.policy.state, join_rows(calls)
+        if not state.is_admissible(rows):
             fit = [state.is_admissible(call.rows) for call in calls]
             for call, place, is_fit in zip(calls, places, fit, strict=True):
                 if not is_fit:
                     self.outcomes[place] = explain_inadmissible(call.rows)
             calls, places = list(compress(calls, fit)), list(compress(places, fit))
-        if not calls:
-            return
+            if not calls:
+                return
+            rows = join_rows(calls)
         store, bandit = self._store, self._bandit
         store.check_open()
         now = store.clock.now()
         try:
-            made = bandit.decide_run(calls, now=now, shift=store.clock.shift)
+            made = bandit.decide_run(calls, rows, now=now, shift=store.clock.shift)
             answered = [(call.request, answer.round, data) for call, (answer, data) in zip(calls, made, strict=True)]
             ticket = store.log.append_batch(bandit, answered, stamp=now)
         except BaseException as error:

@@ -4,6 +4,7 @@ Stamps are int64 microseconds since 1970, or `UNSTAMPED` where the window is in 
 order: a log's stamps never run backwards.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,9 +19,12 @@ from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, explain_inadmissible
 from latecomer.policies.base.baskets import ANONYMOUS
 from latecomer.policies.base.decision import Decision
+from latecomer.policies.base.many_choices import ManyChoices
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.policy_code import summarise as summarise_kernel
+from latecomer.policies.base.staged_code import StagedCode
 from latecomer.policies.base.subjects import digest_subject
+from latecomer.tiers.tiered_kernel import TieredKernel, compile_mode, request
 from latecomer.timestamps import Moment
 
 _DECISIONS_PER_CALL = 16_384
@@ -74,6 +78,36 @@ def decide(
             policy.subjects.add(digest_subject(subject), round_, int(state.number("kept")))
         decisions.append(Decision(round_, index, actions[index], score, *policy._read_propensity(score, signed)))
     return decisions, summaries
+
+
+def can_decide_together(policy: LinearPolicy) -> bool:
+    """Tell whether `decide_together` runs in the tier that `decide` runs in; where it is behind, ask for its code."""
+    code = policy.state.code
+    many, one = code.decide_many, code.decide_small
+    if isinstance(code, StagedCode) or not isinstance(many, TieredKernel) or isinstance(one, TieredKernel):
+        return not isinstance(code, StagedCode)
+    if compile_mode() == "now":
+        return True
+    request([many])
+    return False
+
+
+def decide_together(policy: LinearPolicy, rows: Array, ends: Integers, *, at: Moment | None) -> ManyChoices:
+    """Decide as `decide` does, without controls and subjects, by one call of a kernel, with propensities.
+
+    Set i is the rows from the end of the set before it to ends[i].
+    """
+    stamps = policy._clock.decision_stamps(at, len(ends), now=policy.latest_stamp, rounds=policy.rounds)
+    draws = policy.rng.draws(len(ends), policy.dim)
+    found = policy.state.decide_many(rows, ends, stamps, draws, summarises=True)
+    return found if policy._is_randomised else found._replace(signed=_known_propensities(policy, found.scores))
+
+
+def _known_propensities(policy: LinearPolicy, scores: Array) -> Array:
+    """Return the propensities of choices that are not drawn by them, as `_read_propensity` does for each."""
+    if policy.algorithm.scores_are_probabilities:
+        return scores
+    return np.full(len(scores), policy._propensity or math.nan)
 
 
 def _in_rows(actions: Array) -> Array:

@@ -25,6 +25,7 @@ from latecomer.service.bandit.counters import Counters
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_ids import DecisionIds
 from latecomer.service.bandit.decision_log import log_decision, repeat_answer
+from latecomer.service.bandit.decision_run import decide_calls
 from latecomer.service.bandit.deferrals import PREFIX, Deferrals
 from latecomer.service.bandit.descriptor import BanditDescriptor
 from latecomer.service.bandit.idempotency import LoggedDecision
@@ -131,24 +132,23 @@ class Bandit:
         return made
 
     def decide_run(
-        self, calls: Sequence[DecisionCall], *, now: int, shift: int = 0
+        self, calls: Sequence[DecisionCall], rows: Array, *, now: int, shift: int = 0
     ) -> list[tuple[DecisionAnswer, bytes]]:
-        """Decide as calls of `decide` would, one after the other, at one time; none is deferred, all are admissible."""
+        """Decide as calls of `decide` would, one after the other, at one time; none is deferred, all are admissible.
+
+        `rows` are the actions of all of them.
+        """
         if self.contest is not None or self.policy.limited_ids:
             return [self.decide(call, now=now, shift=shift) for call in calls]
         self.has_unlogged_change = True
-        decisions, summaries = bulk.decide(
-            self.policy,
-            [call.rows for call in calls],
-            at=None if self.in_rounds else now / 1e6,
-            controls=[call.find_control(self._control_id) for call in calls],
-            subjects=[call.subject for call in calls],
+        made = decide_calls(
+            self,
+            calls,
+            rows,
+            [call.find_control(self._control_id) for call in calls],
+            now=now,
+            expires_at=self.find_expiry(now, shift),
         )
-        expires_at = self.find_expiry(now, shift)
-        made = [
-            log_decision(self, *each, now=now, expires_at=expires_at)
-            for each in zip(calls, decisions, summaries, strict=True)
-        ]
         if self.tally.is_full:  # not before: the policy may have closed rounds of the same run
             self.count_notes()
         return made

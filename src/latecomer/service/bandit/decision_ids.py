@@ -71,10 +71,15 @@ class DecisionIds:
         place = bisect_right(self._firsts, round)
         if not place:
             return ""
-        number = round + self._skipped
-        tag = self._hashes[place - 1].copy()
-        tag.update(number.to_bytes(8, "little"))
-        return f"{number:x}-{tag.hexdigest()}"
+        return _make_id(self._hashes[place - 1], round + self._skipped)
+
+    def ids_of(self, first: int, count: int) -> list[str]:
+        """Return the ids of the decisions of so many rounds, from the first on."""
+        place = bisect_right(self._firsts, first)
+        if not place or place != bisect_right(self._firsts, first + count - 1):
+            return [self.id_of(round_) for round_ in range(first, first + count)]
+        keyed, number = self._hashes[place - 1], first + self._skipped
+        return [_make_id(keyed, each) for each in range(number, number + count)]
 
     def find_round(self, decision_id: str) -> int:
         """Return the round of an id; 0 where this history did not give it."""
@@ -86,6 +91,12 @@ class DecisionIds:
         except ValueError:
             return 0
         return round_ if round_ > 0 and compare_digest(self.id_of(round_), decision_id) else 0
+
+
+def _make_id(keyed: blake2b, number: int) -> str:
+    tag = keyed.copy()
+    tag.update(number.to_bytes(8, "little"))
+    return f"{number:x}-{tag.hexdigest()}"
 
 
 def _keyed(secret: bytes) -> blake2b:

@@ -24,6 +24,8 @@ _ROWS_ALONE = _RAW + b"\x92"
 """The first bytes of an offer that is not compressed and has two parts, ids and rows."""
 _LEVEL = 1
 
+ROW_TYPE = np.dtype("<f4")
+"""The numbers of rows as an offer has them."""
 Features = Mapping[str, Any]
 Described = tuple[Features, Sequence[Features]]
 """The features of the context, and of each action."""
@@ -45,7 +47,7 @@ class Offer(Struct, frozen=True, array_like=True):
 
     def read_rows(self, dim: int) -> npt.NDArray[np.float32]:
         """Return the rows, (K, d); `ValueError` where they do not fit."""
-        return np.frombuffer(self.rows, "<f4").reshape(-1, dim)
+        return np.frombuffer(self.rows, ROW_TYPE).reshape(-1, dim)
 
 
 _decoder = msgspec.msgpack.Decoder(Offer)
@@ -54,14 +56,20 @@ _decoder = msgspec.msgpack.Decoder(Offer)
 def pack_offer(actions: Array, ids: Sequence[str] | None, described: Described | None) -> bytes:
     """Return an offer as bytes; `described` are the context and the actions' features, where rows come from them."""
     if described is None:
-        data = msgspec.msgpack.encode((ids, actions.astype("<f4").tobytes()))
-    else:
-        data = msgspec.msgpack.encode((ids, b"", *described))
-    if described is not None or data.count(0) * 8 > len(data):
-        packed = zlib.compress(data, _LEVEL, wbits=-zlib.MAX_WBITS)
-        if len(packed) < len(data):
-            return _DEFLATED + packed
-    return _RAW + data
+        return pack_rows(ids, actions.astype(ROW_TYPE).tobytes())
+    return _deflate(msgspec.msgpack.encode((ids, b"", *described)))
+
+
+def pack_rows(ids: Sequence[str] | None, rows: bytes) -> bytes:
+    """Return the offer of actions whose rows, in single precision, are given as bytes."""
+    data = msgspec.msgpack.encode((ids, rows))
+    return _deflate(data) if data.count(0) * 8 > len(data) else _RAW + data
+
+
+def _deflate(data: bytes) -> bytes:
+    """Compress an offer where that makes it shorter."""
+    packed = zlib.compress(data, _LEVEL, wbits=-zlib.MAX_WBITS)
+    return _DEFLATED + packed if len(packed) < len(data) else _RAW + data
 
 
 def pack_catalogue_offer(

@@ -13,6 +13,7 @@ import simdjson
 Parts = tuple[npt.NDArray[np.float64], list[str] | None, str | None]
 
 _LIST = ord("[")
+_PIECE = 1 << 16
 _KEYS = {"actions", "ids", "request_id"}
 _UNEXPECTED = (ValueError, TypeError, KeyError, AttributeError, RuntimeError)
 
@@ -20,6 +21,12 @@ _UNEXPECTED = (ValueError, TypeError, KeyError, AttributeError, RuntimeError)
 def _count_lists(parts: Parts) -> int:
     rows, ids, _ = parts
     return 1 + len(rows) + (ids is not None)
+
+
+def _count_brackets(body: bytes) -> int:
+    """Count "[" by pieces that fit the processor's cache: `bytes.count` takes three times as long."""
+    data = np.frombuffer(body, np.uint8)
+    return sum(int(np.count_nonzero(data[i : i + _PIECE] == _LIST)) for i in range(0, len(data), _PIECE))
 
 
 class FastJson:
@@ -61,8 +68,7 @@ class FastJson:
         except _UNEXPECTED:
             self._parser = simdjson.Parser()
             return None
-        lists = np.count_nonzero(np.frombuffer(body, np.uint8) == _LIST)  # `count` takes three times as long
-        return found if lists == 1 + sum(map(_count_lists, found)) else None
+        return found if _count_brackets(body) == 1 + sum(map(_count_lists, found)) else None
 
     def _read(self, request: Any, dim: int) -> Parts | None:
         """Read a request whose rows may still be rows of rows: these would become one row, and have more lists."""

@@ -37,10 +37,15 @@ class Notes(NamedTuple):
 def join_notes(notes: Sequence[Note]) -> Notes:
     """Put notes into columns."""
     stamps, signed, labels, contexts = zip(*notes, strict=True)
+    found = {place: context for place, context in enumerate(contexts) if context}
+    return make_notes(np.array(stamps, np.int64), np.array(signed, np.float64), labels, found)
+
+
+def make_notes(stamps: Integers, signed: Array, labels: Sequence[str | None], contexts: Contexts) -> Notes:
+    """Make the columns of decisions whose chosen actions have these ids."""
     seen: dict[str | None, int] = {None: 0}
     codes = np.array([seen.setdefault(label, len(seen)) for label in labels], np.int64)
-    found = {place: context for place, context in enumerate(contexts) if context}
-    return Notes(np.array(stamps, np.int64), np.array(signed, np.float64), codes, list(seen), found)
+    return Notes(stamps, signed, codes, list(seen), contexts)
 
 
 def concatenate_notes(parts: Sequence[Notes]) -> Notes:

@@ -139,6 +139,14 @@ def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int
             sets = np.stack([policy_cases.unit_actions(rng, 4, dim) for _ in range(1 + seed % 5)])
             ours, theirs = plain.decide_many(sets), compiled.decide_many(sets)
             assert list(map(chosen, ours)) == list(map(chosen, theirs))
+        elif kind == "run" and not plain.limited_ids:
+            sizes = 1 + np.arange(1 + seed % 5)
+            rows = np.concatenate([policy_cases.unit_actions(rng, int(size), dim) for size in sizes])
+            for mine, other in zip(
+                *(bulk.decide_together(policy, rows, np.cumsum(sizes), at=None) for policy in (plain, compiled)),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(mine, other)
         elif kind == "convert":
             assert plain.convert(round, (seed % 5) / 4) == compiled.convert(round, (seed % 5) / 4)
         elif kind == "freeze":
@@ -198,7 +206,7 @@ def test_tiers_count_the_same_wins_of_samples() -> None:
     assert wins.sum() == 0.0 < ours[-1].max() < 17.0
 
 
-KINDS = ["decide"] * 8 + ["convert"] * 5 + ["revoke", "many", "replay", "convert many", "freeze"]
+KINDS = ["decide"] * 8 + ["convert"] * 5 + ["revoke", "many", "run", "replay", "convert many", "freeze"]
 EVENTS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 10**6), st.integers(0, 2 * WINDOW)), max_size=60)
 
 

@@ -13,6 +13,8 @@ from latecomer.service.http.bodies import DecisionRequest
 from latecomer.service.http.fast_json import FastJson
 
 READER = FastJson(max_actions=5, max_label=200)
+BLANKS = 4096 * " "
+"""They make a row a long one, whose lists are found and not counted."""
 
 
 def careful(body: bytes) -> tuple[Any, list[str] | None, str | None]:
@@ -98,6 +100,8 @@ def test_fast_json_reads_numbers_to_the_last_bit(number: str) -> None:
 def test_fast_json_leaves_unusual_bodies_to_msgspec(body: str) -> None:
     assert READER.read(body.encode(), 2) is None
     assert_alike(b'{"actions": [[1, 2]], "request_id": "r"}', 2)  # and the next one is none the worse for it
+    assert READER.read(body.replace(",", "," + BLANKS).encode(), 2) is None
+    assert_alike(b'{"actions": [[1,' + BLANKS.encode() + b'2]], "request_id": "r"}', 2)
 
 
 def test_fast_json_leaves_bytes_that_are_not_utf_8() -> None:

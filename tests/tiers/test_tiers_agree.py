@@ -165,6 +165,28 @@ def play(plain: Any, compiled: Any, events: list[tuple[str, int, int]], dim: int
             np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.soak
+def test_tiers_agree_on_a_suspicion_that_fades() -> None:
+    given: dict[str, Any] = {**constants(DIM), "false_alarms": 1e-12, "half_life": 10_000, "seed": 1}
+    plain, compiled = (lc.MaturedLinTS(DIM, 40, **given) for _ in range(2))
+    for policy in (plain, compiled):
+        policy.state.code = PolicyCode(policy.algorithm, policy.state.record, None)
+    for kernel in compiled.state.code.tiered():
+        if kernel.function in HOT:
+            kernel.compile()
+    suspected = []
+    for t in range(180):
+        actions = policy_cases.unit_actions(np.random.default_rng(t), 1, DIM)
+        ours, theirs = plain.decide(actions), compiled.decide(actions)
+        assert chosen(ours) == chosen(theirs)
+        suspected.append(plain.state.number("suspected"))
+        if (t < 100 and t % 2) or t >= 120:
+            assert plain.convert(ours) is compiled.convert(theirs)
+    assert len({*suspected}) > 1
+    assert suspected[-1] == suspected[0]
+    assert_same(plain, compiled)
+
+
 SAMPLING: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
     fill_normals: lambda: (np.uint64(1), np.empty((1, 1))),
     shorten_spread: lambda: (np.empty((1, 1)), np.empty((1, 1))),

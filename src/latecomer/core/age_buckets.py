@@ -30,6 +30,7 @@ def bucket_fields(dim: int) -> ExtraFields:
     return {
         "since": Field(np.array(UNSTAMPED)),  # rounds with a stamp before it have been dropped
         "changes": number_field(np.int64),  # the number of changes detected
+        "suspected": Field(np.array(UNSTAMPED)),  # rounds with a stamp before it are set aside: in buckets alone
         "bucket_starts": Field(np.full(BUCKETS, UNUSED)),  # the least stamp of a bucket's rounds; they rise
         "bucket_rounds": Field(np.zeros(BUCKETS)),  # Σ w_s
         "bucket_matured": Field(np.zeros(BUCKETS)),  # Σ w_s F̂_m(age_s)
@@ -41,8 +42,12 @@ def bucket_fields(dim: int) -> ExtraFields:
         "recent_due": scratch_field(dim),  # sums over the rounds since a start
         "recent_B": scratch_field(dim),
         "recent_gram": scratch_field(dim, dim),
-        "earlier_gram": scratch_field(dim, dim),  # G without them
+        "all_B": scratch_field(dim),  # sums over all rounds that were not dropped
+        "all_gram": scratch_field(dim, dim),
+        "earlier_gram": scratch_field(dim, dim),  # G without the recent rounds
         "earlier_factor": scratch_field(dim, dim),  # and its factor
+        "model_gram": scratch_field(dim, dim),  # the precision of θ where a change is supposed or not,
+        "model_factor": scratch_field(dim, dim),  # and its factor
     }
 
 
@@ -53,6 +58,12 @@ def bucket_of(state: State, stamp: int) -> int:
     while bucket >= 0 and state.bucket_starts[bucket] > stamp:
         bucket -= 1
     return bucket
+
+
+@kernel
+def first_counted(state: State) -> int:
+    """Return the first bucket that is not set aside."""
+    return max(0, bucket_of(state, state.suspected))
 
 
 @kernel
@@ -157,13 +168,14 @@ def merge_buckets(state: State) -> None:
     after, bucket = state.bucket_rounds[newest], newest - 1  # the rounds after the bucket
     while bucket >= 1:
         here = state.bucket_rounds[bucket]
-        if after + here + state.bucket_rounds[bucket - 1] <= RATIO * after:
+        counts = state.bucket_starts[bucket] != state.suspected  # else it stays apart from what is set aside
+        if counts and after + here + state.bucket_rounds[bucket - 1] <= RATIO * after:
             merge_into_older(state, bucket)
         else:
             after += here
         bucket -= 1
     if newest_bucket(state) == BUCKETS - 1:
-        merge_into_older(state, 1)
+        merge_into_older(state, 2 if state.bucket_starts[1] == state.suspected else 1)
 
 
 @kernel

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from latecomer.core.age_buckets import DETECTS, bucket_of
-from latecomer.core.forgetting import weight_at
+from latecomer.core.forgetting import counted_weight, weight_at
 from latecomer.core.jit import kernel
 from latecomer.core.ring import is_closed, is_forgotten, slot_of, stamp_of
 from latecomer.core.state import ROUNDS_PER_BLOCK, UNSTAMPED, Block, Ring, State, StateArray
@@ -59,16 +59,16 @@ def judge_conversion_of(states: StateArray, ring: Ring, round: int, now: int) ->
 def add_to_B(state: State, ring: Ring, slot: int, value: float) -> None:
     """B += w_s·value·A_s, for the round in that slot; w_s = 1 where nothing is forgotten."""
     block, lane = ring[slot // ROUNDS_PER_BLOCK], slot % ROUNDS_PER_BLOCK
-    if state.forgets:
-        value *= weight_at(state, block.stamp[lane])
+    counted = value * counted_weight(state, block.stamp[lane]) if state.forgets else value
     for i in range(state.B.shape[0]):
-        state.B[i] += value * block.action[i, lane]
+        state.B[i] += counted * block.action[i, lane]
     if state.forgets == DETECTS:
         bucket = bucket_of(state, block.stamp[lane])
         if bucket >= 0:
-            state.bucket_credited[bucket] += value
+            weighted = value * weight_at(state, block.stamp[lane])
+            state.bucket_credited[bucket] += weighted
             for i in range(state.B.shape[0]):
-                state.bucket_B[bucket, i] += value * block.action[i, lane]
+                state.bucket_B[bucket, i] += weighted * block.action[i, lane]
 
 
 @kernel
@@ -91,7 +91,7 @@ def credit_round(state: State, ring: Ring, round: int, value: float, now: int) -
     before_decision = now != UNSTAMPED and now < block.stamp[lane]
     arrival = max(now, state.now) if is_open else block.stamp[lane] + state.span
     block.arrival[lane] = UNKNOWN_ARRIVAL if before_decision else arrival
-    state.credited += value * weight_at(state, block.stamp[lane]) if state.forgets else value
+    state.credited += value * counted_weight(state, block.stamp[lane]) if state.forgets else value
     if is_open:
         state.pending -= 1
 
@@ -108,7 +108,7 @@ def change_credit(state: State, ring: Ring, slot: int, is_open: bool, credit: fl
     if not (is_open and state.learn_on_close):
         add_to_B(state, ring, slot, change)
     block.credit[lane] = credit
-    state.credited += change * weight_at(state, block.stamp[lane]) if state.forgets else change
+    state.credited += change * counted_weight(state, block.stamp[lane]) if state.forgets else change
     return before
 
 

@@ -60,6 +60,14 @@ def weight_at(state: State, stamp: int) -> float:
 
 
 @kernel
+def counted_weight(state: State, stamp: int) -> float:
+    """Return w_s as `weight_at` does, but 0 while the round is set aside: its weight in G and B."""
+    if state.forgets == DETECTS and stamp < state.suspected:
+        return 0.0
+    return weight_at(state, stamp)
+
+
+@kernel
 def counted_rounds(state: State) -> float:
     """Return Σ w_s over all rounds; their number where nothing is forgotten."""
     return float(state.weight_sum) if state.forgets else float(state.rounds)

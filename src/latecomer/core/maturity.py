@@ -11,7 +11,7 @@ import numpy as np
 
 from latecomer.core.age_buckets import DETECTS, mature_in_bucket, scale_buckets
 from latecomer.core.delay_curve import delay_curve_fields, update_delay_curve
-from latecomer.core.forgetting import scale_matrix, weight_at
+from latecomer.core.forgetting import counted_weight, scale_matrix, weight_at
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.rates import estimate_rate
 from latecomer.core.ring import slot_of, stamp_of
@@ -79,6 +79,17 @@ def _has_age(state: State, ring: Ring, round: int, age: int, now: int) -> bool:
     return now - stamp_of(state, ring, round) >= age
 
 
+@kernel
+def _raise_weight(state: State, ring: Ring, round: int, share: float) -> None:
+    """Count a round's maturity for so much more, or less: in G unless it is set aside, and in its bucket."""
+    stamp = stamp_of(state, ring, round)
+    weight = share * counted_weight(state, stamp)
+    add_outer(state, ring, slot_of(state, ring, round), weight)
+    state.matured += weight
+    if state.forgets == DETECTS:
+        mature_in_bucket(state, stamp, share * weight_at(state, stamp))
+
+
 @kernel_noinline
 def _move_levels(state: State, ring: Ring, now: int) -> None:
     """Weigh every round by a sixteenth for each level (l + ½)/16 of F̂_m that its age has reached."""
@@ -89,18 +100,10 @@ def _move_levels(state: State, ring: Ring, now: int) -> None:
         age = _age_of(state, wanted, j)
         pointer = state.level_pointers[level]
         while pointer <= state.rounds and _has_age(state, ring, pointer, age, now):
-            weight = weight_at(state, stamp_of(state, ring, pointer)) / LEVELS
-            add_outer(state, ring, slot_of(state, ring, pointer), weight)
-            state.matured += weight
-            if state.forgets == DETECTS:
-                mature_in_bucket(state, stamp_of(state, ring, pointer), weight)
+            _raise_weight(state, ring, pointer, 1.0 / LEVELS)
             pointer += 1
         while pointer > state.oldest and not _has_age(state, ring, pointer - 1, age, now):
-            weight = weight_at(state, stamp_of(state, ring, pointer - 1)) / LEVELS
-            add_outer(state, ring, slot_of(state, ring, pointer - 1), -weight)
-            state.matured -= weight
-            if state.forgets == DETECTS:
-                mature_in_bucket(state, stamp_of(state, ring, pointer - 1), -weight)
+            _raise_weight(state, ring, pointer - 1, -1.0 / LEVELS)
             pointer -= 1
         state.level_pointers[level] = pointer
 

@@ -13,7 +13,8 @@ up `recommended`:
   by 1 minus up to that share; b by that of `optimism_discount`, where that is another.
 - `final_exploration`, c_∞: where actions stay the same, c falls to it as conversions come, half of the way at
   `HALFWAY` of them. The first conversions are too few for a Gaussian; later ones need less than its full width.
-- `false_alarms`, α: with a half-life, what is older than a detected change is dropped (`core.change_detection`).
+- `false_alarms`, α: with a half-life, what is older than a suspected change is set aside, then dropped
+  (`core.change_detection`).
 """
 
 import math
@@ -69,7 +70,7 @@ def advance_time(state: State, ring: Ring, now: int) -> None:
 
 @kernel
 def follow_change(state: State, now: int) -> None:
-    """Begin anew with the rounds since a change, where one is detected."""
+    """Estimate from the rounds since a change alone, where one is suspected or detected."""
     if detect_change(state, now):
         state.ridge_growth, state.ridge_due = 1.0, 0
 
@@ -150,8 +151,8 @@ class MaturedLinTS(LinearPolicy):
     final_exploration
         c_∞ in [0, c]: where actions stay the same, the exploration once many conversions have come; c, unless given.
     false_alarms
-        In [0, 1]: with a `half_life`, detect changes, and drop what is older; of tests by chance, about this share per
-        half-life and scale rings. 0: detect none. Beyond 32 dimensions none is detected.
+        In [0, 1]: with a `half_life`, suspect and detect changes, and drop what is older; of tests by chance, about
+        this share per half-life and scale rings at once. 0: detect none. Beyond 32 dimensions none is detected.
 
     Examples
     --------

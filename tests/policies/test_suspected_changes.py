@@ -121,3 +121,16 @@ def test_a_policy_that_suspects_a_change_is_saved_as_it_is(tmp_path: Path) -> No
             each.convert(ours.round - t % 7)
     for name in ("V", "B", "gram", "bucket_B", "bucket_starts", "suspected", "since"):
         np.testing.assert_array_equal(again.state.array(name), policy.state.array(name))
+
+
+def test_a_state_of_before_there_were_suspicions_suspects_nothing() -> None:
+    policy = lc.recommended(2, 40, half_life=1_000, seed=1)
+    for _ in range(30):
+        policy.convert(policy.decide(ACTIONS))
+    arrays = policy.state.arrays()
+    again = policy.state.make_empty()
+    again.restore({name: array for name, array in arrays.items() if name != "state/suspected"})
+    assert again.number("suspected") == UNSTAMPED
+    np.testing.assert_array_equal(again.array("bucket_B"), policy.state.array("bucket_B"))
+    with pytest.raises(KeyError, match="state/since"):
+        again.restore({name: array for name, array in arrays.items() if name != "state/since"})

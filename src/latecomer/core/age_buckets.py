@@ -30,7 +30,7 @@ def bucket_fields(dim: int) -> ExtraFields:
     return {
         "since": Field(np.array(UNSTAMPED)),  # rounds with a stamp before it have been dropped
         "changes": number_field(np.int64),  # the number of changes detected
-        "suspected": Field(np.array(UNSTAMPED)),  # rounds with a stamp before it are set aside: in buckets alone
+        "suspected": Field(np.array(UNSTAMPED), is_younger=True),  # rounds before it are set aside: in buckets alone
         "bucket_starts": Field(np.full(BUCKETS, UNUSED)),  # the least stamp of a bucket's rounds; they rise
         "bucket_rounds": Field(np.zeros(BUCKETS)),  # Σ w_s
         "bucket_matured": Field(np.zeros(BUCKETS)),  # Σ w_s F̂_m(age_s)

@@ -38,6 +38,8 @@ class Field:
 
     initial: npt.NDArray[Any]
     kind: FieldKind = FieldKind.STATISTIC
+    is_younger: bool = False
+    """A state that was saved before the field existed has its first value."""
 
 
 ExtraFields = Mapping[str, Field]

@@ -281,8 +281,9 @@ class CompiledState:
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Become the state whose `arrays` these are."""
         record, ring = self.record.copy(), new_ring(self.ring.dtype, len(arrays["ring/stamp"]))
+        younger = {*self._numbers, *(name for name, extra in self._extras.items() if extra.is_younger)}
         for name in self.saved_fields():
-            if f"state/{name}" in arrays or name not in self._numbers:  # a parameter may be younger than the arrays
+            if f"state/{name}" in arrays or name not in younger:
                 fill_field(record[name], arrays[f"state/{name}"], name)
         for name in ring.dtype.names or ():
             fill_field(ring[name], arrays[f"ring/{name}"], name)

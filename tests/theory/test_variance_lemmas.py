@@ -104,6 +104,13 @@ class History:
         solved = np.linalg.solve(self.H[:rounds], oracle.actions[:, :, None])[:, :, 0]
         self.norms = np.sqrt(np.sum(oracle.actions * solved, axis=1))
         self.beta = self.weights * self.norms**2
+        self.rates = 0.3 * oracle.actions @ theta  # p_t
+        self.values = np.array([oracle.credits.get(s, 0.0) for s in range(1, rounds + 1)])  # Z_t
+        self.strengths = omega(self.values, oracle.bounds) * self.weights**2
+        observed = self.strengths[:, None, None] * oracle.actions[:, :, None] * oracle.actions[:, None, :]
+        self.W = np.concatenate([np.zeros((1, dim, dim)), np.cumsum(observed, axis=0)])
+        self.u = np.linalg.solve(self.H[self.closed], oracle.actions[:, :, None])[:, :, 0]  # H_{n_t}⁻¹A_t
+        self.squares = np.einsum("ti,tij,tj->t", self.u, self.W[self.closed], self.u)  # uᵀWu
 
 
 @pytest.fixture(scope="module", params=[(0, 0, 1.0), (1, 8, 1.0), (2, 12, 0.25)])
@@ -139,9 +146,8 @@ def test_lemma_5_delayed_energy(history: History) -> None:
     rng = np.random.default_rng(5)
     largest = 0.0
     for start in (0, 20, 60):
-        chosen = np.flatnonzero(history.good & (history.closed >= start))
-        u = np.linalg.solve(history.H[history.closed[chosen]], history.oracle.actions[chosen][:, :, None])[:, :, 0]
-        energy = (u.T * history.weights[chosen]) @ u
+        chosen = history.good & (history.closed >= start)
+        energy = (history.u[chosen].T * history.weights[chosen]) @ history.u[chosen]
         for x in rng.standard_normal((200, 3)):
             ratio = x @ energy @ x / (x @ np.linalg.solve(history.H[start], x))
             assert ratio <= constant
@@ -167,18 +173,45 @@ def test_rounds_close_in_the_order_in_which_they_were_played(seed: int) -> None:
         assert (weights > 0) == bool(closed.sum())
 
 
+def sum_observed(history: History) -> float:
+    """Σ ω_r w_r²‖A_r‖² in H_r⁻¹, of Lemma 6."""
+    actions = history.oracle.actions
+    after = np.linalg.solve(history.H[1:], actions[:, :, None])[:, :, 0]
+    return float((history.strengths * np.sum(actions * after, axis=1)).sum())
+
+
 def test_lemma_6_and_the_sum_of_squares(history: History) -> None:
     """Step 2 of Theorem 4: Σ w_t u_tᵀWu_t over good rounds ≤ C_N·Σ ω_r w_r²‖A_r‖² in H_r⁻¹ ≤ C_N·K."""
-    oracle, rounds = history.oracle, history.rounds
-    values = np.array([oracle.credits.get(s, 0.0) for s in range(1, rounds + 1)])
-    strengths = omega(values, oracle.bounds) * history.weights**2
-    outer = strengths[:, None, None] * oracle.actions[:, :, None] * oracle.actions[:, None, :]
-    W = np.concatenate([np.zeros((1, 3, 3)), np.cumsum(outer, axis=0)])
-    good = np.flatnonzero(history.good)
-    u = np.linalg.solve(history.H[history.closed[good]], oracle.actions[good][:, :, None])[:, :, 0]
-    squares = np.einsum("t,ti,tij,tj->", history.weights[good], u, W[history.closed[good]], u)
-    after = np.linalg.solve(history.H[1:], oracle.actions[:, :, None])[:, :, 0]
-    observed = (strengths * np.sum(oracle.actions * after, axis=1)).sum()
-    assert 0 < squares <= delayed_energy(history.ridge) * observed
+    good, observed = history.good, sum_observed(history)
+    assert 0 < (history.weights * history.squares)[good].sum() <= delayed_energy(history.ridge) * observed
     growth = history.logs[-1] - history.logs[0]
     assert observed <= 4 / 3 * (math.e - 1) * growth + np.log(10) / (3 * FLOOR**2)
+
+
+def test_steps_3_and_4_of_the_regret_bound(history: History) -> None:
+    """S ≤ √Σ·(√(γ(C_N·observed + E)) + λ√E), Σ ≤ P + 2S and S ≤ 2Γ² + Γ√P, over the good rounds of a run.
+
+    Λ is the growth of ln det, which (W3) bounds; the first is not trivial: S is above a 200th of it.
+    """
+    good, ridge, oracle = history.good, history.ridge, history.oracle
+    norms = np.linalg.norm(history.u, axis=1)
+    levels = np.array([oracle.levels(history.W[n]) for n in history.closed])
+    terms = levels * (history.squares[:, None] + np.array(SCALES) * norms[:, None] ** 2)
+    widths = np.sqrt(terms.min(axis=1)) + ridge * norms
+    sums = np.concatenate(
+        [np.zeros((1, 3)), np.cumsum((history.values * history.weights)[:, None] * oracle.actions, 0)]
+    )
+    means = np.einsum("ti,ti->t", history.u, sums[history.closed])  # A_tᵀφ̂
+    np.testing.assert_allclose(np.clip(means + widths, 1e-4, 1), oracle.bounds, rtol=1e-9)
+    assert (np.abs(means - history.rates) <= widths).all(), "the run is on the event of Theorem 3"
+
+    S, Sigma = widths[good].sum(), oracle.variances[good].sum()
+    _, ratio = growth_ratio(ridge)
+    growth = history.logs[-1] - history.logs[0]
+    energy = (1 + SLACK) ** 2 * ratio * growth / ridge  # E
+    inside = oracle.levels(history.W[-1])[0] * (delayed_energy(ridge) * sum_observed(history) + energy)
+    Gamma = np.sqrt(inside) + ridge * np.sqrt(energy)
+    assert np.sqrt(Sigma) * Gamma / 200 <= S <= np.sqrt(Sigma) * Gamma
+    P = (history.rates[good] + 1e-4).sum() + FLOOR**2 * ratio * growth
+    assert Sigma <= P + 2 * S
+    assert 2 * Gamma**2 + Gamma * np.sqrt(P) >= S

@@ -180,6 +180,7 @@ def test_rivals_are_compared_by_regret_and_time(tmp_path: Path, monkeypatch: pyt
     assert all(times[name] > 0.0 for name in ("recommended", *RIVALS))
     assert times[UNDELAYED] is None
     assert (tmp_path / "out" / "rivals.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out" / "rivals.svg").read_text(encoding="utf-8").startswith("<?xml")
     refused = run("--rivals", "--policy", "Greedy")
     assert (refused.exit_code, "--rivals has its own policies" in refused.stderr) == (2, True)
 

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 import latecomer as lc
-from latecomer.experiments.arena.plot import plot_random_worlds
+from latecomer.experiments.arena.plot import plot_comparison, plot_random_worlds
 from latecomer.experiments.plots import plot_coverage, plot_density, plot_regret_panels
 
 
@@ -30,6 +30,15 @@ def test_random_worlds_say_which_policy_does_best() -> None:
     assert axes.get_title() == (
         "a does best: 0.50 of the regret of the best published policy; 2 random worlds, 3 runs each"
     )
+
+
+def test_a_comparison_says_which_policy_loses_least_of_those_that_can_be_had() -> None:
+    """The learner without delay has no time: it cannot be had, and is not drawn."""
+    names, times = ["a", "without delay", "b"], [90.0, None, 2.0]
+    table = pl.DataFrame({"policy": names, "mean": [30.0, 5.0, 20.0], "runs": [10, 100, 100], "microseconds": times})
+    (axes,) = plot_comparison(table.with_columns(pl.lit("B").alias("world"))).axes
+    assert axes.get_title() == "b loses least: B, 100 runs"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["1  b: 20", "2  a: 30 (10 runs)"]
 
 
 def test_panels_have_their_finding_above_them_and_their_worlds_in_their_titles() -> None:

@@ -14,13 +14,14 @@ SLOW_RUNS = 10
 
 
 def run_rivals(rows: "list[ArenaWorld]", folder: Path, *, runs: int, seed: int, engine: "Engine") -> None:
-    """Play world after world; write rivals.csv and rivals.png, and print a table."""
+    """Play world after world; write rivals.csv, rivals.png and rivals.svg, and print a table."""
     import polars as pl  # noqa: PLC0415 - `latecomer --help` is light
 
     from latecomer.cli.output import replace_output  # noqa: PLC0415
     from latecomer.experiments.arena.comparison import compare  # noqa: PLC0415
     from latecomer.experiments.arena.plot import plot_comparison  # noqa: PLC0415
     from latecomer.experiments.arena.result_folder import ResultFolder  # noqa: PLC0415
+    from latecomer.pictures import write_picture  # noqa: PLC0415
 
     kept, done = ResultFolder(folder / "worlds", runs=runs, seed=seed), []
     for row in rows:
@@ -29,12 +30,14 @@ def run_rivals(rows: "list[ArenaWorld]", folder: Path, *, runs: int, seed: int, 
     table = pl.concat(done)
     with replace_output(folder / "rivals.csv") as path:
         table.write_csv(path)
-    with replace_output(folder / "rivals.png") as path:
-        plot_comparison(table).savefig(path, format="png")
+    figure = plot_comparison(table)
+    for suffix in (".png", ".svg"):
+        with replace_output(folder / f"rivals{suffix}") as path:
+            write_picture(figure, path, suffix=suffix)
     for scores in done:
         typer.echo(f"\n{scores['world'][0]}")
         shown = scores.sort("mean").select("policy", "mean", "standard_error", "p95", "runs", "microseconds")
         for name, mean, error, tail, count, micro in shown.iter_rows():
             time = "" if micro is None else f"{micro:10.1f} µs"
             typer.echo(f"  {name:36} {mean:8.1f} ± {error:5.1f}  95 %: {tail:8.1f}  {count:4} runs {time}")
-    typer.echo(f"wrote {folder / 'rivals.csv'}, {folder / 'rivals.png'}")
+    typer.echo(f"wrote {', '.join(str(folder / f'rivals{suffix}') for suffix in ('.csv', '.png', '.svg'))}")

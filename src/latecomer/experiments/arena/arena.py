@@ -21,6 +21,7 @@ from latecomer.experiments.arena.worlds import ArenaWorld
 from latecomer.experiments.paper.experiments import RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
 from latecomer.experiments.paper.released_code import ReleasedTS, ReleasedUCB
 from latecomer.policies.base.policy import LinearPolicy
+from latecomer.policies.greedy import Greedy
 from latecomer.policies.matured_lin_ts import MaturedLinTS
 from latecomer.policies.otf_lin_ts import OTFLinTS
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
@@ -54,13 +55,18 @@ POLICIES: Mapping[str, PolicyMaker] = {
     **PUBLISHED,
     "recommended, half-life 400": partial(recommended, half_life=400),
     "recommended, half-life 4000": partial(recommended, half_life=4000),
+    "recommended, guard 4": partial(recommended, guard=4.0),
+    "Greedy, guard 4": partial(Greedy, guard=4.0),
     "OTFLinUCB, tight": partial(OTFLinUCB, width="tight"),
+    "OTFLinUCB, variance": partial(OTFLinUCB, width="variance"),
     "MaturedLinTS, c = 0.5": partial(MaturedLinTS, exploration=0.5),
     **{name: policy_class(name) for name in POLICY_MODULES if name not in ("OTFLinUCB", "OTFLinTS", "Uniform")},
     UNIFORM: Uniform,
 }
 """Policies by name, made from the dimension and the window; all of the registry are here, some under a longer name."""
 
+STAGED: Mapping[str, PolicyMaker] = {"recommended, by stages": partial(recommended, stages=["click"])}
+"""Policies for worlds with a stage, played where they are named."""
 
 RANDOM_POLICIES = (RECOMMENDED, *(name for name in PUBLISHED if name not in (UCB, UCB_BUFFERED)), UNIFORM)
 """Policies that random worlds are played by, unless others are named: without the theorem's widths, which are nowhere
@@ -155,5 +161,5 @@ def choose_worlds(names: Iterable[str]) -> list[ArenaWorld]:
 
 def choose_policies(names: Iterable[str]) -> dict[str, PolicyMaker]:
     """Return the makers of the policies, rivals and peers of these names."""
-    every: dict[str, PolicyMaker] = {**POLICIES, **RIVALS, **PEERS}
+    every: dict[str, PolicyMaker] = {**POLICIES, **STAGED, **RIVALS, **PEERS}
     return {name: every[check_choice("policy", name, tuple(every))] for name in names}

@@ -5,6 +5,7 @@ from time import process_time
 
 import polars as pl
 
+from latecomer.core.state import Array
 from latecomer.experiments.arena.arena import RECOMMENDED, PolicyMaker, choose_policies, run_world, score_table
 from latecomer.experiments.arena.peers.table import find_peers
 from latecomer.experiments.arena.result_folder import ResultFolder
@@ -32,7 +33,9 @@ def compare(
     slow = choose_policies([*RIVALS, *find_peers(fixed_arms=row.kind == "fixed")])
     finals = run_world(row, ours, runs=runs, seed=seed, engine=engine, folder=folder)
     few = ResultFolder(folder.path.with_name("rivals"), runs=slow_runs, seed=seed)
-    slow_finals = run_world(row, slow, runs=slow_runs, seed=seed, engine=engine, folder=few)
+    slow_finals: dict[str, Array] = {}
+    for name, make in slow.items():  # one by one, as each is kept when it is done: some take minutes
+        slow_finals |= run_world(row, {name: make}, runs=slow_runs, seed=seed, engine=engine, folder=few)
     table = score_table(row, {**slow_finals, **finals})
     times = time_rounds(row, {**ours, **slow}, seed=seed)
     return table.with_columns(

@@ -87,7 +87,7 @@ def plot_comparison(table: pl.DataFrame) -> Figure:
             axis.set_minor_formatter("")
         axes.set_xlabel("processor time of a round, µs", fontsize=8)
         axes.set_ylabel("mean regret at the horizon", fontsize=8)
-        axes.set_title(f"{world}, {most} runs", fontsize=10)
+        axes.set_title(f"{scores['policy'][0]} loses least: {world}, {most} runs", fontsize=10)
         axes.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, handlelength=0, frameon=False)
     return made
 

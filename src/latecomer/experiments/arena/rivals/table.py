@@ -7,7 +7,6 @@ from latecomer.experiments.arena.rivals.bootstrapped_ts import BootstrappedTS
 from latecomer.experiments.arena.rivals.discounted import DiscountedLinTS, DiscountedLinUCB
 from latecomer.experiments.arena.rivals.glm_ucb import DelayedGLMUCB
 from latecomer.experiments.arena.rivals.weighted_logistic import FakeNegativeWeightedTS, FeedbackShiftWeightedTS
-from latecomer.policies.recommended import recommended
 from latecomer.simulation.own_rule import FreshRule
 
 RIVALS: Mapping[str, Callable[[int, int], FreshRule]] = {
@@ -19,5 +18,4 @@ RIVALS: Mapping[str, Callable[[int, int], FreshRule]] = {
     "FSIW, sampled": FeedbackShiftWeightedTS,
     "D-LinUCB, γ = 0.999": DiscountedLinUCB,
     "D-LinTS, γ = 0.999": DiscountedLinTS,
-    "recommended, by stages": partial(recommended, stages=["click"]),
 }

@@ -2,9 +2,10 @@
 
 Its upper bound has 1/τ_m and its lower bound 1/√τ_m, for the gap between actions that is the hardest at each τ_m. So
 two curves are measured: one world whose gap stays, and for each τ_m the gap at which a policy has the most regret.
+`scripts/draw_open_question.py` measures both at a longer horizon, with more gaps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,12 +58,27 @@ class Point:
 FIXED_GAP, HARDEST_GAP = "gap of 0.2", "hardest gap"
 
 
-def list_points(*, quick: bool) -> Iterator[Point]:
+@dataclass(frozen=True)
+class Slope:
+    """An exponent of τ_m, fitted, and its standard error over the runs."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} ± {self.error:.2f}"
+
+
+Slopes = dict[tuple[str, str], Slope | None]
+"""By curve and policy."""
+
+
+def list_points(*, quick: bool = False, horizon: int = HORIZON, gaps: Sequence[float] = GAPS) -> Iterator[Point]:
     """Yield the experiments of both curves; fewer and shorter ones where it is to be quick."""
-    horizon = HORIZON // 10 if quick else HORIZON
+    horizon = horizon // 10 if quick else horizon
     for share in SHARES[::2] if quick else SHARES:
         yield Point(FIXED_GAP, share, 0.2, make_experiment(np.array(THETA), share, horizon))
-        for gap in GAPS[-2:] if quick else GAPS:
+        for gap in gaps[-2:] if quick else gaps:
             theta = np.array([BASE, BASE, BASE + gap])
             yield Point(HARDEST_GAP, share, gap, make_experiment(theta, share, horizon))
 
@@ -74,11 +90,22 @@ def find_hardest(rows: pl.DataFrame) -> pl.DataFrame:
     return hardest.with_columns(uniform.alias("uniform_play")).sort("curve", "policy", "share")
 
 
-def fit_slopes(table: pl.DataFrame) -> dict[tuple[str, str], float | None]:
-    """Fit ln R = a + b·ln τ by curve and policy, where R has begun to bend; None where fewer than three points have."""
-    slopes: dict[tuple[str, str], float | None] = {}
+def fit_slopes(table: pl.DataFrame) -> Slopes:
+    """Fit ln R = a + b·ln τ by curve and policy, where R has begun to bend; None where fewer than three points have.
+
+    The error of b = Σ c_i ln R_i is that of the runs, √Σ (c_i·se_i/R_i)², the points being independent: each has a seed
+    of its own.
+    """
+    slopes: Slopes = {}
     for (curve, policy), rows in table.group_by("curve", "policy", maintain_order=True):
         bent = rows.filter(pl.col("mean") <= LINEAR * pl.col("uniform_play"))
-        logs = np.log(bent.select("share", "mean").to_numpy())
-        slopes[str(curve), str(policy)] = float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0]) if len(logs) > 2 else None
+        slopes[str(curve), str(policy)] = _fit(bent) if len(bent) > 2 else None
     return slopes
+
+
+def _fit(rows: pl.DataFrame) -> Slope:
+    log_share, means = np.log(rows["share"].to_numpy()), rows["mean"].to_numpy()
+    centred = log_share - log_share.mean()
+    weights = centred / (centred @ centred)
+    relative_errors = rows["standard_error"].to_numpy() / means
+    return Slope(float(weights @ np.log(means)), float(np.linalg.norm(weights * relative_errors)))

@@ -66,21 +66,25 @@ def _play_points(setting: Setting) -> pl.DataFrame:
     """Return a row for every policy in every experiment against τ_m."""
     fewer, tables = replace(setting, runs=min(setting.runs, SHORTER)), []
     for point in share.list_points(quick=setting.quick):
-        result = fewer.play(point.experiment, f"since the paper, τ = {point.share}, gap {point.gap}")
+        own = replace(fewer, seed=setting.seed + len(tables))
+        result = own.play(point.experiment, f"since the paper, τ = {point.share}, gap {point.gap}")
         key = {"curve": point.curve, "share": point.share, "gap": point.gap, "horizon": point.experiment.horizon}
         tables.append(final_table(result, **key))
     return pl.concat(tables)
 
 
-def _tabulate(hardest: pl.DataFrame, slopes: dict[tuple[str, str], float | None]) -> pl.DataFrame:
+def _tabulate(hardest: pl.DataFrame, slopes: share.Slopes) -> pl.DataFrame:
     fitted = pl.DataFrame(
-        [{"curve": curve, "policy": policy, "slope": slope} for (curve, policy), slope in slopes.items()],
-        schema={"curve": pl.String, "policy": pl.String, "slope": pl.Float64},
+        [
+            {"curve": curve, "policy": policy, "slope": slope and slope.value, "slope_error": slope and slope.error}
+            for (curve, policy), slope in slopes.items()
+        ],
+        schema={"curve": pl.String, "policy": pl.String, "slope": pl.Float64, "slope_error": pl.Float64},
     )
     return hardest.with_columns(pl.lit("against τ").alias("figure")).join(fitted, on=["curve", "policy"], how="left")
 
 
-def _draw(results: dict[str, Result], hardest: pl.DataFrame, slopes: dict[tuple[str, str], float | None]) -> Figure:
+def _draw(results: dict[str, Result], hardest: pl.DataFrame, slopes: share.Slopes) -> Figure:
     made, axes = plots.make_figure(3, 2)
     ratios = _compare_tight(hardest)
     made.suptitle(
@@ -99,7 +103,7 @@ def _style(position: int, policy: str | None = None) -> dict[str, Any]:
     return plots.line_style(names.index(policy) if policy in names else position)
 
 
-def _draw_curve(axes: Axes, rows: pl.DataFrame, curve: str, slopes: dict[tuple[str, str], float | None]) -> None:
+def _draw_curve(axes: Axes, rows: pl.DataFrame, curve: str, slopes: share.Slopes) -> None:
     for policy in (share.EXACT, share.TIGHT, share.VARIANCE):
         own, slope = rows.filter(pl.col("policy") == policy), slopes[curve, policy]
         axes.plot(own["share"], own["mean"], marker="o", markersize=4, label=escape_label(policy), **_style(0, policy))
@@ -108,7 +112,7 @@ def _draw_curve(axes: Axes, rows: pl.DataFrame, curve: str, slopes: dict[tuple[s
         )
         if slope is not None:
             last = own.row(0, named=True)
-            axes.annotate(f"  τ^{slope:.2f}", (last["share"], last["mean"]), fontsize=8, va="bottom")
+            axes.annotate(f"  τ^{slope.value:.2f}", (last["share"], last["mean"]), fontsize=8, va="bottom")
     limit = rows.group_by("share").agg(pl.col("uniform_play").max()).sort("share")
     axes.plot(limit["share"], limit["uniform_play"], color="#888888", linewidth=0.8, linestyle=":")
     horizon = rows["horizon"].item(0)
@@ -132,7 +136,7 @@ def _compare_tight(hardest: pl.DataFrame) -> Array:
     return np.asarray(rows[share.TIGHT] / rows[share.EXACT])
 
 
-def _write_text(hardest: pl.DataFrame, slopes: dict[tuple[str, str], float | None]) -> str:
+def _write_text(hardest: pl.DataFrame, slopes: share.Slopes) -> str:
     means = hardest.filter(pl.col("curve") == share.FIXED_GAP).pivot(on="policy", index="share", values="mean")
     few = means.filter(pl.col("share") <= 0.1)
     to_tight = (few[share.VARIANCE] / few[share.TIGHT]).to_numpy()
@@ -162,5 +166,5 @@ def _write_text(hardest: pl.DataFrame, slopes: dict[tuple[str, str], float | Non
     """
 
 
-def _say(slope: float | None) -> str:
-    return "too few points" if slope is None else f"τ^{slope:.2f}"
+def _say(slope: share.Slope | None) -> str:
+    return "too few points" if slope is None else str(slope)

@@ -111,6 +111,7 @@ def test_certificate_is_for_the_policys_own_choices() -> None:
     assert lc.OTFLinUCB(2, 3, width="variance").certificate == 0.0
     assert lc.OTFLinUCB(2, 3, width="variance", exploration=0.5).certificate is None
     assert lc.OTFLinUCB(2, 3, width="variance", floor=0.1).certificate is None
+    assert lc.OTFLinUCB(2, 3, width="variance", stages=["click"]).certificate is None
     assert lc.OTFLinUCB(2, 3, width="tight").certificate is None
 
 

@@ -122,10 +122,12 @@ class PolicyReadings:
 
         That is, so many conversions within the window have been lost against the best actions, at the most. It holds
         for the rounds that the policy chose by its own rule, with `exploration` of at least 1: it is None where a
-        floor, samples or a control choose, and rounds that were learnt from a log are added as if they were its own.
+        floor, samples or a control choose, or where surrogates stand for values (`stages`), and rounds that were learnt
+        from a log are added as if they were its own.
         """
         state, numbers = self.state, self.state.record.dtype.names or ()
         is_own = not self.algorithm.is_randomised and ("set_reach" in numbers and state.number("set_reach") >= 1.0)
+        is_own = is_own and state.surrogates is None
         return float(state.number("certificate")) if is_own else None
 
     @property

@@ -157,9 +157,9 @@ def _write_text(hardest: pl.DataFrame, slopes: share.Slopes) -> str:
     Arms of 0.5, 0.5 and 0.7: the tight width has {to_exact.min():.2f} to {to_exact.max():.2f} of the exact width's
     regret, and for τ of 0.1 and less the variance-aware width has {to_tight.min():.2f} to {to_tight.max():.2f} of the
     tight one's. Slopes of ln R against ln τ with their standard errors, fitted where R is below half of uniform play's:
-    {fitted[share.FIXED_GAP]}. To tell a gap Δ of rates from none takes about v/(τΔ)² rounds, each of which costs Δ; v is
-    what a width takes for the variance, about τθ in the variance-aware one and ¼ in the others. So where the gap stays,
-    regret goes like 1/τ and like 1/τ², and flatter where it comes near uniform play.
+    {fitted[share.FIXED_GAP]}. To tell a gap Δ of rates from none takes about v/(τΔ)² rounds, each of which costs Δ; v
+    is what a width takes for the variance, about τθ in the variance-aware one and ¼ in the others. So where the gap
+    stays, regret goes like 1/τ and like 1/τ², and flatter where it comes near uniform play.
 
     The bounds are about the hardest gap at each τ, about √(v/T)/τ, where regret goes like √(vT)/τ: like 1/√τ and like
     1/τ. Here it is the worst of {", ".join(map(str, share.GAPS))}. Slopes: {fitted[share.HARDEST_GAP]}. Dotted: uniform

@@ -46,16 +46,17 @@ def draw(axes: Axes, rows: pl.DataFrame, curve: str) -> None:
     slopes = share.fit_slopes(rows)
     for position, policy in enumerate(POLICIES):
         own, slope = rows.filter(curve=curve, policy=policy), slopes[curve, policy]
-        label = policy if slope is None else f"{policy}: {format_power(slope.value)}"
-        axes.plot(own["share"], own["mean"], marker="o", markersize=4, label=label, **plots.line_style(position))
+        axes.plot(own["share"], own["mean"], marker="o", markersize=4, label=policy, **plots.line_style(position))
+        if slope is not None:
+            end = own.row(0, named=True)
+            axes.annotate(f"  {format_power(slope.value)}", (end["share"], end["mean"]), fontsize=9, va="center")
     limit = rows.filter(curve=curve).group_by("share").agg(pl.col("uniform_play").max()).sort("share")
     axes.plot(limit["share"], limit["uniform_play"], label="uniform play", **plots.line_style(5))
     axes.set(title=f"{curve}, T = {rows['horizon'].item(0):,}", xlabel="τ, the share that the window keeps")
     axes.set(ylabel="pseudo-regret", xscale="log", yscale="log")
     axes.set_xticks(list(share.SHARES), [f"{each:g}" for each in share.SHARES])
     axes.minorticks_off()
-    axes.invert_xaxis()
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.set_xlim(1.0, 0.013)
 
 
 def draw_slopes(axes: Axes, slopes: pl.DataFrame) -> None:
@@ -97,6 +98,7 @@ def main(folder: Path) -> None:
     draw(axes[0], hardest[HORIZONS[0]], share.FIXED_GAP)
     draw(axes[1], hardest[HORIZONS[-1]], share.HARDEST_GAP)
     draw_slopes(axes[2], table)
+    plots.add_shared_legend(figure, axes[0])
     write_picture(figure, PICTURE, suffix=".svg")
     write_picture(figure, folder / "open-question.png", suffix=".png")
 
@@ -111,7 +113,7 @@ def make_title(table: pl.DataFrame) -> str:
 
 def format_power(slope: float) -> str:
     """Write a power of τ."""
-    return f"τ^{slope:.2f}".replace("-", "−")
+    return rf"$\tau^{{{slope:.2f}}}$"
 
 
 if __name__ == "__main__":

@@ -192,6 +192,7 @@ def test_the_figures_of_the_policies_are_those_of_the_arena() -> None:
         'OTFLinUCB(width="exact")': "OTFLinUCB, as stated",
         'OTFLinUCB(width="buffered")': "OTFLinUCB, buffered",
         'OTFLinUCB(width="tight")': "OTFLinUCB, tight",
+        'OTFLinUCB(width="variance")': "OTFLinUCB, variance",
     }
     arena = re.findall(
         r"^\| ([^|]+?)(?: \(.*\))? \| ([\d.]+) \| ([\d.]+) \| [\d.]+ \|$", page("docs/explanation/arena.md"), re.M

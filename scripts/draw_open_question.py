@@ -78,8 +78,8 @@ def fit(hardest: dict[int, pl.DataFrame]) -> pl.DataFrame:
         slopes, small = share.fit_slopes(table), share.fit_slopes(table.filter(pl.col("share") <= SMALL))
         for (curve, policy), slope in slopes.items():
             few = small[curve, policy]
-            key = {"horizon": T, "curve": curve, "policy": policy}
-            own = {"slope": slope and slope.value, "error": slope and slope.error}
+            key: dict[str, object] = {"horizon": T, "curve": curve, "policy": policy}
+            own: dict[str, object] = {"slope": slope and slope.value, "error": slope and slope.error}
             rows.append({**key, **own, "slope_small": few and few.value, "error_small": few and few.error})
     return pl.DataFrame(rows).sort("curve", "policy", "horizon")
 

@@ -38,7 +38,9 @@ def test_a_comparison_says_which_policy_loses_least_of_those_that_can_be_had() -
     table = pl.DataFrame({"policy": names, "mean": [30.0, 5.0, 20.0], "runs": [10, 100, 100], "microseconds": times})
     (axes,) = plot_comparison(table.with_columns(pl.lit("B").alias("world"))).axes
     assert axes.get_title() == "b loses least: B, 100 runs"
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["1  b: 20", "2  a: 30 (10 runs)"]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["1  b: 20", "2  a: 30 (10 runs)"]
 
 
 def test_panels_have_their_finding_above_them_and_their_worlds_in_their_titles() -> None:

@@ -64,7 +64,8 @@ def _curves(results: dict[str, Result]) -> list[pl.DataFrame]:
 
 def _play_points(setting: Setting) -> pl.DataFrame:
     """Return a row for every policy in every experiment against τ_m."""
-    fewer, tables = replace(setting, runs=min(setting.runs, SHORTER)), []
+    fewer = replace(setting, runs=min(setting.runs, SHORTER))
+    tables: list[pl.DataFrame] = []
     for point in share.list_points(quick=setting.quick):
         own = replace(fewer, seed=setting.seed + len(tables))
         result = own.play(point.experiment, f"since the paper, τ = {point.share}, gap {point.gap}")

@@ -76,6 +76,11 @@ class ConvertingPolicy(StagedPolicy):
         position
             Of a decision with k > 1: the position of the action that converted, from 1.
         """
+        if value is NOT_GIVEN and type(decision) is int and at is conversion_id is subject is None and self._is_plain:
+            state = self.state
+            if 0 < decision < NO_ROUND and position == 1:
+                found = state.code.convert(state.record, state.ring, decision, 1.0, UNSTAMPED, UNSTAMPED)
+                return VERDICTS[found]
         if position != 1:
             decision = find_position(decision, position)
         if type(value) is not float or not 0.0 <= value <= 1.0:

@@ -3,9 +3,9 @@
 Arguments, windows, random numbers and files are here. A policy is not for several threads at once.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,24 +17,23 @@ from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, check_action_sets, check_actions, explain_inadmissible
 from latecomer.policies.base.algorithm import Algorithm
 from latecomer.policies.base.baskets import BasketTable, parse_returns
-from latecomer.policies.base.choice_probabilities import NO_CONTROL
 from latecomer.policies.base.clock import Clock, Span, WindowClock
 from latecomer.policies.base.compiled_state import CompiledState
 from latecomer.policies.base.decision import Decision
+from latecomer.policies.base.decision_options import DecisionOptions, check_options, show_options
 from latecomer.policies.base.deferral import DeferredTable, parse_activation_timeout
 from latecomer.policies.base.forgetting import check_half_life
 from latecomer.policies.base.guard import check_guard, find_guarded, guard_numbers
 from latecomer.policies.base.kernels import UNFIT
-from latecomer.policies.base.learning_policy import LearningPolicy
 from latecomer.policies.base.limits import Limits
+from latecomer.policies.base.optioned_policy import OptionedPolicy
 from latecomer.policies.base.parameters import check_dim, check_ridge, expand_common, list_crediting
 from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.randomisation import Control, Randomisation, randomise
 from latecomer.policies.base.reward import Reward, parse_reward
 from latecomer.policies.base.rng import Draw, Seed
 from latecomer.policies.base.saving import SavedPolicy
-from latecomer.policies.base.search import Oracle
-from latecomer.policies.base.subjects import ATTRIBUTIONS, Attribution, SubjectTable, digest_subject
+from latecomer.policies.base.subjects import ATTRIBUTIONS, Attribution, SubjectTable
 from latecomer.policies.base.surrogates import DEFAULT_PRIOR, make_surrogates
 from latecomer.timestamps import Moment
 from latecomer.validation import check_choice
@@ -42,7 +41,7 @@ from latecomer.validation import check_choice
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class LinearPolicy(LearningPolicy, SavedPolicy):
+class LinearPolicy(OptionedPolicy, SavedPolicy):
     """A ridge estimate with a window of open rounds; a subclass has an `algorithm`, or gives one where it varies.
 
     `numbers` are the parameters that the algorithm reads from its state, `options` those that are texts; files have
@@ -150,6 +149,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         """The conversions of credited decisions, for the service and tests; a caller must not change them."""
         surrogates = make_surrogates(stages, stage_prior)
         self.keeps_baskets = found > 0 or not self.reward.is_binary or surrogates is not None
+        self._is_plain = self._in_rounds and not self.keeps_baskets
         self.correctable = max(found, self._grace // _MICROSECOND)
         forgetting = check_half_life(half_life, self._window, algorithm)
         settings: dict[str, Any] = {**(options or {}), **randomisation.parameters, **guarded, **forgetting.parameters}
@@ -179,13 +179,7 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         actions: npt.ArrayLike | None = None,
         *,
         at: Moment | None = None,
-        control: int | None = None,
-        places: Mapping[str, int] | None = None,
-        deferred: bool = False,
-        subject: str | None = None,
-        oracle: Oracle | None = None,
-        k: int = 1,
-        examination: Sequence[float] | None = None,
+        **options: Unpack[DecisionOptions],
     ) -> Decision:
         """Choose one of the actions, or k of them, and record the choice.
 
@@ -216,33 +210,20 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         examination
             With k > 1: the probability that each position is looked at, such as [1, 0.6, 0.4]; 1 each by default.
         """
-        if k != 1 or examination is not None:
-            options = {"at": at, "control": control, "subject": subject, "examination": examination}
-            return self._decide_ranking(actions, k, oracle, deferred, options)
-        if oracle is not None:
-            options = {"at": at, "control": control, "deferred": deferred, "subject": subject}
-            return self._decide_by_oracle(oracle, actions, options)
+        if options:
+            check_options(options)
+            return self._decide_with_options(actions, at, **options)
         state = self.state
         if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
             actions = check_actions([] if actions is None else actions, self._dim)
-        if self.limited_ids or places:
-            self._place_limits(places, len(actions))
         is_unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if is_unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
-        if deferred:
-            return self._defer(actions, stamp, control, subject)
-        if subject is not None:
-            return self._decide_for(digest_subject(subject), actions, at, control, places)
         draws = None
-        if control is not None:
-            control = self._randomisation.check_index(control, len(actions))
         if self._takes_draws:  # a mistake takes no random numbers: the set is checked here, and not in the kernel
             if not state.is_admissible(actions):
                 actions = check_actions(actions, self._dim)
                 if not state.is_admissible(actions):
                     raise explain_inadmissible(actions)
-            if control is not None:
-                state.record["control_index"] = control
             draws = self.rng.draws_of_one(self._dim)
         index, round_, score = state.code.decide_small(state.record, state.ring, actions, stamp, draws)
         if index < 0:
@@ -254,10 +235,10 @@ class LinearPolicy(LearningPolicy, SavedPolicy):
         if not self._is_randomised:
             propensity = self._propensity or (score if self.algorithm.scores_are_probabilities else None)
             return Decision(round_, index, state.last_action.copy(), score, propensity)
-        if control is not None:
-            state.record["control_index"] = NO_CONTROL
         signed = state.record["signed_propensity"].item()
         return Decision(round_, index, state.last_action.copy(), score, abs(signed), signed < 0.0)
+
+    decide.__signature__ = show_options(decide, OptionedPolicy._decide_with_options)  # type: ignore[attr-defined]
 
     def decide_many(
         self,

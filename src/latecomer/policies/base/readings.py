@@ -1,6 +1,7 @@
 """The readings of a policy: numbers and copies, which change nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 
 import numpy as np
@@ -174,11 +175,19 @@ class PolicyReadings:
         """Tell whether it has a ceiling, or limits of single actions: a choice then takes all probabilities at once."""
         return self._randomisation.bounds_actions
 
-    def _place_limits(self, places: Mapping[str, int] | None, count: int) -> None:
-        """Note where limited actions are in the next set, of so many actions."""
-        if not self.limited_ids:
+    @contextmanager
+    def _placed_limits(self, places: Mapping[str, int] | None, count: int) -> Iterator[None]:
+        """Note where limited actions are in a set of so many actions, for as long as it is decided about."""
+        if places and not self.limited_ids:
             raise InputError("places is for a policy with limits; leave it out", field="places")
-        place_limits(self.state.record, self._randomisation.limits, places, count)
+        if not places:
+            yield
+            return
+        try:
+            place_limits(self.state.record, self._randomisation.limits, places, count)
+            yield
+        finally:
+            place_limits(self.state.record, self._randomisation.limits, None, count)
 
     def _assess(
         self,
@@ -190,8 +199,6 @@ class PolicyReadings:
         draws: int = 1024,
     ) -> tuple[Array, Array]:
         actions = check_actions(actions, self._dim)
-        if self.limited_ids or places:
-            self._place_limits(places, len(actions))
         if not self.state.is_admissible(actions):
             raise explain_inadmissible(actions)
         asked = Randomisation.check(0.0, draws, None)
@@ -201,7 +208,8 @@ class PolicyReadings:
         wanted = self._randomisation if self.algorithm.is_randomised else asked
         if self._assessor is None or self._assessor.draws != wanted.draws:
             self._assessor = Assessor(self.state, self.algorithm, wanted)
-        return self._assessor.assess(self.state, self.rng, actions, stamp=stamp, control=index)
+        with self._placed_limits(places, len(actions)):
+            return self._assessor.assess(self.state, self.rng, actions, stamp=stamp, control=index)
 
     @property
     def _now(self) -> int:

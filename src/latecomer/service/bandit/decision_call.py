@@ -119,9 +119,12 @@ class DecisionCall(Struct, frozen=True):
             )
             return decision, search.summary
         rows, places = self.rows, self.find_places(policy.limited_ids)
-        decision = policy.decide(
-            rows, at=at, control=control, places=places, deferred=self.deferred, subject=self.subject
-        )
+        if control is None and places is None and self.subject is None and not self.deferred:
+            decision = policy.decide(rows, at=at)
+        else:
+            decision = policy.decide(
+                rows, at=at, control=control, places=places, deferred=self.deferred, subject=self.subject
+            )
         return decision, bulk.latest_summary(policy, rows)
 
     @property

@@ -26,7 +26,7 @@ def _count_lists(parts: Parts) -> int:
 
 
 def _has_lists(body: bytes, count: int) -> bool:
-    """Tell whether a body opens so many lists. Where rows are long, it is quicker to look for them than at every byte."""
+    """Tell whether a body opens so many lists. Where rows are long, looking for them beats looking at every byte."""
     if len(body) < count * _LONG_ROW:
         return body.count(b"[") == count
     place = -1

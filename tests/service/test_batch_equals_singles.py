@@ -149,6 +149,7 @@ def test_a_run_is_one_call_of_a_kernel_and_has_the_bits_of_single_decisions(
 
     original = bulk.decide_together
     monkeypatch.setattr(bulk, "decide_together", decide_together)
+    monkeypatch.setattr(bulk, "can_decide_together", lambda policy: True)  # whatever other tests have compiled
     together, singly = make_store(case), make_store(case)
     requests = [make_mixed_request(place) for place in range(70)]
     outcomes, _ = decide_batch(together, "b", requests)

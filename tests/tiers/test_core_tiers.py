@@ -1,0 +1,54 @@
+"""Both tiers of kernels of the core that no short play of a policy reaches do the same to the last bit."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from latecomer.core.ridge_statistics import residual, short_residual
+from latecomer.core.rng import fill_normals
+from latecomer.core.sampling import count_wins, shorten_spread
+from latecomer.tiers.interpreter import interpret
+from latecomer.tiers.tiered_kernel import TieredKernel
+
+SAMPLING: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
+    fill_normals: lambda: (np.uint64(1), np.empty((1, 1))),
+    shorten_spread: lambda: (np.empty((1, 1)), np.empty((1, 1))),
+    count_wins: lambda: (np.empty(1), np.empty((1, 1)), np.empty((1, 1)), 1, np.empty(1)),
+}
+
+
+@pytest.mark.parametrize("dim", [1, 5, 16])
+def test_tiers_measure_the_same_drift(dim: int) -> None:
+    """The check of V⁻¹ is due every 1,024 rounds, which other tests do not play."""
+    kernel = TieredKernel(short_residual, lambda: (np.eye(1), np.eye(1)))
+    rng = np.random.default_rng(dim)
+    factor = rng.standard_normal((dim, dim))
+    V = factor @ factor.T + np.eye(dim)
+    right: Any = np.linalg.inv(V)
+    for V_inv in (right, right + rng.standard_normal((dim, dim)), np.nan * right):
+        np.testing.assert_array_equal(kernel.compile()(V, V_inv), short_residual(V, V_inv))
+        assert short_residual(V, V_inv) == pytest.approx(residual(V, V_inv), abs=1e-12, rel=1e-9, nan_ok=True)
+
+
+def test_tiers_count_the_same_wins_of_samples() -> None:
+    """Compare the parts of a sampler's chances, with more actions than dimensions and with fewer."""
+    rng = np.random.default_rng(0)
+    kernels = {function: TieredKernel(function, examples) for function, examples in SAMPLING.items()}
+    for dim, count in ((3, 7), (12, 4)):
+        means, spread = rng.standard_normal(count), rng.standard_normal((dim, count))
+        short, normals, wins = np.zeros((count, count)), np.zeros((9, dim)), np.zeros(count)
+        calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+            (fill_normals, (np.uint64(12345), normals)), (shorten_spread, (spread, short)),
+            (count_wins, (means, spread, normals, 17, wins)),
+        ]  # fmt: skip
+        for function, arguments in calls:
+            ours, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
+            assert interpret(function, *ours) == kernels[function].compile()(*theirs)
+            for mine, other in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(mine, other)
+            if function is fill_normals:
+                normals[:] = ours[1]
+    assert wins.sum() == 0.0 < ours[-1].max() < 17.0

@@ -143,11 +143,23 @@ def test_a_call_that_breaks_half_way_leaves_no_trace(database: str, monkeypatch:
     run(database, scenario)
 
 
+async def wait_for_snapshots(database: str) -> None:
+    """Wait until two snapshots are there, and no other is being written, for which one of them is discarded first."""
+    found: list[Any] = []
+    for _ in range(100):
+        before = found
+        with psycopg.connect(database) as connection:
+            found = connection.execute("SELECT key FROM latecomer.snapshot ORDER BY key").fetchall()
+        if len(found) == 2 and found == before:
+            return
+        await asyncio.sleep(0.3)
+
+
 def test_snapshots_compaction_and_retention_leave_the_same_state(database: str) -> None:
     async def scenario(one: ReplicatedStore, other: ReplicatedStore) -> None:
         for i in range(120):
             await one.decide("shop", ROWS, request_id=f"r{i}")
-        await asyncio.sleep(0.5)
+        await wait_for_snapshots(database)
         late = await ReplicatedStore.open(database)
         try:
             assert await late.stats("shop") == await one.stats("shop")

@@ -80,7 +80,7 @@ def decide_batch(
     return batch.outcomes, list(dict.fromkeys(ticket for ticket in batch.tickets if ticket is not None))
 
 
-def decide_group(store: "Store", name: str, requests: Sequence[Arguments]) -> list[tuple[Outcome, Ticket | None]]:
+def decide_group(store: "Store", name: str, requests: Sequence[Arguments | DecisionCall]) -> list[tuple[Outcome, Ticket | None]]:
     """Decide in the order of requests that came each by itself; return each outcome with its own ticket, if any."""
     with store.group():
         batch = _Batch(store, name)
@@ -97,8 +97,11 @@ class _Batch:
         self.tickets: list[Ticket | None] = []
         """The ticket of each outcome; None for an error."""
 
-    def add(self, requests: Sequence[Arguments | Exception]) -> None:
-        """Decide the next requests: runs of plain ones together, others by themselves, all in their order."""
+    def add(self, requests: Sequence[Arguments | DecisionCall | Exception]) -> None:
+        """Decide the next requests: runs of plain ones together, others by themselves, all in their order.
+
+        A call has only its dimension to be checked: its bandit may be another than when it was made.
+        """
         run: list[DecisionCall] = []
         places: list[int] = []
         digests: set[bytes] = set()
@@ -110,7 +113,7 @@ class _Batch:
                 if isinstance(request, Exception):
                     self.outcomes[place] = request
                     continue
-                call = check_decision_call(self._bandit.dim, **request)
+                call = self._check(request)
                 if _is_special(call) or call.request in digests:
                     self._decide_run(run, places)
                     run, places, digests = [], [], set()
@@ -125,6 +128,12 @@ class _Batch:
             except LatecomerError as error:
                 self.outcomes[place] = error
         self._decide_run(run, places)
+
+    def _check(self, request: Arguments | DecisionCall) -> DecisionCall:
+        dim = self._bandit.dim
+        if isinstance(request, DecisionCall):
+            return request if request.rows.shape[1] == dim else check_decision_call(dim, request.rows, request.ids)
+        return check_decision_call(dim, **request)
 
     def _take(self, place: int, outcome: Outcome, ticket: Ticket) -> None:
         self.outcomes[place], self.tickets[place] = outcome, ticket

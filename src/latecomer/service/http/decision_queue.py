@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from latecomer.service.http.context import AppContext
-from latecomer.service.http.pending_decision import ParsedDecision, PendingDecision
+from latecomer.service.http.pending_decision import Parsed, PendingDecision
 
 if TYPE_CHECKING:
     from latecomer.service.messages import BanditInfo, DecisionAnswer
@@ -25,11 +25,11 @@ class DecisionQueue:
         Parses a body that is small enough to be parsed on the loop.
     """
 
-    def __init__(self, context: AppContext, parse: Callable[[bytes, "BanditInfo"], ParsedDecision]) -> None:
+    def __init__(self, context: AppContext, parse: Callable[[bytes, "BanditInfo"], Parsed]) -> None:
         self._context, self._parse, self._tracing = context, parse, context.tracing
         self._pending: list[PendingDecision] = []
 
-    async def decide(self, info: "BanditInfo", source: bytes | ParsedDecision) -> "DecisionAnswer":
+    async def decide(self, info: "BanditInfo", source: bytes | Parsed) -> "DecisionAnswer":
         """Return the decision for a body, or for what was parsed elsewhere, once it is durable."""
         pending = PendingDecision(info, source)
         if self._tracing is not None:
@@ -48,7 +48,7 @@ class DecisionQueue:
         parsed = [(pending, decision) for pending in every if (decision := self._parse_one(pending)) is not None]
         self._context.access.decide_all(parsed)
 
-    def _parse_one(self, pending: PendingDecision) -> ParsedDecision | None:
+    def _parse_one(self, pending: PendingDecision) -> Parsed | None:
         if pending.future.done():  # the server stops
             return None
         source = pending.source

@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from latecomer.service.bandit.decision_call import DecisionCall
+
 if TYPE_CHECKING:
     from latecomer.service.bandit.catalogue_pick import CataloguePick
     from latecomer.service.bandit.offers import Described
@@ -52,6 +54,17 @@ class ParsedDecision(Struct, frozen=True):
         return found
 
 
+Parsed = ParsedDecision | DecisionCall
+"""What a body says; a call where nothing is left to be checked but the bandit's dimension."""
+
+
+def get_arguments(decision: Parsed) -> dict[str, Any]:
+    """Return the arguments of `Store.decide`, but for the bandit's name."""
+    if isinstance(decision, DecisionCall):
+        return {"actions": decision.actions, "ids": decision.ids}
+    return decision.arguments()
+
+
 class PendingDecision:
     """A decision that was asked for; `future` is resolved once it is durable.
 
@@ -60,7 +73,7 @@ class PendingDecision:
 
     __slots__ = ("answer", "future", "info", "is_waiting", "made_at", "source")
 
-    def __init__(self, info: "BanditInfo", source: bytes | ParsedDecision) -> None:
+    def __init__(self, info: "BanditInfo", source: bytes | Parsed) -> None:
         self.info, self.source = info, source
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.is_waiting = False

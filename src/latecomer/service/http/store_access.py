@@ -12,9 +12,10 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from latecomer.errors import UnknownBanditError
+from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.decision_batch import Arguments, Outcome, decide_batch, decide_group, decide_shared_batch
 from latecomer.service.http.daemon_threads import run_in_daemon_thread
-from latecomer.service.http.pending_decision import ParsedDecision, PendingDecision
+from latecomer.service.http.pending_decision import Parsed, PendingDecision, get_arguments
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from latecomer.service.replicated_store import ReplicatedStore
     from latecomer.service.store import Store
 
-Decisions = Sequence[tuple[PendingDecision, ParsedDecision]]
+Decisions = Sequence[tuple[PendingDecision, Parsed]]
 Batch = Sequence[Arguments | Exception]
 _TURN_SECONDS = 0.1
 """Seconds that one batch may hold up the loop, about."""
@@ -116,12 +117,12 @@ class LocalAccess:
     def decide_all(self, decisions: Decisions) -> None:
         """Make decisions in one group, and have their futures resolved by its commit."""
         waiting: dict[Ticket, list[PendingDecision]] = {}
-        by_bandit: dict[str, list[tuple[PendingDecision, ParsedDecision]]] = {}
+        by_bandit: dict[str, list[tuple[PendingDecision, Parsed]]] = {}
         for each in decisions:
             by_bandit.setdefault(each[0].info.name, []).append(each)
         with self._store.group():
             for name, group in by_bandit.items():
-                outcomes = self._decide_group(name, [decision.arguments() for _, decision in group])
+                outcomes = self._decide_group(name, [decision for _, decision in group])
                 for (pending, _), (outcome, ticket) in zip(group, outcomes, strict=True):
                     if ticket is None or isinstance(outcome, Exception):
                         pending.future.set_exception(cast(Exception, outcome))
@@ -134,11 +135,12 @@ class LocalAccess:
                 pending.is_waiting, pending.made_at = True, made
             self._resolve_when_durable(ticket, [pending.future for pending in made_together])
 
-    def _decide_group(self, name: str, requests: list[Arguments]) -> "list[tuple[Outcome, Ticket | None]]":
+    def _decide_group(self, name: str, decisions: list[Parsed]) -> "list[tuple[Outcome, Ticket | None]]":
+        requests = [each if isinstance(each, DecisionCall) else each.arguments() for each in decisions]
         try:
             return decide_group(self._store, name, requests)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer to every request of the group
-            return [(error, None)] * len(requests)
+            return [(error, None)] * len(decisions)
 
     async def decide_batch(self, name: str, requests: Batch) -> list[Outcome]:
         """Make the decisions of a batch in one group, and wait for its commit.
@@ -254,7 +256,7 @@ class ReplicatedAccess:
         """Hand decisions to their bandits' queues; the futures get the answers."""
         for pending, decision in decisions:
             try:
-                self._store.decide(pending.info.name, future=pending.future, **decision.arguments())
+                self._store.decide(pending.info.name, future=pending.future, **get_arguments(decision))
             except Exception as error:  # noqa: BLE001 - every error is the answer to its own request
                 pending.future.set_exception(error)
 

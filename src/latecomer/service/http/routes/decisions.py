@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from latecomer.service.action_index import find_index
 from latecomer.service.bandit.catalogue_pick import check_pick
+from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.features import digest_features, encode_features
 from latecomer.service.http import operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction, Features
@@ -18,7 +19,7 @@ from latecomer.service.http.decision_queue import DecisionQueue
 from latecomer.service.http.errors import invalid
 from latecomer.service.http.fast_json import FastJson
 from latecomer.service.http.npy import parse_npy
-from latecomer.service.http.pending_decision import ParsedDecision
+from latecomer.service.http.pending_decision import Parsed, ParsedDecision
 from latecomer.service.http.query import query_param
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
@@ -30,6 +31,8 @@ _SMALL_FEATURES = 2048
 """Bytes of a body up to which features are hashed on the loop."""
 
 
+_NOTHING = (None, None)
+"""Neither ids nor a request id."""
 _decoder = msgspec.json.Decoder(DecisionRequest)
 _OPTIONS = ("deferred", "subject", "exclude", "pin", "k", "examination")
 _DEFAULTS = {name: getattr(DecisionRequest(), name) for name in _OPTIONS}
@@ -40,9 +43,11 @@ def routes(context: AppContext) -> list[Route]:
     access, body_reader, limits = context.access, context.body_reader, context.settings
     fast_json = FastJson(max_actions=limits.max_actions, max_label=MAX_ID_LENGTH)
 
-    def parse(body: bytes, info: "BanditInfo") -> ParsedDecision:
+    def parse(body: bytes, info: "BanditInfo") -> Parsed:
         fast = fast_json.read(body, info.dim)
-        return _parse_json(body, info, limits) if fast is None else _check_ids(ParsedDecision(*fast))
+        if fast is None:
+            return _parse_json(body, info, limits)
+        return DecisionCall(fast[0], None) if fast[1:] == _NOTHING else _check_ids(ParsedDecision(*fast))
 
     queue = DecisionQueue(context, parse)
     batches = BatchParser(limits, _parse_json, check=_check_ids)
@@ -51,7 +56,7 @@ def routes(context: AppContext) -> list[Route]:
         info = await access.find(request.bandit)  # an unknown bandit is refused before the body is read
         body, kind = await body_reader.read(request)
         query_id, key = query_param(request, "request_id"), read_idempotency_key(request)
-        source: bytes | ParsedDecision = body  # which the queue parses
+        source: bytes | Parsed = body  # which the queue parses
         if kind == NPY:
             source = _parse_array(body, query_id, info, limits.max_actions)
         elif query_id is not None:

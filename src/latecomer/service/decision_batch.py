@@ -80,7 +80,9 @@ def decide_batch(
     return batch.outcomes, list(dict.fromkeys(ticket for ticket in batch.tickets if ticket is not None))
 
 
-def decide_group(store: "Store", name: str, requests: Sequence[Arguments | DecisionCall]) -> list[tuple[Outcome, Ticket | None]]:
+def decide_group(
+    store: "Store", name: str, requests: Sequence[Arguments | DecisionCall]
+) -> list[tuple[Outcome, Ticket | None]]:
     """Decide in the order of requests that came each by itself; return each outcome with its own ticket, if any."""
     with store.group():
         batch = _Batch(store, name)

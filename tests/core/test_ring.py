@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import latecomer as lc
-from latecomer.core.ring import resize
+from latecomer.core import ring_memory
+from latecomer.core.ring_memory import resize
 from latecomer.core.state import ROUNDS_PER_BLOCK
 
 ACTIONS = np.eye(2)
@@ -37,6 +38,33 @@ def test_the_size_of_the_ring_changes_no_bit() -> None:
         assert tight.convert(t - back) is roomy.convert(t - back)
     assert tight.width == roomy.width
     np.testing.assert_array_equal(tight.B, roomy.B)
+
+
+def test_a_ring_that_grows_in_place_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bursts of decisions: the ring grows where it is, wraps, and is copied where its rounds go on at its beginning."""
+    rng = np.random.default_rng(2)
+    copied, grown = (lc.OTFLinUCB(2, timedelta(seconds=90)) for _ in range(2))
+    in_place = wrapped = 0
+    for burst in range(60):
+        at, actions = 20.0 * burst, rng.standard_normal((int(rng.integers(1, 90 + 5 * burst)), 4, 2)) / 8
+        first = copied.decide_many(actions, at=at)
+        before, place = len(grown.state.ring), grown.state.ring.ctypes.data
+        with monkeypatch.context() as patched:
+            patched.setattr(ring_memory, "_LARGE", 0)
+            second = grown.decide_many(actions, at=at)
+        if len(grown.state.ring) > before:
+            in_place += grown.state.ring.ctypes.data == place
+            wrapped += grown.state.ring.ctypes.data != place
+        assert [(d.index, d.score) for d in first] == [(d.index, d.score) for d in second]
+        converted = [int(round_) for round_ in rng.integers(1, copied.rounds + 1, 9)]
+        assert [copied.convert(r, at=at) for r in converted] == [grown.convert(r, at=at) for r in converted]
+    assert in_place > 3
+    assert wrapped > 3
+    assert copied.width == grown.width
+    others = grown.state.arrays()
+    for name, array in copied.state.arrays().items():
+        if name.startswith("state/"):  # lanes that hold no round may differ
+            np.testing.assert_array_equal(array, others[name], name)
 
 
 def test_after_a_burst_the_state_is_given_back() -> None:

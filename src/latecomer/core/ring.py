@@ -11,13 +11,9 @@ as long: nothing sums over these, and a conversion that occurred in time still f
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from latecomer.core.jit import kernel
-from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State, StateArray, new_ring
-
-_LARGE, _RESERVED = 1 << 22, 4
-"""Bytes from which a ring has address space to grow in, and how many times its size."""
+from latecomer.core.state import ROUNDS_PER_BLOCK, Array, Ring, State
 
 OPEN = np.nan
 """The credit of a round that has not converted."""
@@ -147,50 +143,3 @@ def spanned_blocks(head: int, count: int) -> int:
 def is_sparse(needed: int, blocks: int) -> bool:
     """Tell whether a ring holds less than a quarter of its capacity, as after a burst."""
     return 4 * (needed + 1) < blocks
-
-
-def _as_bytes(ring: Ring) -> npt.NDArray[np.uint8]:
-    """View a ring as bytes, a row for each block."""
-    return ring.view(np.uint8).reshape(len(ring), ring.dtype.itemsize)
-
-
-def _place_held(cell: StateArray, ring: Ring) -> tuple[int, int]:
-    """Return the block of the oldest round held, and the number of blocks from there on that hold a round."""
-    closed, count = int(cell["oldest"][0] - cell["kept"][0]), int(cell["rounds"][0] - cell["kept"][0] + 1)
-    start = (int(cell["head"][0]) - closed) % max(1, len(ring) * ROUNDS_PER_BLOCK)
-    return start // ROUNDS_PER_BLOCK, spanned_blocks(start, count)
-
-
-def reserve_ring(ring: Ring, blocks: int) -> Ring:
-    """Make an empty ring that begins a larger one of its own, where it is large; the rest takes address space only.
-
-    Memory that has not been written is zero, and the system has no page for it.
-    """
-    if blocks * ring.dtype.itemsize < _LARGE:
-        return new_ring(ring.dtype, blocks)
-    try:
-        return new_ring(ring.dtype, _RESERVED * blocks)
-    except MemoryError:
-        return new_ring(ring.dtype, blocks)
-
-
-def can_lengthen(cell: StateArray, ring: Ring) -> bool:
-    """Tell whether a ring may go on behind its last block: the rounds that it holds do not go on at its first."""
-    first, spanned = _place_held(cell, ring)
-    return first + spanned <= len(ring)
-
-
-def resize(cell: StateArray, ring: Ring, blocks: int, reserve: Ring | None = None) -> Ring:
-    """Copy the rounds into a ring of `blocks` blocks, the oldest in the first; move the state's head.
-
-    The new ring is the beginning of `reserve`, which is empty, where that is given.
-    """
-    closed, lane = int(cell["oldest"][0] - cell["kept"][0]), (int(cell["kept"][0]) - 1) % ROUNDS_PER_BLOCK
-    first, spanned = _place_held(cell, ring)
-    to_end = min(spanned, len(ring) - first)
-    other = new_ring(ring.dtype, blocks) if reserve is None else reserve[:blocks]
-    old, new = _as_bytes(ring), _as_bytes(other)  # field by field it takes NumPy twice as long
-    new[:to_end] = old[first : first + to_end]
-    new[to_end:spanned] = old[: spanned - to_end]
-    cell["head"] = lane + closed
-    return other

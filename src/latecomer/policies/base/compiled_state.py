@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from latecomer.core.action_summary import Shorts
 from latecomer.core.forgetting import forgetting_fields, forgetting_kind
-from latecomer.core.ring import can_lengthen, is_sparse, reserve_ring, resize, spanned_blocks
+from latecomer.core.ring import is_sparse, spanned_blocks
+from latecomer.core.ring_memory import move, resize
 from latecomer.core.state import (
     BASE_SCRATCH,
     ROUNDS_PER_BLOCK,
@@ -65,7 +66,7 @@ class CompiledState:
             extras=self._extras,
             forgets=forgets,
         )
-        self.ring = self._reserve = new_ring(block_dtype(dim, algorithm.round_fields))
+        self.ring = new_ring(block_dtype(dim, algorithm.round_fields))
         self.last_action: Array = self.record["last_action"][0]
         """The action of the latest decision by `decide`, which overwrites it."""
         self.surrogates: SurrogateTable | None = None
@@ -73,13 +74,12 @@ class CompiledState:
         """The kernels, which policies of the same kind share."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the kernels, which another process must find for itself, and the memory behind the ring."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("code", "_reserve")}
+        """Leave out the kernels, which another process must find for itself."""
+        return {name: value for name, value in self.__dict__.items() if name != "code"}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         """Make `last_action` a view of the record again, not a copy."""
         self.__dict__.update(attributes)
-        self._reserve = self.ring
         self.last_action = self.record["last_action"][0]
         self.attach_surrogates(self.surrogates)
 
@@ -101,8 +101,7 @@ class CompiledState:
         """Copy a state that has seen nothing: a simulation does so for each run."""
         twin = object.__new__(CompiledState)
         twin.__dict__.update(self.__dict__)
-        twin.record = copy_record(self.record)
-        twin.ring = twin._reserve = new_ring(self.ring.dtype, 0)
+        twin.record, twin.ring = copy_record(self.record), new_ring(self.ring.dtype, 0)
         twin.last_action = twin.record["last_action"][0]
         return twin
 
@@ -259,16 +258,7 @@ class CompiledState:
         """Make room for so many more rounds. An eighth to spare costs O(1) a round to grow, and little memory."""
         needed = self._blocks_for(self._held + more)
         if needed > len(self.ring) or is_sparse(needed, len(self.ring)):
-            self._resize(needed + needed // 8)
-
-    def _resize(self, blocks: int) -> None:
-        """Lengthen the ring by memory behind it that is its own, or copy it."""
-        is_longer = len(self.ring) < blocks <= len(self._reserve)
-        if is_longer and self.ring.base is self._reserve.base and can_lengthen(self.record, self.ring):
-            self.ring = self._reserve[:blocks]
-            return
-        self._reserve = reserve_ring(self.ring, blocks)
-        self.ring = resize(self.record, self.ring, blocks, self._reserve)
+            self.ring = resize(self.record, self.ring, needed + needed // 8)
 
     # ---- files ----
 
@@ -279,7 +269,8 @@ class CompiledState:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that the next decision needs, by name."""
-        self.ring = ring = resize(self.record, self.ring, self._blocks_for(self._held))
+        tight = new_ring(self.ring.dtype, self._blocks_for(self._held))
+        self.ring = ring = move(self.record, self.ring, tight)
         return {
             **{f"state/{name}": self.record[name] for name in self.saved_fields()},
             **{f"ring/{name}": ring[name] for name in ring.dtype.names or ()},

@@ -55,7 +55,7 @@ class ParsedDecision(Struct, frozen=True):
 
 
 Parsed = ParsedDecision | DecisionCall
-"""What a body says; a call where nothing is left to be checked but the bandit's dimension."""
+"""A body's content: a call where nothing is left to be checked but the bandit's dimension."""
 
 
 def get_arguments(decision: Parsed) -> dict[str, Any]:

@@ -107,11 +107,16 @@ class History:
 
 @pytest.fixture
 def history(tmp_path: Path, machine: FakeClocks) -> History:
-    with open_store(tmp_path / "store.db", machine) as store:
-        found = History(store, machine)
-        found.play()
-        check(store, "shop", found)
-    return found
+    for _ in range(20):  # each creation draws the seed of its arms: in one of a hundred, one arm decides all
+        with open_store(tmp_path / "store.db", machine) as store:
+            found = History(store, machine)
+            found.play()
+            if min(found.arms.values()) > 0:
+                check(store, "shop", found)
+                return found
+        for file in tmp_path.glob("store.db*"):
+            file.unlink()
+    raise AssertionError("one arm decides all, again and again")
 
 
 def check(store: Store, name: str, history: History) -> None:
@@ -121,7 +126,6 @@ def check(store: Store, name: str, history: History) -> None:
         np.testing.assert_allclose(policy.V, history.V, rtol=0, atol=1e-6)
         np.testing.assert_allclose(policy.B, history.B, rtol=0, atol=1e-6)
     assert {arm: rates.decisions for arm, rates in stats.arms.items()} == history.arms
-    assert min(history.arms.values()) > 0
     assert {stage: found.decisions for stage, found in stats.stages.items()} == {"click": 2, "cart": 1}
     rates = policies[0].stage_rates["click"]
     assert (rates.reached, rates.others) == (2, 7)

@@ -103,7 +103,7 @@ def read_rows(store: Path) -> list[dict[str, Any]]:
     ("course", "compiling"),
     [
         (
-            Course(260, days=3.6, out=2.0, back=3.3, factor=4.5, policy="OTFLinTS", parameters=RANDOMISED),
+            Course(400, days=4.3, out=2.0, back=4.0, factor=4.5, policy="OTFLinTS", parameters=RANDOMISED),
             "never",
         ),
         pytest.param(Course(5000, days=6.0, out=3.0, back=3.5, factor=1.5), "auto", marks=pytest.mark.soak),

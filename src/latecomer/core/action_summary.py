@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.jit import kernel
+from latecomer.core.linalg.products import square_of_row
 from latecomer.core.state import Array, ExtraFields, Field, State, number_field, scratch_field
 
 Shorts = npt.NDArray[np.int16]
@@ -29,11 +30,12 @@ def summarise_actions(actions: Array, summary: Shorts) -> None:
     """Fill in the summary of a set: ā_t and the mean ‖a − ā_t‖² as multiples of 1/32767, and K, in 16 bits each."""
     count, dim = actions.shape[0], actions.shape[1]
     mean_square, square = 0.0, 0.0
+    for k in range(count):
+        square += square_of_row(actions, k)
     for i in range(dim):
         total = 0.0
         for k in range(count):
             total += actions[k, i]
-            square += actions[k, i] * actions[k, i]
         mean = total / count
         summary[i] = round(min(max(mean, -1.0), 1.0) * ONE)
         mean_square += mean * mean

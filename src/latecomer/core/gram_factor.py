@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from latecomer.core.jit import kernel, vectorised
-from latecomer.core.linalg.products import EPSILON, dot
+from latecomer.core.jit import vectorised
+from latecomer.core.linalg.products import EPSILON
 from latecomer.core.state import Array, State
 
 RANK = 4
@@ -263,30 +263,3 @@ def inverse_square_norm(state: State) -> float:
                 inverse[second, j] -= above * inverse[i, j]
             total += _divide_row(inverse, second, factor[second, second])
     return total
-
-
-def _solve_transposed(state: State) -> None:
-    factor, x = state.factor, state.theta_hat
-    for k in range(len(x)):
-        x[k] /= factor[k, k]
-        x[k + 1 :] -= factor[k, k + 1 :] * x[k]
-
-
-@vectorised(_solve_transposed)
-def solve_transposed(state: State) -> None:
-    """Solve Uᵀy = θ̂ for y, in place, in state.theta_hat."""
-    factor, x, dim = state.factor, state.theta_hat, state.factor.shape[0]
-    for k in range(dim):
-        x_k = x[k] / factor[k, k]
-        x[k] = x_k
-        for j in range(k + 1, dim):
-            x[j] -= factor[k, j] * x_k
-
-
-@kernel
-def solve_by_rows(factor: Array, x: Array) -> None:
-    """Solve Uy = x for y, in place, each row a product by BLAS."""
-    dim = x.shape[0]
-    for step in range(dim):
-        k = dim - 1 - step
-        x[k] = (x[k] - dot(factor[k, k + 1 :], x[k + 1 :], step)) / factor[k, k]

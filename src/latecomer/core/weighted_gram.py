@@ -17,8 +17,6 @@ from latecomer.core.gram_factor import (
     downdate_factor,
     factorise_by_pairs,
     inverse_square_norm,
-    solve_by_rows,
-    solve_transposed,
     update_factor_by_batch,
 )
 from latecomer.core.jit import kernel, kernel_noinline
@@ -136,11 +134,8 @@ def gram_solve(state: State, shift: float) -> None:
     """Multiply state.theta_hat by (G + shift·I)⁻¹, and leave U in state.factor; the shift is that of `shift_gram`."""
     if state.gram.shape[0] <= DIRECT:
         factorise(state.gram, shift, 0.0, 1.0, state.factor)
-        solve_upper_transposed(state.factor, state.theta_hat)
-        solve_upper(state.factor, state.theta_hat)
-    else:
-        solve_transposed(state)
-        solve_by_rows(state.factor, state.theta_hat)
+    solve_upper_transposed(state.factor, state.theta_hat)
+    solve_upper(state.factor, state.theta_hat)
 
 
 @kernel
@@ -169,14 +164,7 @@ def gram_trace(state: State) -> float:
 @kernel
 def sample_from_gram(state: State, scale: float, normals: Array) -> None:
     """Fill state.sample with θ̂ + scale·U⁻¹z ~ N(θ̂, scale²·(UᵀU)⁻¹); after `gram_solve`."""
-    if state.gram.shape[0] <= DIRECT:
-        sample_gaussian(state.factor, state.theta_hat, scale, normals, state.sample)
-    else:
-        for i in range(state.sample.shape[0]):
-            state.sample[i] = normals[i]
-        solve_by_rows(state.factor, state.sample)
-        for i in range(state.sample.shape[0]):
-            state.sample[i] = state.theta_hat[i] + scale * state.sample[i]
+    sample_gaussian(state.factor, state.theta_hat, scale, normals, state.sample)
 
 
 @kernel_noinline

@@ -95,6 +95,18 @@ def row_dot(matrix: Array, row: int, x: Array) -> float:
 
 
 @kernel
+def square_of_row(matrix: Array, row: int) -> float:
+    """Return ‖row of the matrix‖²."""
+    dim = matrix.shape[1]
+    if dim <= UNROLLED:
+        total = 0.0
+        for i in range(dim):
+            total += matrix[row, i] * matrix[row, i]
+        return total
+    return long_dot(matrix[row], matrix[row])
+
+
+@kernel
 def inner_products(actions: Array, x: Array, out: Array) -> None:
     """out[k] = ⟨a_k, x⟩."""
     for k in range(actions.shape[0]):
@@ -111,12 +123,21 @@ def _has_lengths_below(matrix: Array, limit: float) -> bool:
 @vectorised(_has_lengths_below)
 def has_lengths_below(matrix: Array, limit: float) -> bool:
     """Tell whether ‖row‖² ≤ limit for every row: a NaN fails every comparison."""
-    fits = True
-    for k in range(matrix.shape[0]):
-        total = 0.0
+    count, fits = matrix.shape[0], True
+    fours = count - count % 4
+    for k in range(0, fours, 4):  # four rows at once: one addition need not wait for the other
+        a = b = c = d = 0.0
         for i in range(matrix.shape[1]):
-            total += matrix[k, i] * matrix[k, i]
-        fits = fits and total <= limit
+            a += matrix[k, i] * matrix[k, i]
+            b += matrix[k + 1, i] * matrix[k + 1, i]
+            c += matrix[k + 2, i] * matrix[k + 2, i]
+            d += matrix[k + 3, i] * matrix[k + 3, i]
+        fits = fits and a <= limit and b <= limit and c <= limit and d <= limit
+    for k in range(fours, count):
+        a = 0.0
+        for i in range(matrix.shape[1]):
+            a += matrix[k, i] * matrix[k, i]
+        fits = fits and a <= limit
     return fits
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from latecomer.core.rng import gamma, normal, reseed, uniform
+from latecomer.core.rng import fill_normals, gamma, normal, reseed, uniform
 from latecomer.tiers.interpreter import view
 
 DRAWS = 20_000
@@ -63,6 +63,24 @@ def test_normal_draws_follow_the_normal_distribution() -> None:
     sample = drawn(normal, 2)
     assert stats.kstest(sample, "norm").pvalue > SMALLEST_P
     assert abs(np.corrcoef(sample[:-1], sample[1:])[0, 1]) < 4 / np.sqrt(DRAWS)
+
+
+def test_matrices_are_filled_with_independent_normal_numbers() -> None:
+    sample = np.empty((100, DRAWS // 100))
+    fill_normals(4, sample)
+    first, second = sample.reshape(-1, 2).T  # of one point of the disc
+    assert stats.kstest(sample.reshape(-1), "norm").pvalue > SMALLEST_P
+    for pair in ((first, second), (first**2, second**2), (first[1:], second[:-1])):
+        assert abs(np.corrcoef(*pair)[0, 1]) < 4 / np.sqrt(DRAWS / 2)
+    assert stats.kstest(first**2 + second**2, stats.chi2(2).cdf).pvalue > SMALLEST_P
+
+
+def test_a_matrix_goes_on_where_the_one_before_it_ended() -> None:
+    whole, parts = np.empty((5, 6)), np.empty((5, 6))
+    last = fill_normals(5, whole)
+    seed = fill_normals(5, parts[:2])
+    assert fill_normals(seed, parts[2:]) == last
+    np.testing.assert_array_equal(whole, parts)
 
 
 @pytest.mark.parametrize("shape", [0.02, 0.3, 0.999, 1.0, 2.5, 400.0])

@@ -39,7 +39,7 @@ def test_tiers_count_the_same_wins_of_samples() -> None:
     kernels = {function: TieredKernel(function, examples) for function, examples in SAMPLING.items()}
     for dim, count in ((3, 7), (12, 4)):
         means, spread = rng.standard_normal(count), rng.standard_normal((dim, count))
-        short, normals, wins = np.zeros((count, count)), np.zeros((9, dim)), np.zeros(count)
+        short, normals, wins = np.zeros((count, count)), np.zeros((dim, 9)), np.zeros(count)
         calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
             (fill_normals, (np.uint64(12345), normals)), (shorten_spread, (spread, short)),
             (count_wins, (means, spread, normals, 17, wins)),

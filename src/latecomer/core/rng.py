@@ -50,29 +50,38 @@ def reseed(state: State, normal: float) -> None:
 
 
 def _fill_normals(seed: int, out: Array) -> int:
-    pairs = (out.size + 1) // 2
-    states = np.uint64(seed) + np.uint64(_GOLDEN) * np.arange(1, 2 * pairs + 1, dtype=np.uint64)
-    numbers = (_finalise(states).astype(np.float64) + 0.5) / 4503599627370496.0
-    radii = [math.sqrt(-2.0 * math.log(u)) for u in numbers[::2].tolist()]
-    angles = [2.0 * math.pi * u for u in numbers[1::2].tolist()]
-    normals = [r * math.cos(a - shift) for r, a in zip(radii, angles, strict=True) for shift in (0.0, 0.5 * math.pi)]
+    normals: list[float] = []
+    while len(normals) < out.size:
+        missing = (out.size + 1 - len(normals)) // 2
+        states = np.uint64(seed) + np.uint64(_GOLDEN) * np.arange(1, 2 * missing + 1, dtype=np.uint64)
+        numbers = 2.0 * ((_finalise(states).astype(np.float64) + 0.5) / 4503599627370496.0) - 1.0
+        x, y = numbers[::2], numbers[1::2]
+        squares = x * x + y * y
+        inside = squares < 1.0
+        logs = np.array([math.log(square) for square in squares[inside].tolist()])
+        radii = np.sqrt(-2.0 * logs / squares[inside])
+        normals += np.column_stack((radii * x[inside], radii * y[inside])).reshape(-1).tolist()
+        seed = int(states[-1])
     out.reshape(-1)[:] = normals[: out.size]
-    return int(states[-1])
+    return seed
 
 
 @vectorised(_fill_normals)
 def fill_normals(seed: int, out: Array) -> int:
-    """Fill a matrix with normal numbers, two of each two uniform ones (Box and Muller); return the next seed."""
-    columns, radius, angle = out.shape[1], 0.0, 0.0
+    """Fill a matrix with normal numbers, two of each point of the unit disc (Marsaglia); return the next seed."""
+    columns, radius, y = out.shape[1], 0.0, 0.0
     for i in range(out.shape[0] * columns):
         if i % 2 == 0:
-            seed, first = mix(seed)
-            seed, second = mix(seed)
-            radius = math.sqrt(-2.0 * math.log(first))
-            angle = 2.0 * math.pi * second
-            out[i // columns, i % columns] = radius * math.cos(angle - 0.0)
+            x, square = 0.0, 1.0
+            while square >= 1.0:
+                seed, first = mix(seed)
+                seed, second = mix(seed)
+                x, y = 2.0 * first - 1.0, 2.0 * second - 1.0
+                square = x * x + y * y
+            radius = math.sqrt(-2.0 * math.log(square) / square)
+            out[i // columns, i % columns] = radius * x
         else:
-            out[i // columns, i % columns] = radius * math.cos(angle - 0.5 * math.pi)
+            out[i // columns, i % columns] = radius * y
     return seed
 
 

@@ -49,7 +49,7 @@ def probabilities_of_samples(state: State, ring: Ring, actions: Array, draws: Ar
         shorten_spread(spread, short)
         spread = short
     samples = int(state.draws)
-    normals = np.empty(((samples + 1) // 2, spread.shape[0]))
+    normals = np.empty((spread.shape[0], (samples + 1) // 2))
     seed, _ = mix(seed_from(draws[numbers]))  # its number is that of `draw_choice`
     fill_normals(seed, normals)
     count_wins(scores, spread, normals, samples, out)

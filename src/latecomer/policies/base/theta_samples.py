@@ -56,22 +56,22 @@ def sample_thetas(
     for i in range(dim):
         means[i] -= factor * state.V_inv[i, i]
     number, samples = 0.0, out.shape[0] - 1
-    normals = np.empty(((samples + 1) // 2, numbers))
+    normals = np.empty((numbers, (samples + 1) // 2))
     if draws.shape[0] > numbers:
         seed, number = mix(seed_from(draws[numbers]))
         fill_normals(seed, normals)
     else:
         for j in range(numbers):
-            normals[0, j] = draws[j]
+            normals[j, 0] = draws[j]
     for row in range(samples + 1):
         for i in range(dim + 1):
             out[row, i] = means[i]
         if row > 0:
-            half = normals.shape[0]
+            half = normals.shape[1]
             sign = 1.0 if row <= half else -1.0
             pair = row - 1 if row <= half else row - 1 - half
             for j in range(numbers):
-                z = sign * normals[pair, j]
+                z = sign * normals[j, pair]
                 for i in range(dim + 1):
                     out[row, i] += z * spread[j, i]
         for i in range(dim):

@@ -6,7 +6,6 @@ is the name of the first field of the state's record, by which kernels find its 
 algorithm (`latecomer.tiers.flatten`), and no look-up is left in it.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,56 +13,20 @@ from latecomer.core.action_summary import Shorts, summarise_actions
 from latecomer.core.jit import hook
 from latecomer.core.ridge_statistics import estimate as ridge_estimate
 from latecomer.core.state import Array, ExtraFields, Ring, State
-from latecomer.core.width import pending_width_at
+from latecomer.policies.base.default_parts import (
+    ignore_actions,
+    keep_no_set,
+    no_bonus,
+    no_fields,
+    no_set_to_correct,
+    nothing_to_correct,
+    squared_norm,
+    sum_of_norms,
+    unchanged_by_round,
+    unchanged_by_time,
+    unknown_propensity,
+)
 from latecomer.policies.base.rng import Draw
-
-
-def _sum_of_norms(state: State, ring: Ring, now: int) -> float:
-    return pending_width_at(state, ring, now)
-
-
-def _squared_norm(state: State, c: float) -> float:
-    return c
-
-
-def _unchanged_by_time(state: State, ring: Ring, now: int) -> None:
-    pass
-
-
-def _unchanged_by_round(state: State, ring: Ring, draws: Array | None) -> None:
-    pass
-
-
-def _keep_no_set(state: State, ring: Ring, action: Array) -> None:
-    pass
-
-
-def _nothing_to_correct(state: State, ring: Ring, slot: int, change: float, delay: int) -> None:
-    pass
-
-
-def _no_set_to_correct(state: State, ring: Ring, slot: int, before: float, after: float) -> None:
-    pass
-
-
-def _ridge_estimate(state: State) -> None:
-    ridge_estimate(state)
-
-
-def _ignore_actions(state: State, actions: Array | Shorts) -> None:
-    pass
-
-
-def _unknown_propensity(state: State) -> float:
-    return math.nan
-
-
-def _no_bonus(state: State) -> float:
-    return 0.0
-
-
-def _no_fields(dim: int, span: int, ridge: float) -> ExtraFields:
-    return {}
 
 
 def zero_pending_width(state: State, ring: Ring, now: int) -> float:
@@ -88,37 +51,37 @@ class Algorithm:
     """choose(state, ring, actions, draws, scores): fill the scores, return the index; change scratch fields alone."""
     width: Callable[..., float]
     """width(state, pending_width): the factor of exploration, where `pending_width` is W_t."""
-    pending_width: Callable[..., float] = _sum_of_norms
+    pending_width: Callable[..., float] = sum_of_norms
     """pending_width(state, ring, now): W_t, the part of the width that is due to rounds that may still convert."""
-    window_term: Callable[..., float] = _squared_norm
+    window_term: Callable[..., float] = squared_norm
     """window_term(state, c): the square of what a played action adds to W; c = ‖A_s‖² in V_s⁻¹."""
-    advance_time: Callable[..., None] = _unchanged_by_time
+    advance_time: Callable[..., None] = unchanged_by_time
     """advance_time(state, ring, now): bring statistics up to a decision at `now`, before `expire`."""
     observe_actions: Callable[..., None] | None = None
     """observe_actions(state, summary): learn from the summary of the set, before `advance_time`; the extra fields must
     have `action_summary`."""
-    begin_round: Callable[..., None] = _unchanged_by_round
+    begin_round: Callable[..., None] = unchanged_by_round
     """begin_round(state, ring, draws): the other changes that a decision makes, between `advance_time` and `expire`."""
-    advance_set: Callable[..., None] = _unchanged_by_time
+    advance_set: Callable[..., None] = unchanged_by_time
     """advance_set(state, ring, now): let a confidence set learn from closing rounds, after `advance_time`."""
-    record_in_set: Callable[..., None] = _keep_no_set
+    record_in_set: Callable[..., None] = keep_no_set
     """record_in_set(state, ring, action): let it know of the round that has just been added to the ring."""
-    correct_set: Callable[..., None] = _no_set_to_correct
+    correct_set: Callable[..., None] = no_set_to_correct
     """correct_set(state, ring, slot, before, after): correct what it has learnt from a closed round; its values."""
     round_fields: tuple[str, ...] = ()
     """The numbers that the algorithm keeps of each open round: fields of the ring's blocks."""
-    correct_closed_round: Callable[..., None] = _nothing_to_correct
+    correct_closed_round: Callable[..., None] = nothing_to_correct
     """correct_closed_round(state, ring, slot, change, delay): the value of a closed round has changed by `change`, and
     B with it; `delay` is its conversion's where new and known, else −1. Correct what else was learnt from the round.
     Long after it closed, `ring` is not the state's, and has the round alone."""
-    forget: Callable[..., None] | None = _ignore_actions
+    forget: Callable[..., None] | None = ignore_actions
     """forget(state, factor): multiply the weights of all rounds in its own statistics; None: it cannot forget."""
-    estimate: Callable[..., None] = _ridge_estimate
+    estimate: Callable[..., None] = ridge_estimate
     """estimate(state): fill state.theta_hat."""
     posterior: Callable[..., None] | None = None
     """posterior(state, ring, actions, means, spread): the Gaussian law of the scores that `choose` samples: score k is
     means[k] + Σ_i z_i·spread[i, k]; spread comes as zeros."""
-    square_bonus: Callable[..., float] = _no_bonus
+    square_bonus: Callable[..., float] = no_bonus
     """square_bonus(state): the factor of ‖a‖²_{V⁻¹} in the means of `posterior`, which is linear in a otherwise."""
     scores_are_probabilities: bool = False
     """The scores are the probabilities by which `choose` draws."""
@@ -128,13 +91,13 @@ class Algorithm:
     suggest: Callable[..., int] | None = None  # the `choose` of the algorithm that this one guards
     guards: "Algorithm | None" = None  # the algorithm whose proposals this one judges: see `guard`
     randomises: "Algorithm | None" = None  # the algorithm that this one randomises
-    signed_propensity: Callable[..., float] = _unknown_propensity
+    signed_propensity: Callable[..., float] = unknown_propensity
     """signed_propensity(state): the probability of the latest choice, negative where the control made it."""
     draw: Draw = Draw.NOTHING  # the random numbers that a decision takes
     needs_cholesky: bool = False  # keep U with UᵀU = V, to sample from N(0, V⁻¹)
     needs_arrival_times: bool = False  # keep the arrival times of conversions in snapshots: it reads delays
     learn_on_close: bool = False  # let a round enter V and B when it closes, not when it is played
-    extra_fields: Callable[[int, int, float], ExtraFields] = _no_fields
+    extra_fields: Callable[[int, int, float], ExtraFields] = no_fields
     """extra_fields(dim, span, ridge): the fields that the state has besides, by name."""
     key: str = field(init=False)  # the name by which kernels find the algorithm
 
@@ -146,7 +109,12 @@ class Algorithm:
     @property
     def summarise_and_observe(self) -> Callable[..., None]:
         """The function that takes an action set itself."""
-        return _ignore_actions if self.observe_actions is None else _summarise_and_observe
+        return ignore_actions if self.observe_actions is None else _summarise_and_observe
+
+    @property
+    def latest_summary(self) -> Callable[..., None]:
+        """The function that fills in the summary of the set just decided on."""
+        return _summarise if self.observe_actions is None else _copy_summary
 
     @property
     def is_randomised(self) -> bool:
@@ -156,12 +124,12 @@ class Algorithm:
     @property
     def changes_with_time(self) -> bool:
         """Tell whether the statistics change as time passes."""
-        return self.advance_time is not _unchanged_by_time or self.has_set
+        return self.advance_time is not unchanged_by_time or self.has_set
 
     @property
     def has_set(self) -> bool:
         """Tell whether the algorithm keeps a confidence set."""
-        return self.advance_set is not _unchanged_by_time
+        return self.advance_set is not unchanged_by_time
 
 
 _ALGORITHMS: dict[str, Algorithm] = {}
@@ -275,10 +243,10 @@ def correct_closed_round(state: State, ring: Ring, slot: int, change: float, del
     _ALGORITHMS[state.algorithm].correct_closed_round(state, ring, slot, change, delay)
 
 
-@hook("observe_actions", default=_ignore_actions)
+@hook("observe_actions", default=ignore_actions)
 def observe_summary(state: State, summary: Shorts) -> None:
     """Give a summary to the state's algorithm, if it wants summaries."""
-    (_ALGORITHMS[state.algorithm].observe_actions or _ignore_actions)(state, summary)
+    (_ALGORITHMS[state.algorithm].observe_actions or ignore_actions)(state, summary)
 
 
 @hook("summarise_and_observe")
@@ -287,10 +255,24 @@ def observe_actions(state: State, actions: Array) -> None:
     _ALGORITHMS[state.algorithm].summarise_and_observe(state, actions)
 
 
+@hook("latest_summary")
+def latest_summary(state: State, actions: Array, summary: Shorts) -> None:
+    """Fill in the summary of the set just decided on: the algorithm's own, where it has made one."""
+    _ALGORITHMS[state.algorithm].latest_summary(state, actions, summary)
+
+
 @hook("estimate")
 def estimate(state: State) -> None:
     """Fill in θ̂ of the state's algorithm."""
     _ALGORITHMS[state.algorithm].estimate(state)
+
+
+def _summarise(state: State, actions: Array, summary: Shorts) -> None:
+    summarise_actions(actions, summary)
+
+
+def _copy_summary(state: State, actions: Array, summary: Shorts) -> None:
+    summary[:] = state.action_summary
 
 
 def _summarise_and_observe(state: State, actions: Array) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from latecomer.core.action_summary import Shorts, summarise_actions
+from latecomer.core.action_summary import Shorts
 from latecomer.core.age_buckets import DETECTS, add_to_bucket
 from latecomer.core.forgetting import scale_statistics, step_factor
 from latecomer.core.jit import kernel, kernel_holding_gil
@@ -28,6 +28,7 @@ from latecomer.policies.base.algorithm import (
     choose,
     estimate,
     forget_own,
+    latest_summary,
     observe_actions,
     observe_summary,
     pending_width,
@@ -222,7 +223,7 @@ def decide_many(
         values[i] = scores[indices[i]]
         propensities[i] = signed_propensity(state)
         if summaries.shape[0] > 0:
-            summarise_actions(actions, summaries[i])
+            latest_summary(state, actions, summaries[i])
 
 
 @kernel

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Event, RLock, Timer
+from threading import Event, RLock, Thread, Timer
 
 import apsw
 import pytest
@@ -42,7 +42,7 @@ def written(connection: apsw.Connection, bandit: int) -> list[Row]:
 
 
 def test_one_commit_has_one_row_per_bandit(writer: Writer, connection: apsw.Connection) -> None:
-    with writer._lock:  # no commit meanwhile
+    with writer.group():
         tickets = [put(writer, bandit, bytes([i])) for i in range(10) for bandit in (1, 2)]
     assert len(set(map(id, tickets))) == 1
     writer.wait(tickets[0], timeout=10)  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def test_failed_commit_is_reported_and_tried_again(connection: apsw.Connection) 
         with pytest.raises(StoreError):
             writer.wait(put(writer, 1))  # type: ignore[arg-type]
         for _ in range(500):
-            if not writer.failure and not writer._uncommitted:
+            if not writer.failure and writer._commits.are_done:
                 break
             await asyncio.sleep(0.01)
         await writer.wait_async(ticket)  # type: ignore[arg-type]
@@ -176,7 +176,7 @@ def test_deferrable_jobs_come_last_and_are_dropped_at_stop(writer: Writer) -> No
 
 def test_wait_raises_after_its_timeout(connection: apsw.Connection) -> None:
     writer = Writer(connection, RLock(), {})
-    with writer._lock:
+    with writer.group():
         ticket = put(writer, 1)
         with pytest.raises(StoreError, match="was not written within 0 s"):
             writer.wait(ticket, timeout=0)  # type: ignore[arg-type]
@@ -236,6 +236,26 @@ def test_a_group_is_one_commit_and_keeps_the_order_of_its_jobs(writer: Writer, c
     assert first.done  # type: ignore[attr-defined]
     assert [row.payload for row in written(connection, 1)] == [b"ab", b"c"]
     assert seen == [1]
+
+
+def test_commits_are_acknowledged_while_the_store_is_busy(writer: Writer) -> None:
+    """A batch holds the store's lock for milliseconds; the answers of the one before it must not wait for that."""
+    locked, is_free = Event(), Event()
+
+    def keep_busy() -> None:
+        with writer._lock:
+            locked.set()
+            is_free.wait(10)
+
+    ticket, busy = put(writer, 1), Thread(target=keep_busy)
+    busy.start()
+    assert locked.wait(10)
+    try:
+        writer.wait(ticket, timeout=5)  # type: ignore[arg-type]
+        asyncio.run(asyncio.wait_for(writer.wait_async(ticket), 5))  # type: ignore[arg-type]
+    finally:
+        is_free.set()
+        busy.join()
 
 
 def test_a_group_that_fails_loses_nothing_that_was_appended(writer: Writer, connection: apsw.Connection) -> None:

@@ -40,6 +40,10 @@ class Commit:
         self.pending_requests: list[tuple[dict[bytes, Any], bytes]] = []
         """Requests that are found in memory until their row can be read: a dictionary, and the key in it."""
 
+    def count_events(self) -> int:
+        """Count the events so far."""
+        return sum(events.count for events in list(self.by_bandit.values()))
+
 
 def make_rows(commit: Commit, heads: Heads) -> list[Row]:
     """Make a row for each bandit, after the last of its chain."""

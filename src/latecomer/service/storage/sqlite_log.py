@@ -172,8 +172,9 @@ class SQLiteLog:
         round_ = chain.requests.find(request, make_bucket_reader(self.reader, number))
         if round_ is None:
             return None
-        if request in chain.pending_requests:
-            payload, commit = chain.pending_requests[request]
+        pending = chain.pending_requests.get(request)  # the writer's thread removes what is on disk
+        if pending is not None:
+            payload, commit = pending
             found = find_logged_decision(payload, bandit.dim, round_)
         else:
             row = find_row_of_round(self.reader, number, round_)

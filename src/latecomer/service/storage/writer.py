@@ -12,22 +12,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty
-from threading import Condition, Event, RLock, Thread
+from threading import Event, RLock, Thread
 
 import apsw
 
-from latecomer.errors import FileError, StoreError
+from latecomer.errors import FileError
 from latecomer.service.storage.background import BackgroundJobs, Job, roll_back
 from latecomer.service.storage.listeners import Listeners
-from latecomer.service.storage.pending_commit import BanditEvents, Commit, Heads, make_rows, resolve, wake_waiters
+from latecomer.service.storage.open_commits import OpenCommits
+from latecomer.service.storage.pending_commit import Commit, Heads, make_rows
 from latecomer.service.storage.rows import Row, insert_row
 from latecomer.service.storage.work_queue import WorkQueue
 
 Reconnect = Callable[[], apsw.Connection]
 Check = Callable[[], None]
 """Raises `FileError` where the store's files are not those that were opened."""
-_FEW_EVENTS = 4
-"""Events in a commit of a store that is not busy."""
+_FEW_EVENTS, _MANY_EVENTS = 4, 64
+"""Events in a commit of a store that is not busy, and in one that need not wait for more."""
 _CHECK_IDLE, _CHECK_BUSY = 0.5, 0.01
 """Seconds between two checks of the store's files: where there is nothing to write, and where there is."""
 _log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class Writer:
         On a full disk: a function that returns a connection that can write, called until it succeeds, and the error.
     group_delay
         Seconds that a busy store's commit waits for more events, since every commit costs a hand-over of Python's lock.
-        Where the last commit had only a few events, nobody waits.
+        Where the last commit had only a few events, or this one has many (a batch), nobody waits.
     check
         Called after a commit, before it is acknowledged, at most a hundred times a second; and twice a second where
         there are no commits.
@@ -69,7 +70,6 @@ class Writer:
         check: Check = lambda: None,
     ) -> None:
         self.heads = heads
-        self.failure: str | None = None if failure is None else _describe_failure(failure)
         self._reconnect = reconnect
         self.death = ""
         """The reason why the thread has ended by itself; empty where it has not."""
@@ -78,10 +78,9 @@ class Writer:
         self._check, self._checked_at = check, -math.inf
         self._connection = connection
         self._lock = self.lock = lock
-        self._changed = Condition(lock)
         self._retry, self._group_delay, self._last_count = retry, group_delay, 0
-        self._open = Commit()
-        self._uncommitted: list[Commit] = []
+        self._commits = OpenCommits(None if failure is None else _describe_failure(failure))
+        self.wait, self.resolve_when_done = self._commits.wait, self._commits.resolve_when_done
         self._queue = WorkQueue()
         self.jobs = BackgroundJobs(connection)
         """Only this thread uses it; others may read `failure`."""
@@ -96,29 +95,28 @@ class Writer:
 
     def append(self, bandit: int, data: bytes, *, count: int, rounds: int, stamp: int) -> Commit:
         """Add events to the open commit, and return it as the ticket."""
-        commit = self._open
-        events = commit.by_bandit.get(bandit)
-        if events is None:
-            events = commit.by_bandit[bandit] = BanditEvents()
-            if len(commit.by_bandit) == 1:
-                self._uncommitted.append(commit)
-                self._queue.put(commit)
-        events.add(data, count, rounds, stamp)
+        commit, is_new = self._commits.append(bandit, data, count=count, rounds=rounds, stamp=stamp)
+        if is_new:
+            self._queue.put(commit)
         return commit
 
     def run_after_pending(self, job: Job) -> None:
         """Begin a job once everything appended so far is on disk, and nothing that is appended later."""
-        if self._open.by_bandit:
-            self._open = Commit()
+        self._commits.begin_next()
         self._queue.put(job)
 
     @contextmanager
     def group(self) -> Iterator[None]:
-        """Append together, with the lock held: the thread is woken once, at the end."""
-        with self._lock, self._queue.hold():
+        """Append together, with the lock held: the thread is woken once, at the end, and one commit has all."""
+        with self._lock, self._queue.hold(), self._commits.group():
             yield
 
     # ---- waiting ----
+
+    @property
+    def failure(self) -> str | None:
+        """The reason why nothing can be written now; None where something can."""
+        return self._commits.failure
 
     async def wait_async(self, ticket: Commit) -> None:
         """Wait on an event loop until the ticket is on disk; `StoreError` where that fails."""
@@ -126,25 +124,6 @@ class Writer:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.resolve_when_done(ticket, [future])
             await future
-
-    def resolve_when_done(self, ticket: Commit, futures: list[asyncio.Future[None]]) -> None:
-        """Have futures of the running loop resolved when the ticket is on disk; `StoreError` where that fails."""
-        with self._lock:
-            if ticket.done or self.failure:
-                resolve(futures, None if ticket.done else self.failure)
-            else:
-                ticket.waiters += futures
-
-    def wait(self, ticket: Commit, timeout: float | None = None) -> None:
-        """Wait in a thread until the ticket is on disk; `StoreError` where that fails."""
-        if ticket.done:
-            return
-        with self._changed:
-            ticket.has_waiting_threads = True
-            if not self._changed.wait_for(lambda: ticket.done or self.failure, timeout):
-                raise StoreError(f"the log was not written within {timeout} s: try again, with the same request id")
-            if not ticket.done and self.failure:
-                raise StoreError(self.failure)
 
     def stop(self) -> None:
         """Commit what is left, finish the jobs, and end the thread; a commit that fails is not tried again."""
@@ -187,7 +166,7 @@ class Writer:
                     return False
                 time.sleep(self._retry)
                 continue
-            self.jobs, self.failure = BackgroundJobs(self._connection), None
+            self.jobs, self._commits.failure = BackgroundJobs(self._connection), None
             self.listeners.report_trouble(None)
         return True
 
@@ -211,12 +190,10 @@ class Writer:
 
     def _commit(self, commit: Commit) -> bool:
         """Commit, however many attempts it takes; False where it fails and the store is closing."""
-        if self._last_count > _FEW_EVENTS:
+        if self._last_count > _FEW_EVENTS and commit.count_events() < _MANY_EVENTS:
             self._flush.wait(self._group_delay)
-            self._flush.clear()
-        with self._lock:
-            if commit is self._open:
-                self._open = Commit()
+        self._flush.clear()
+        self._commits.close(commit)
         began = time.perf_counter()
         rows = make_rows(commit, self.heads)
         while True:
@@ -248,18 +225,9 @@ class Writer:
                 insert_row(self._connection, row)
 
     def _finish(self, commit: Commit, events: int, size: int, seconds: float) -> None:
-        with self._lock:
-            commit.done = True
-            recovered, self.failure = self.failure is not None, None
-            self._uncommitted.remove(commit)
-            waiters = commit.waiters
-            for table, key in commit.pending_requests:
-                table.pop(key, None)
-            if commit.has_waiting_threads:
-                self._changed.notify_all()
-            self.commits, self.events, self.bytes = self.commits + 1, self.events + events, self.bytes + size
-            self.seconds += seconds
-        wake_waiters(waiters, None)
+        self.commits, self.events, self.bytes = self.commits + 1, self.events + events, self.bytes + size
+        self.seconds += seconds
+        recovered = self._commits.finish(commit)
         if recovered:
             self.listeners.report_trouble(None)
         self.listeners.report_commit(events, size, seconds)
@@ -277,19 +245,11 @@ class Writer:
             self._fail(_describe_failure(error))
             return
         if self.failure is not None:  # from an earlier check: a commit that fails is tried until it succeeds
-            self.failure = None
+            self._commits.failure = None
             self.listeners.report_trouble(None)
 
     def _fail(self, failure: str) -> None:
-        with self._lock:
-            is_new = self.failure is None
-            self.failure = failure
-            waiters = [waiter for commit in self._uncommitted for waiter in commit.waiters]
-            for commit in self._uncommitted:
-                commit.waiters = []
-            self._changed.notify_all()
-        wake_waiters(waiters, failure)
-        if is_new:
+        if self._commits.fail(failure):
             self.listeners.report_trouble(failure)
 
 

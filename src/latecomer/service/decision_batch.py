@@ -62,7 +62,7 @@ def check_request_names(request: object, place: int) -> None:
 
 
 def decide_batch(
-    store: "Store", name: str, requests: Sequence[Arguments | Exception], *, seconds: float = math.inf
+    store: "Store", name: str, requests: Sequence[Arguments | DecisionCall | Exception], *, seconds: float = math.inf
 ) -> tuple[list[Outcome], list[Ticket]]:
     """Decide in the order of the requests; return the outcomes, and the tickets to wait for before they leave.
 

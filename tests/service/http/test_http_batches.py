@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -100,6 +102,23 @@ def test_an_unknown_bandit_refuses_the_batch(server: Server) -> None:
 def test_a_thousand_in_one_batch(server: Server) -> None:
     outcomes = server.http.post("/v1/bandits/u/decisions", json=[{"actions": ROWS}] * 1000).json()
     assert len({outcome["decision"]["decision_id"] for outcome in outcomes}) == 1000
+
+
+def test_batches_and_single_requests_at_once_lose_nothing(server: Server) -> None:
+    """A long batch is decided beside the loop; where there is no machine code yet, others get turns in between."""
+    before = rounds(server)
+
+    def send(body: Any) -> list[int]:
+        found = server.http.post(PATH, json=body).json()
+        return [each.get("decision", each)["round"] for each in (found if isinstance(body, list) else [found])]
+
+    bodies: list[Any] = [[{"actions": ROWS}] * 150, {"actions": ROWS}, [{"actions": ROWS}] * 20] * 10
+    with ThreadPoolExecutor(6) as threads:
+        made = list(threads.map(send, bodies))
+    for each in made:
+        assert each == sorted(each)
+    assert sorted(chain.from_iterable(made)) == list(range(before + 1, before + 1 + 1710))
+    assert rounds(server) == before + 1710
 
 
 def test_the_idempotency_key_is_the_request_id(server: Server) -> None:

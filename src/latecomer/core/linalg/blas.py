@@ -71,8 +71,8 @@ def blas_routine(name: str, *, arguments: int) -> ExternalFunction:
 
 @cache
 def _thread_count() -> _ThreadCount:
-    """Find the functions of SciPy's BLAS."""
-    library = _library()
+    """Find the functions of SciPy's BLAS; they keep Python's lock: to have it back would take longer than they do."""
+    library = ctypes.PyDLL(None, handle=_library()._handle)
     for get, set_ in _GET_SET:
         if hasattr(library, get) and hasattr(library, set_):
             return _ThreadCount(getattr(library, get), getattr(library, set_))

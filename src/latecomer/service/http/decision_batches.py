@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.decision_batch import MAX_DECISIONS, Arguments, Outcome
 from latecomer.service.http.bodies import DecisionOutcome
 from latecomer.service.http.body_reader import LARGE_BODY, decode_json
@@ -76,7 +77,7 @@ class BatchParser:
         self._limits, self._parse_one, self._check = limits, parse_one, check
         self._fast_json = FastJson(max_actions=limits.max_actions, max_label=MAX_ID_LENGTH)
 
-    async def parse(self, body: bytes, info: BanditInfo, key: str | None) -> list[Arguments | Exception]:
+    async def parse(self, body: bytes, info: BanditInfo, key: str | None) -> list[Arguments | DecisionCall | Exception]:
         """Return the arguments of each decision, or its error; `key` and its place is the id of one without."""
         if len(body) <= _ON_THE_LOOP:
             plain = self._fast_json.read_batch(body, info.dim)
@@ -86,11 +87,14 @@ class BatchParser:
             return await asyncio.to_thread(self._parse, body, info, key)
         return self._parse(body, info, key)
 
-    def _check_plain(self, plain: list[Parts], key: str | None) -> list[Arguments | Exception]:
-        found: list[Arguments | Exception] = []
+    def _check_plain(self, plain: list[Parts], key: str | None) -> list[Arguments | DecisionCall | Exception]:
+        found: list[Arguments | DecisionCall | Exception] = []
         for place, (rows, ids, request_id) in enumerate(plain):
             if request_id is None and key is not None:
                 request_id = f"{key}/{place}"  # noqa: PLW2901
+            if ids is None and request_id is None:
+                found.append(DecisionCall(rows, None))
+                continue
             if ids is not None and len(ids) != len(rows):
                 try:
                     self._check(ParsedDecision(rows, ids, request_id))
@@ -100,12 +104,12 @@ class BatchParser:
             found.append({"actions": rows, "ids": ids, "request_id": request_id})
         return found
 
-    def _parse(self, body: bytes, info: BanditInfo, key: str | None) -> list[Arguments | Exception]:
+    def _parse(self, body: bytes, info: BanditInfo, key: str | None) -> list[Arguments | DecisionCall | Exception]:
         requests = decode_json(body, _decoder)
         if not 1 <= len(requests) <= MAX_DECISIONS:
             raise invalid(f"a batch must have 1 to {MAX_DECISIONS:,} requests; got {len(requests):,}")
         fast_json = FastJson(max_actions=self._limits.max_actions, max_label=MAX_ID_LENGTH)
-        found: list[Arguments | Exception] = []
+        found: list[Arguments | DecisionCall | Exception] = []
         for place, raw in enumerate(requests):
             id_ = None if key is None else f"{key}/{place}"
             try:

@@ -6,6 +6,7 @@ commit is done.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from time import time_ns
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
     from latecomer.service.store import Store
 
 Decisions = Sequence[tuple[PendingDecision, Parsed]]
-Batch = Sequence[Arguments | Exception]
+Batch = Sequence[Arguments | DecisionCall | Exception]
 _TURN_SECONDS = 0.1
-"""Seconds that one batch may hold up the loop, about."""
+"""Seconds that one batch may hold up other requests, about."""
+_ON_THE_LOOP = 32
+"""Requests of a batch up to which it is decided on the loop; a thread is woken in the time of a few decisions."""
 ReportKind = Literal["convert", "revoke", "activate", "report_stages", "freeze"]
 
 
@@ -101,6 +104,7 @@ class LocalAccess:
     def __init__(self, store: "Store", metrics: "Metrics", tracing: "Tracing | None" = None) -> None:
         self._store, self._metrics = store, metrics
         self._trace = _trace_nothing if tracing is None else tracing.child
+        self._thread = ThreadPoolExecutor(1, "latecomer-batches")
 
     async def find(self, name: str) -> "BanditInfo":
         """Describe a bandit that is served."""
@@ -145,15 +149,21 @@ class LocalAccess:
     async def decide_batch(self, name: str, requests: Batch) -> list[Outcome]:
         """Make the decisions of a batch in one group, and wait for its commit.
 
-        Where that takes long (before there is machine code), other requests get their turn in between.
+        Meanwhile the loop reads the next: machine code needs no lock of Python's. Where it takes long (before there is
+        machine code), other requests get their turn in between.
         """
         outcomes: list[Outcome] = []
         tickets: dict[Ticket, None] = {}
+        decide = partial(decide_batch, self._store, name, seconds=_TURN_SECONDS)
         while len(outcomes) < len(requests):
-            decided, latest = decide_batch(self._store, name, requests[len(outcomes) :], seconds=_TURN_SECONDS)
+            rest = requests[len(outcomes) :]
+            if len(rest) <= _ON_THE_LOOP:
+                decided, latest = decide(rest)
+                await asyncio.sleep(0)
+            else:
+                decided, latest = await asyncio.get_running_loop().run_in_executor(self._thread, decide, rest)
             outcomes += decided
             tickets |= dict.fromkeys(latest)
-            await asyncio.sleep(0)
         for ticket in tickets:
             await self._wait(ticket)
         return outcomes
@@ -262,7 +272,8 @@ class ReplicatedAccess:
 
     async def decide_batch(self, name: str, requests: Batch) -> list[Outcome]:
         """Make the decisions of a batch."""
-        return await decide_shared_batch(self._store, name, requests)
+        given = [get_arguments(each) if isinstance(each, DecisionCall) else each for each in requests]
+        return await decide_shared_batch(self._store, name, given)
 
     async def import_batch(self, name: str, batch: "ImportBatch") -> "ImportAnswer":
         """Apply a batch of an import."""

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from latecomer.core.state import Array
 from latecomer.errors import InputError
@@ -27,11 +28,14 @@ VERDICTS = (Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.LATE, Verdict.UNKNOWN)
 
 
 class Decision(Struct, frozen=True, eq=False):
-    """A choice. Keep `round`: a conversion refers to it. That of a deferred decision is negative."""
+    """A choice. Keep `round`: a conversion refers to it. That of a deferred decision is negative.
+
+    The chosen row is kept as bytes until it is asked for: to make an array of it takes as long as to choose it.
+    """
 
     round: int
     index: int
-    action: Array
+    _action: Array | bytes
     score: float
     propensity: float | None = None
     """The probability by which it was chosen; None where a sampler does not know it (`draws` makes it known)."""
@@ -41,6 +45,25 @@ class Decision(Struct, frozen=True, eq=False):
     """With k > 1: the ranked actions; the others' rounds follow `round`, and `convert` takes their `position`."""
     propensities: tuple[float | None, ...] | None = None
     """With k > 1: the probability of each to be among the k; `propensity` is that of the first to be first."""
+
+    @property
+    def action(self) -> Array:
+        """The chosen action."""
+        found = self._action
+        if isinstance(found, bytes):
+            found = np.frombuffer(found, np.float64).copy()
+            force_setattr(self, "_action", found)
+        return found
+
+    @property
+    def packed_action(self) -> bytes:
+        """The chosen action as the bytes of its numbers."""
+        return self._action if isinstance(self._action, bytes) else self._action.tobytes()
+
+    def __repr__(self) -> str:
+        """Return the call that would make it, but for the array."""
+        names = [name.lstrip("_") for name in self.__struct_fields__]
+        return f"Decision({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def find_round(self, position: int) -> int:
         """Return the round of a position of the ranking, from 1."""

@@ -234,9 +234,9 @@ class LinearPolicy(OptionedPolicy, SavedPolicy):
                 raise explain_inadmissible(actions)
         if not self._is_randomised:
             propensity = self._propensity or (score if self.algorithm.scores_are_probabilities else None)
-            return Decision(round_, index, state.last_action.copy(), score, propensity)
+            return Decision(round_, index, state.last_action.tobytes(), score, propensity)
         signed = state.record["signed_propensity"].item()
-        return Decision(round_, index, state.last_action.copy(), score, abs(signed), signed < 0.0)
+        return Decision(round_, index, state.last_action.tobytes(), score, abs(signed), signed < 0.0)
 
     decide.__signature__ = show_options(decide, OptionedPolicy._decide_with_options)  # type: ignore[attr-defined]
 

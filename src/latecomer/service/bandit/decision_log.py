@@ -32,7 +32,7 @@ def log_decision(
     ids, digests = call.ids, call.digests
     index, round_, score = decision.index, decision.round, decision.score
     kind = events.DECISION_WITH_REQUEST if digests else events.DECISION
-    chosen = decision.action.tobytes() + summary.tobytes()
+    chosen = decision.packed_action + summary.tobytes()
     secret = b"" if bandit.ids.is_current else bandit.ids.renew(round_)
     data = secret + events.pack_decision(kind, index, round_, now, score) + chosen + digests
     label, signed, propensity = None, None, decision.propensity

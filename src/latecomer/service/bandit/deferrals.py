@@ -106,7 +106,7 @@ class Deferrals:
             stamp=now,
             index=decision.index,
             score=decision.score,
-            action=decision.action.tobytes(),
+            action=decision.packed_action,
             summary=b"" if entry is None else entry.summary.tobytes(),
             label=None if call.ids is None else call.ids[decision.index],
             signed=signed,

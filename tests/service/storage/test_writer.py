@@ -61,7 +61,7 @@ def test_wait_async_does_not_block_the_loop(writer: Writer) -> None:
 
 def test_cancelled_wait_does_not_affect_others(writer: Writer) -> None:
     async def main() -> None:
-        with writer._lock:
+        with writer.group():
             ticket = put(writer, 1)
             tasks = [asyncio.create_task(writer.wait_async(ticket)) for _ in range(3)]  # type: ignore[arg-type]
             await asyncio.sleep(0)

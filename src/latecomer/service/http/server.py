@@ -1,4 +1,4 @@
-"""Runs a server: from its settings to its end, on one loop that alone owns the store."""
+"""Runs a server: from its settings to its end, on one loop, beside which long batches are decided."""
 
 import asyncio
 import gc

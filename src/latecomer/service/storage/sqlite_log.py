@@ -88,13 +88,14 @@ class SQLiteLog:
     # ---- events ----
 
     def begin_chain(self, bandit: Bandit, created: bytes, begun: bytes) -> Commit:
-        """Record a bandit's creation in the store's chain, and the first event of its own chain."""
+        """Record a bandit's creation in the store's chain, and the first event of its own chain, in one commit."""
         stamp = bandit.descriptor.stamp
         self.chains[bandit.number] = Chain(bandit.number, make_index(self._limits), saved_at=stamp)
-        self.append_registry_event(created, stamp=stamp)
-        # A replayed bandit's first events are older than the bandit: its chain begins with stamp 0.
         self.chains[bandit.number].small_rows += 1
-        return self.writer.append(bandit.number, begun, count=1, rounds=0, stamp=0)
+        with self.writer.group():
+            self.append_registry_event(created, stamp=stamp)
+            # A replayed bandit's first events are older than the bandit: its chain begins with stamp 0.
+            return self.writer.append(bandit.number, begun, count=1, rounds=0, stamp=0)
 
     def append(self, bandit: Bandit, payload: bytes, *, count: int, stamp: int, request: bytes = b"") -> Commit:
         """Append a bandit's events, and schedule the maintenance that is due."""
@@ -109,15 +110,16 @@ class SQLiteLog:
     def _append(
         self, bandit: Bandit, payload: bytes, requests: Sequence[BatchedDecision], *, count: int, stamp: int
     ) -> Commit:
-        """Append events; their requests are known before a snapshot, which may be due, has the decisions."""
+        """Append events; their requests are known before they are on disk, and before a snapshot has the decisions."""
         chain = self.chains[bandit.number]
-        if payload:
-            commit = self.writer.append(bandit.number, payload, count=count, rounds=bandit.rounds, stamp=stamp)
-        else:
-            commit = Commit(done=True)
-        bandit.has_unlogged_change = False
-        for request, round_, data in requests:
-            chain.add_request(request, round_, data, commit)
+        with self.writer.group():
+            if payload:
+                commit = self.writer.append(bandit.number, payload, count=count, rounds=bandit.rounds, stamp=stamp)
+            else:
+                commit = Commit(done=True)
+            bandit.has_unlogged_change = False
+            for request, round_, data in requests:
+                chain.add_request(request, round_, data, commit)
         chain.small_rows += 1
         chain.unsaved_events += count
         self.maintenance.run_due(bandit, chain, stamp, len(self.chains))

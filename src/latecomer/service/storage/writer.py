@@ -82,6 +82,7 @@ class Writer:
         self._commits = OpenCommits(None if failure is None else _describe_failure(failure))
         self.wait, self.resolve_when_done = self._commits.wait, self._commits.resolve_when_done
         self._queue = WorkQueue()
+        self._in_group = False
         self.jobs = BackgroundJobs(connection)
         """Only this thread uses it; others may read `failure`."""
         self._stopping = False
@@ -107,9 +108,20 @@ class Writer:
 
     @contextmanager
     def group(self) -> Iterator[None]:
-        """Append together, with the lock held: the thread is woken once, at the end, and one commit has all."""
-        with self._lock, self._queue.hold(), self._commits.group():
-            yield
+        """Append together, with the lock held: the thread is woken once, at the end, and one commit has all.
+
+        A group within a group is a part of it.
+        """
+        with self._lock:
+            if self._in_group:
+                yield
+                return
+            self._in_group = True
+            try:
+                with self._queue.hold(), self._commits.group():
+                    yield
+            finally:
+                self._in_group = False
 
     # ---- waiting ----
 

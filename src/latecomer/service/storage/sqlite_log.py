@@ -111,12 +111,10 @@ class SQLiteLog:
         self, bandit: Bandit, payload: bytes, requests: Sequence[BatchedDecision], *, count: int, stamp: int
     ) -> Commit:
         """Append events; their requests are known before they are on disk, and before a snapshot has the decisions."""
-        chain = self.chains[bandit.number]
+        chain, commit = self.chains[bandit.number], Commit(done=True)
         with self.writer.group():
             if payload:
                 commit = self.writer.append(bandit.number, payload, count=count, rounds=bandit.rounds, stamp=stamp)
-            else:
-                commit = Commit(done=True)
             bandit.has_unlogged_change = False
             for request, round_, data in requests:
                 chain.add_request(request, round_, data, commit)

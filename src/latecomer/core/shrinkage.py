@@ -25,7 +25,7 @@ from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.maturity import conversion_rate
 from latecomer.core.rates import bernoulli_variance
 from latecomer.core.state import ExtraFields, Field, State, number_field
-from latecomer.core.weighted_gram import DIRECT, gram_solve, gram_trace, shift_gram
+from latecomer.core.weighted_gram import DIRECT, gram_half_solve, gram_solve, gram_trace, shift_gram
 
 ENOUGH = 5
 """The least dimension in which agreement with the prior counts in full; with two dimensions it does not count."""
@@ -57,12 +57,24 @@ def _prior_scale(state: State) -> float:
 
 
 @kernel
-def shrunk_estimate(state: State) -> None:
-    """Fill state.theta_hat with (A + λI)⁻¹(B + λθ_0), and state.factor with U."""
+def _begin_estimate(state: State) -> float:
+    """Fill state.theta_hat with B + λθ_0; return λ − λ_0."""
     ridge, scale = state.ridge_growth * state.ridge, _prior_scale(state)
     for i in range(state.B.shape[0]):
         state.theta_hat[i] = state.B[i] + ridge * scale * state.mean_sum[i]
-    gram_solve(state, ridge - state.ridge)
+    return float(ridge - state.ridge)
+
+
+@kernel
+def shrunk_estimate(state: State) -> None:
+    """Fill state.theta_hat with (A + λI)⁻¹(B + λθ_0), and state.factor with U."""
+    gram_solve(state, _begin_estimate(state))
+
+
+@kernel
+def half_estimate(state: State) -> None:
+    """Fill state.theta_hat with U⁻ᵀ(B + λθ_0), of which `sample_from_gram` makes a sample, and state.factor with U."""
+    gram_half_solve(state, _begin_estimate(state))
 
 
 @kernel_noinline

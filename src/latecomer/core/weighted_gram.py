@@ -21,7 +21,6 @@ from latecomer.core.gram_factor import (
 )
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.linalg.cholesky import factorise, solve_upper, solve_upper_transposed, whiten
-from latecomer.core.sampling import sample_gaussian
 from latecomer.core.state import (
     ROUNDS_PER_BLOCK,
     Array,
@@ -130,11 +129,17 @@ def shift_gram(state: State, shift: float) -> None:
 
 
 @kernel_noinline
-def gram_solve(state: State, shift: float) -> None:
-    """Multiply state.theta_hat by (G + shift·I)⁻¹, and leave U in state.factor; the shift is that of `shift_gram`."""
+def gram_half_solve(state: State, shift: float) -> None:
+    """Multiply state.theta_hat by U⁻ᵀ, UᵀU = G + shift·I, and leave U in state.factor; the shift is `shift_gram`'s."""
     if state.gram.shape[0] <= DIRECT:
         factorise(state.gram, shift, 0.0, 1.0, state.factor)
     solve_upper_transposed(state.factor, state.theta_hat)
+
+
+@kernel
+def gram_solve(state: State, shift: float) -> None:
+    """Multiply state.theta_hat by (G + shift·I)⁻¹, and leave U in state.factor."""
+    gram_half_solve(state, shift)
     solve_upper(state.factor, state.theta_hat)
 
 
@@ -163,8 +168,13 @@ def gram_trace(state: State) -> float:
 
 @kernel
 def sample_from_gram(state: State, scale: float, normals: Array) -> None:
-    """Fill state.sample with θ̂ + scale·U⁻¹z ~ N(θ̂, scale²·(UᵀU)⁻¹); after `gram_solve`."""
-    sample_gaussian(state.factor, state.theta_hat, scale, normals, state.sample)
+    """Fill state.sample with U⁻¹(y + scale·z) ~ N(U⁻¹y, scale²·(UᵀU)⁻¹), y = state.theta_hat; after `gram_half_solve`.
+
+    One solve is for the mean and for what is drawn.
+    """
+    for i in range(state.sample.shape[0]):
+        state.sample[i] = state.theta_hat[i] + scale * normals[i]
+    solve_upper(state.factor, state.sample)
 
 
 @kernel_noinline

@@ -31,7 +31,7 @@ from latecomer.core.linalg.products import argmax_first, row_dot
 from latecomer.core.maturity import conversion_rate, forget_maturity, maturity_fields, update_maturity
 from latecomer.core.rates import bernoulli_variance
 from latecomer.core.sampling import spread_scores
-from latecomer.core.shrinkage import shrinkage_fields, shrunk_estimate, update_ridge
+from latecomer.core.shrinkage import half_estimate, shrinkage_fields, shrunk_estimate, update_ridge
 from latecomer.core.state import Array, ExtraFields, Ring, State
 from latecomer.core.weighted_gram import sample_from_gram
 from latecomer.errors import InputError
@@ -118,7 +118,7 @@ def score_optimistically(state: State, actions: Array, theta: Array, scores: Arr
 
 def choose(state: State, ring: Ring, actions: Array, draws: Array, scores: Array) -> int:
     """⟨a, θ̃⟩ + b·‖a‖²_{V⁻¹} with θ̃ ~ N(θ̂, c_t²·v̂·G⁻¹)."""
-    shrunk_estimate(state)
+    half_estimate(state)
     sample_from_gram(state, sampling_scale(state), draws)
     score_optimistically(state, actions, state.sample, scores)
     return argmax_first(scores)

@@ -1,5 +1,6 @@
 """The ring: it grows, wraps, shrinks, and nothing that it answers depends on its size."""
 
+import os
 from datetime import timedelta
 
 import numpy as np
@@ -65,6 +66,19 @@ def test_a_ring_that_grows_in_place_changes_no_bit(monkeypatch: pytest.MonkeyPat
     for name, array in copied.state.arrays().items():
         if name.startswith("state/"):  # lanes that hold no round may differ
             np.testing.assert_array_equal(array, others[name], name)
+
+
+def test_a_forked_process_has_a_large_ring_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ring_memory, "_LARGE", 0)
+    policy = lc.OTFLinUCB(2, 1000)
+    policy.decide_many([ACTIONS] * 500)
+    before = policy.state.ring.tobytes()
+    child = os.fork()
+    if child == 0:
+        policy.state.ring.view(np.uint8)[:] = 7
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert policy.state.ring.tobytes() == before
 
 
 def test_after_a_burst_the_state_is_given_back() -> None:

@@ -4,6 +4,8 @@ A large ring is the beginning of address space that is its own and has room for 
 which would stop a server for a tenth of a second.
 """
 
+import mmap
+
 import numpy as np
 import numpy.typing as npt
 
@@ -51,14 +53,17 @@ def _lengthen(cell: StateArray, ring: Ring, blocks: int) -> Ring | None:
 def _reserve(ring: Ring, blocks: int) -> Ring:
     """Make an empty ring, with address space for more where it is large.
 
-    Memory that has not been written is zero, and the system has no page for it.
+    Memory that has not been written is zero, and the system has no page for it. It is private, so that a process that
+    is forked has its own.
     """
-    if blocks * ring.dtype.itemsize < _LARGE:
+    size = blocks * ring.dtype.itemsize
+    if size < _LARGE or not hasattr(mmap, "MAP_PRIVATE"):
         return new_ring(ring.dtype, blocks)
     try:
-        return new_ring(ring.dtype, _RESERVED * blocks)[:blocks]
-    except MemoryError:
+        space = mmap.mmap(-1, _RESERVED * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:
         return new_ring(ring.dtype, blocks)
+    return np.frombuffer(space, np.uint8)[:size].view(ring.dtype)
 
 
 def _as_bytes(ring: Ring) -> npt.NDArray[np.uint8]:

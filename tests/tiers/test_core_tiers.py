@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from latecomer.core.linalg.cholesky import solve_upper, solve_upper_transposed, whiten
 from latecomer.core.ridge_statistics import residual, short_residual
 from latecomer.core.rng import fill_normals
 from latecomer.core.sampling import count_wins, shorten_spread
@@ -17,6 +18,11 @@ SAMPLING: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
     fill_normals: lambda: (np.uint64(1), np.empty((1, 1))),
     shorten_spread: lambda: (np.empty((1, 1)), np.empty((1, 1))),
     count_wins: lambda: (np.empty(1), np.empty((1, 1)), np.empty((1, 1)), 1, np.empty(1)),
+}
+SOLVES: dict[Callable[..., Any], Callable[[], tuple[Any, ...]]] = {
+    solve_upper: lambda: (np.eye(1), np.ones(1)),
+    solve_upper_transposed: lambda: (np.eye(1), np.ones(1)),
+    whiten: lambda: (np.eye(1), np.eye(1)),
 }
 
 
@@ -31,6 +37,20 @@ def test_tiers_measure_the_same_drift(dim: int) -> None:
     for V_inv in (right, right + rng.standard_normal((dim, dim)), np.nan * right):
         np.testing.assert_array_equal(kernel.compile()(V, V_inv), short_residual(V, V_inv))
         assert short_residual(V, V_inv) == pytest.approx(residual(V, V_inv), abs=1e-12, rel=1e-9, nan_ok=True)
+
+
+def test_tiers_solve_the_same() -> None:
+    """Four rows at once, and what is left of them."""
+    for function, examples in SOLVES.items():
+        compiled = TieredKernel(function, examples).compile()
+        for dim in (*range(1, 10), 23):
+            rng = np.random.default_rng(dim)
+            factor = np.triu(rng.standard_normal((dim, dim))) + 3.0 * np.eye(dim)
+            ours = rng.standard_normal((dim, 3) if function is whiten else dim)
+            theirs = ours.copy()
+            interpret(function, factor, ours)
+            compiled(factor, theirs)
+            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_tiers_count_the_same_wins_of_samples() -> None:

@@ -43,7 +43,7 @@ def test_a_group_holds_up_no_commit_that_it_has_not_appended_to() -> None:
     assert not commits.finish(before)
     assert before.done
     assert not after.done
-    assert not commits.are_done
+    assert commits._waiting == [after]
 
 
 def test_a_failure_ends_with_the_next_commit() -> None:
@@ -56,4 +56,4 @@ def test_a_failure_ends_with_the_next_commit() -> None:
     assert commits.finish(ticket)
     commits.wait(ticket)
     assert commits.failure is None
-    assert commits.are_done
+    assert commits._waiting == []

@@ -106,7 +106,7 @@ def test_failed_commit_is_reported_and_tried_again(connection: apsw.Connection) 
         with pytest.raises(StoreError):
             writer.wait(put(writer, 1))  # type: ignore[arg-type]
         for _ in range(500):
-            if not writer.failure and writer._commits.are_done:
+            if not writer.failure and not writer._commits._waiting:
                 break
             await asyncio.sleep(0.01)
         await writer.wait_async(ticket)  # type: ignore[arg-type]

@@ -117,8 +117,3 @@ class OpenCommits:
             self._changed.notify_all()
         wake_waiters(waiters, failure)
         return is_new
-
-    @property
-    def are_done(self) -> bool:
-        """Tell whether everything that was appended is on disk."""
-        return not self._waiting

@@ -1,11 +1,15 @@
 """Titles of pictures say the finding, with its numbers."""
 
+import re
+
 import numpy as np
 import polars as pl
 
 import latecomer as lc
 from latecomer.experiments.arena.plot import plot_comparison, plot_random_worlds
-from latecomer.experiments.plots import plot_coverage, plot_density, plot_regret_panels
+from latecomer.experiments.paper import experiments as paper
+from latecomer.experiments.paper.sections import _compare_ends
+from latecomer.experiments.plots import plot_coverage, plot_density, plot_regret_panels, plot_sweep
 
 
 def test_density_says_when_half_of_the_conversions_have_come() -> None:
@@ -49,3 +53,17 @@ def test_panels_have_their_finding_above_them_and_their_worlds_in_their_titles()
     figure = plot_regret_panels({"B": result, "U": result}, columns=2, title="chance loses 4 of 10")
     assert figure.get_suptitle() == "chance loses 4 of 10"
     assert [axes.get_title().strip("\u200b") for axes in figure.axes] == ["B", "U"]
+
+
+def test_a_sweep_says_what_its_ends_cost_and_its_title_fits_with_long_numbers() -> None:
+    world = lc.World(theta=[0.9, 0.1], actions=lc.actions.UnitVectors(), delays=lc.delays.Geometric(mean=2))
+    policies = {paper.OURS: lc.recommended(2, 5), paper.UNIFORM: lc.Uniform(2, 5)}
+    results = [lc.simulate(world, policies, horizon=10, runs=2, seed=seed) for seed in (0, 1)]
+    title = _compare_ends("a mean delay", dict.fromkeys((1, 1000)), results)  # type: ignore[arg-type]
+    costs = [results[0].final(paper.OURS), results[1].final(paper.OURS), results[1].final(paper.UNIFORM)]
+    assert re.findall(r"\d+", title) == ["1", f"{costs[0].mean():.0f}", "1000", *(f"{c.mean():.0f}" for c in costs[1:])]
+    made = plot_sweep([1, 1000], results, title=re.sub(r"\d+", "1000", title), xlabel="mean delay")
+    made.draw_without_rendering()
+    box, inside = made.axes[0].title.get_window_extent(), made.bbox
+    assert inside.x0 <= box.x0 <= box.x1 <= inside.x1
+    assert inside.y0 <= box.y0 <= box.y1 <= inside.y1

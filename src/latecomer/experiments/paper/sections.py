@@ -204,8 +204,8 @@ def _compare_ends(thing: str, experiments: dict[int, paper.Experiment], results:
     points, ours, dice = list(experiments), paper.OURS, paper.UNIFORM
     first, last, uniform = results[0].final(ours), results[-1].final(ours), results[-1].final(dice)
     return (
-        f"{ours}: {thing} of {points[0]} costs {first.mean():.0f}, of {points[-1]} {last.mean():.0f}; "
-        f"at random {uniform.mean():.0f}"
+        f"{ours}: {thing} of {points[0]} costs {first.mean():.0f}, of {points[-1]} {last.mean():.0f};\n"
+        f"play at random costs {uniform.mean():.0f}"
     )
 
 

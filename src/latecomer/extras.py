@@ -19,7 +19,6 @@ EXTRAS = {
     "prometheus_client": "service",
     "psycopg": "postgres",
     "rich": "cli",
-    "simdjson": "service",
     "structlog": "service",
     "typer": "cli",
     "uvloop": "service",

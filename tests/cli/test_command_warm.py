@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from latecomer.cli.main import app
 from latecomer.policies.base.policy_code import PolicyCode, is_admissible
 from latecomer.policies.uniform import Uniform
+from latecomer.service.http import rows_kernel
+from latecomer.service.http.rows_kernel import READERS
 from latecomer.tiers.tiered_kernel import TieredKernel
 
 
@@ -22,6 +24,7 @@ def find_two_kernels(code: PolicyCode) -> list[TieredKernel]:
 def test_warm_compiles_what_a_policy_needs(kernels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a policy had two kernels; in the soak with every one that it has."""
     monkeypatch.setattr(PolicyCode, "tiered", kernels)
+    monkeypatch.setattr(rows_kernel, "READERS", [kernel for kernel in READERS if kernels is PolicyCode.tiered])
     missing = [kernel.key for kernel in Uniform(2, 1).state.code.tiered() if not kernel.is_compiled]
     assert missing
     monkeypatch.setenv("LATECOMER_CACHE_DIR", str(tmp_path / "code"))

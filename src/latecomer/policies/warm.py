@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 
 from latecomer.errors import InputError, StoreError
 from latecomer.policies.base.policy import LinearPolicy
@@ -9,23 +10,25 @@ from latecomer.policies.matured_lin_ts import MaturedLinTS
 from latecomer.policies.recommended import recommended
 from latecomer.policies.registry import policy_class, policy_names
 from latecomer.tiers.code_cache import VARIABLE, find_cache_folder, is_writable
-from latecomer.tiers.tiered_kernel import Announce, compile_mode
+from latecomer.tiers.tiered_kernel import Announce, TieredKernel, compile_mode
 from latecomer.validation import check_integer, suggest
 
 RECOMMENDED = "recommended"
 
 
-def warm_policies(names: Sequence[str], dims: Sequence[int], announce: Announce) -> tuple[str, float]:
-    """Compile policies for dimensions; return the folder of the machine code, and the seconds it took."""
+def warm_policies(
+    names: Sequence[str], dims: Sequence[int], announce: Announce, *, others: Sequence[TieredKernel] = ()
+) -> tuple[str, float]:
+    """Compile policies for dimensions, and other kernels; return the folder of the code, and the seconds it took."""
     folder = find_cache_folder()
     if compile_mode() == "never":
         raise StoreError("there is nothing to make: LATECOMER_COMPILE is never, or Numba is not installed")
     if folder is None or not is_writable(folder):
         raise StoreError(f"machine code cannot be kept in {folder}: set {VARIABLE} to a folder that can be written")
     began = time.perf_counter()
-    for policy in [policy for name in names for dim in dims for policy in make_policies(name, dim)]:
-        for kernel in policy.state.code.tiered():
-            kernel.compile(announce)
+    policies = [policy for name in names for dim in dims for policy in make_policies(name, dim)]
+    for kernel in chain(others, *(policy.state.code.tiered() for policy in policies)):
+        kernel.compile(announce)
     return str(folder), time.perf_counter() - began
 
 

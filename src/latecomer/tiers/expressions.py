@@ -81,8 +81,10 @@ class ExpressionFlattener(ABC):
 
     def _spill(self, value: ast.expr) -> ast.expr:
         """Give a value a name, unless it cannot change."""
-        if is_lasting(value) or isinstance(value, ast.Slice) or (isinstance(value, ast.Name) and value.id == STATE):
+        if is_lasting(value) or isinstance(value, ast.Slice):
             return value
+        if isinstance(value, ast.Name) and (value.id == STATE or value.id in self._parameters):
+            return value  # another name for an array would be counted as a reference, at every turn of a loop
         name = self._new_name("t")
         self.out.append(assign(name, value))
         return ast.Name(name)

@@ -75,13 +75,13 @@ class BatchParser:
         self, limits: Settings, parse_one: ParseOne, *, check: Callable[[ParsedDecision], ParsedDecision]
     ) -> None:
         self._limits, self._parse_one, self._check = limits, parse_one, check
-        self._fast_json = FastJson(max_actions=limits.max_actions, max_label=MAX_ID_LENGTH)
+        self._fast_json = FastJson(max_actions=limits.max_actions)
 
     async def parse(self, body: bytes, info: BanditInfo, key: str | None) -> list[Arguments | DecisionCall | Exception]:
         """Return the arguments of each decision, or its error; `key` and its place is the id of one without."""
         if len(body) <= _ON_THE_LOOP:
             plain = self._fast_json.read_batch(body, info.dim)
-            if plain is not None and 1 <= len(plain) <= MAX_DECISIONS:
+            if plain is not None:
                 return self._check_plain(plain, key)
         if len(body) > LARGE_BODY:
             return await asyncio.to_thread(self._parse, body, info, key)
@@ -108,7 +108,7 @@ class BatchParser:
         requests = decode_json(body, _decoder)
         if not 1 <= len(requests) <= MAX_DECISIONS:
             raise invalid(f"a batch must have 1 to {MAX_DECISIONS:,} requests; got {len(requests):,}")
-        fast_json = FastJson(max_actions=self._limits.max_actions, max_label=MAX_ID_LENGTH)
+        fast_json = FastJson(max_actions=self._limits.max_actions)
         found: list[Arguments | DecisionCall | Exception] = []
         for place, raw in enumerate(requests):
             id_ = None if key is None else f"{key}/{place}"

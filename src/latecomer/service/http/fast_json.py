@@ -1,104 +1,115 @@
-"""Reads the usual decision request quickly: {"actions": [[…], …], "ids": […]?, "request_id"?}.
+"""Reads the usual decision requests quickly: {"actions": [[…], …], "ids": […]?, "request_id": …?}, alone or in a list.
 
-simdjson makes an array of the numbers without a Python object for each. Whatever is not exactly of this form is left to
-msgspec's decoder, which also words the errors.
+A kernel reads the rows, without a Python object for each number; what follows them is short, and msgspec's. Whatever is
+not exactly of this form is left to msgspec's decoder as a whole, which also words the errors; and everything is, until
+the kernel is machine code.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
-import simdjson
+
+from latecomer.service.decision_batch import MAX_DECISIONS
+from latecomer.service.http.bodies import Label
+from latecomer.service.http.decimal_numbers import POWERS, SCALES
+from latecomer.service.http.rows_kernel import read_list, read_one
+from latecomer.tiers.tiered_kernel import TieredKernel, compile_mode, request
 
 Parts = tuple[npt.NDArray[np.float64], list[str] | None, str | None]
+"""The rows, the ids and the request's id."""
 
-_LONG_ROW = 256
-"""Bytes of a row that are searched in less time than they are counted."""
-_KEYS = {"actions", "ids", "request_id"}
-_UNEXPECTED = (ValueError, TypeError, KeyError, AttributeError, RuntimeError)
-
-
-def _count_lists(parts: Parts) -> int:
-    rows, ids, _ = parts
-    return 1 + len(rows) + (ids is not None)
+_HOT_BYTES = 1 << 20
+"""Machine code is made once so many bytes were left to msgspec for want of it."""
 
 
-def _has_lists(body: bytes, count: int) -> bool:
-    """Tell whether a body opens so many lists. Where rows are long, looking for them beats looking at every byte.
+class _Rest(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields that may follow the rows of a usual request."""
 
-    NumPy would count in half of the time, but lets go of Python's lock for it, and waits to have it back.
-    """
-    if len(body) < count * _LONG_ROW:
-        return body.count(b"[") == count
-    place = -1
-    for _ in range(count):
-        place = body.find(b"[", place + 1)
-        if place < 0:
-            return False
-    return body.find(b"[", place + 1) < 0
+    ids: list[Label] | msgspec.UnsetType = msgspec.UNSET
+    request_id: Label | msgspec.UnsetType = msgspec.UNSET
+
+
+_rest_decoder = msgspec.json.Decoder(_Rest)
+_NOTHING = (None, None)
+
+
+def _read_rest(text: bytes) -> tuple[list[str] | None, str | None] | None:
+    """Return the ids and the request's id of what follows the rows and a comma; None where it is anything else."""
+    try:
+        rest = _rest_decoder.decode(b"{" + text)
+    except (msgspec.DecodeError, ValueError):
+        return None
+    ids, request_id = rest.ids, rest.request_id
+    if ids is msgspec.UNSET and request_id is msgspec.UNSET:
+        return None
+    return None if ids is msgspec.UNSET else ids, None if request_id is msgspec.UNSET else request_id
 
 
 class FastJson:
-    """A parser for one thread: it reuses its memory.
+    """A reader for one thread: it reuses its memory.
 
     Parameters
     ----------
     max_actions
         Actions in a request, at most.
-    max_label
-        Characters of an id, at most.
     """
 
-    def __init__(self, *, max_actions: int, max_label: int) -> None:
-        self._parser = simdjson.Parser()
-        self._max_actions, self._max_label = max_actions, max_label
+    def __init__(self, *, max_actions: int) -> None:
+        self._max_actions, self._left = max_actions, 0
+        self._rows = np.empty((0, 0))
+        self._ends, self._places = np.empty(MAX_DECISIONS, np.int64), np.empty((MAX_DECISIONS, 2), np.int64)
 
     def read(self, body: bytes, dim: int) -> Parts | None:
-        """Return the rows, the ids and the request's id, or None where the body is not exactly of this form."""
-        if body[:1] != b"{":  # simdjson would pass over a byte order mark
+        """Return the parts of a request, or None where the body is not exactly of this form."""
+        code = self._find_code(read_one, body)
+        if code is None:
             return None
-        try:
-            parts = self._read(self._parser.parse(body), dim)
-            return parts if parts is not None and _has_lists(body, _count_lists(parts)) else None
-        except _UNEXPECTED:
-            self._parser = simdjson.Parser()  # the error may still hold the old one
+        rows = self._make_room(body, dim)
+        count, place = code(np.frombuffer(body, np.uint8), rows, POWERS, SCALES)
+        if not 0 < count <= self._max_actions:
             return None
+        rest = _read_rest(body[place:]) if place else _NOTHING
+        return None if rest is None else (rows[:count].copy(), *rest)
 
     def read_batch(self, body: bytes, dim: int) -> list[Parts] | None:
         """Return the parts of each request in a list; None where any is not exactly of this form."""
-        found: list[Parts] = []
-        try:
-            requests: Any = self._parser.parse(body)
-            for request in requests:
-                parts = self._read(request, dim)
-                if parts is None:
-                    return None
-                found.append(parts)
-        except _UNEXPECTED:
-            self._parser = simdjson.Parser()
+        code = self._find_code(read_list, body)
+        if code is None:
             return None
-        return found if _has_lists(body, 1 + sum(map(_count_lists, found))) else None
-
-    def _read(self, request: Any, dim: int) -> Parts | None:
-        """Read a request whose rows may still be rows of rows: these would become one row, and have more lists."""
-        keys = list(request)
-        rows = request["actions"]
-        count, ids, request_id = len(rows), None, None
-        if len(keys) > 1:
-            ids = request["ids"].as_list() if "ids" in keys else None
-            request_id = request["request_id"] if "request_id" in keys else None
-            if (
-                len(keys) != len(_KEYS.intersection(keys))  # other keys, or one twice
-                or not all(map(self._is_label, ids or ()))
-                or not (request_id is None or self._is_label(request_id))
-            ):
-                return None
-        if not 0 < count <= self._max_actions:
+        rows = self._make_room(body, dim)
+        count = code(np.frombuffer(body, np.uint8), rows, self._ends, self._places, POWERS, SCALES)
+        if not count:
             return None
-        for row in rows:
-            if len(row) != dim:
+        ends, found, begin = self._ends[:count].tolist(), [], 0
+        rows = rows[: ends[-1]].copy()
+        for end, (place, after) in zip(ends, self._places[:count].tolist(), strict=True):
+            rest = _read_rest(body[place:after]) if place < after else _NOTHING
+            if rest is None or end - begin > self._max_actions:
                 return None
-        return np.ndarray((count, dim), np.float64, rows.as_buffer(of_type="d")), ids, request_id
+            found.append((rows[begin:end], *rest))
+            begin = end
+        return found
 
-    def _is_label(self, text: object) -> bool:
-        return isinstance(text, str) and 0 < len(text) <= self._max_label
+    def _find_code(self, kernel: TieredKernel, body: bytes) -> Callable[..., Any] | None:
+        """Return the machine code where there is some and a body to read; or ask for it, once that pays."""
+        if not body:
+            return None
+        if kernel.is_compiled:
+            return kernel.call
+        if compile_mode() == "now":
+            return kernel.compile()
+        self._left += len(body)
+        if self._left > _HOT_BYTES:
+            self._left = 0
+            request([kernel])
+        return None
+
+    def _make_room(self, body: bytes, dim: int) -> npt.NDArray[np.float64]:
+        """Return room for the rows that a body may have, a number taking two bytes or more."""
+        count = len(body) // (2 * dim) + 1
+        if self._rows.shape[1] != dim or len(self._rows) < count:
+            self._rows = np.empty((count, dim))
+        return self._rows

@@ -41,7 +41,7 @@ _DEFAULTS = {name: getattr(DecisionRequest(), name) for name in _OPTIONS}
 def routes(context: AppContext) -> list[Route]:
     """Bind the handler to its operation."""
     access, body_reader, limits = context.access, context.body_reader, context.settings
-    fast_json = FastJson(max_actions=limits.max_actions, max_label=MAX_ID_LENGTH)
+    fast_json = FastJson(max_actions=limits.max_actions)
 
     def parse(body: bytes, info: "BanditInfo") -> Parsed:
         fast = fast_json.read(body, info.dim)

@@ -54,28 +54,26 @@ def parse_duration(duration: Duration, *, name: str = "window", such_as: str = "
     return span
 
 
-def parse_window(window: Span) -> int | timedelta:
-    """Give a window as policies keep it: an int is rounds, all else a time.
+def parse_window(window: Span, *, name: str = "window") -> int | timedelta:
+    """Give a window as policies keep it: an int is rounds, all else a time. Errors call it by its `name`.
 
     >>> parse_window(500), parse_window("7d")
     (500, datetime.timedelta(days=7))
     """
     if isinstance(window, timedelta | str | np.timedelta64):
-        span = parse_duration(window)
+        span = parse_duration(window, name=name)
         if span < timedelta(0):
-            raise InputError(f"window must not be negative; got {window!r}", field="window")
+            raise InputError(f"{name} must not be negative; got {window!r}", field=name)
         if (ticks := span // _MICROSECOND) >= 2**62:
-            raise InputError(
-                f"window, in microseconds, must be at least 0 and below 2^62; got {ticks!r}", field="window"
-            )
+            raise InputError(f"{name}, in microseconds, must be at least 0 and below 2^62; got {ticks!r}", field=name)
         return span
     if isinstance(window, bool) or not isinstance(window, int | np.integer):
         raise InputError(
-            "window must be a number of rounds (an int), or a time such as '7d' or a timedelta; "
+            f"{name} must be a number of rounds (an int), or a time such as '7d' or a timedelta; "
             f"got {short_repr(window)}",
-            field="window",
+            field=name,
         )
-    return check_integer("window", window, least=0)
+    return check_integer(name, window, least=0)
 
 
 def parse_grace(grace: Duration | None, window: int | timedelta) -> timedelta:

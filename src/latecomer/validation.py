@@ -2,14 +2,16 @@
 
 import inspect
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from typing import TypeVar
 
 import numpy as np
 
 from latecomer.errors import InputError
 
+_Item = TypeVar("_Item")
 _LONGEST = 100
 _REAL = (bool, int, float, np.integer, np.floating, np.bool)
 _WHOLE = (int, np.integer)
@@ -117,11 +119,62 @@ def check_integer(name: str, value: object, *, least: int) -> int:
     return int(value)
 
 
+def to_plain_text(text: str) -> str:
+    """Return a text as a `str` and nothing more: serializers refuse subclasses, as numpy.str_ is one.
+
+    >>> type(to_plain_text(np.str_("click")))
+    <class 'str'>
+    """
+    return text if type(text) is str else str.__str__(text)  # str() would name the member of an enumeration
+
+
+def to_plain_scalar(value: object) -> bool | float | str:
+    """Return a NumPy scalar as a number of Python, and a text as a `str`; `TypeError` where it is neither.
+
+    >>> to_plain_scalar(np.int64(2)), to_plain_scalar(np.float32(0.5))
+    (2, 0.5)
+    """
+    if isinstance(value, str):
+        return to_plain_text(value)
+    if isinstance(value, np.bool):
+        return bool(value)
+    if isinstance(value, np.integer) and not isinstance(value, np.timedelta64):
+        return int(value)
+    if isinstance(value, np.floating):
+        return float(value)
+    raise TypeError(f"got {short_repr(value)}")
+
+
+def check_text(name: str, value: object, *, most: int) -> str:
+    """Return a text of 1 to `most` characters."""
+    if not isinstance(value, str) or not 0 < len(value) <= most:
+        raise InputError(f"{name} must be a text of 1 to {most} characters; got {short_repr(value)}", field=name)
+    return to_plain_text(value)
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return a truth value; a text such as "no" is none."""
+    if not isinstance(value, bool | np.bool):
+        raise InputError(f"{name} must be True or False; got {short_repr(value)}", field=name)
+    return bool(value)
+
+
+def list_items(name: str, given: Iterable[_Item], kind: type[_Item], form: str) -> list[_Item]:
+    """Return the items of what can be gone through, which are of a kind; `form` names it in errors."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InputError(f"{name} must be a list of {form}; got {short_repr(given)}", field=name)
+    found = list(given)
+    for place, item in enumerate(found):
+        if not isinstance(item, kind):
+            raise InputError(f"{name} must be {form}; got {short_repr(item)} at {place}", field=f"[{place}]")
+    return found
+
+
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     """Return a word that is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}", field=name)
-    return value
+    return to_plain_text(value)
 
 
 def suggest(word: object, choices: Collection[str]) -> str:

@@ -29,6 +29,7 @@ from latecomer.service.messages import (
     StageReport,
     Verdict,
     decision_id_of,
+    list_conversions,
 )
 from latecomer.timestamps import Moment, parse_datetime
 
@@ -154,7 +155,7 @@ class AsyncClient(AsyncCatalogueClient):
 
     async def _convert(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
         found = VerdictList()
-        for part in protocol.split_batches(conversions):
+        for part in protocol.split_batches(list_conversions(conversions)):
             answer = await self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings, answer.attributed)
         return found

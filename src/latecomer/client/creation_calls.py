@@ -69,13 +69,13 @@ def create(
     if grace is not None:
         spec["grace"] = format_grace(grace)
     if activation_timeout is not None:
-        spec["activation_timeout"] = format_window(activation_timeout)
+        spec["activation_timeout"] = format_window(activation_timeout, name="activation_timeout")
     if attribution is not None:
         spec["attribution"] = attribution
     if reward is not None:
         spec["reward"] = parse_reward_spec(reward)
     if returns is not None:
-        spec["returns"] = format_window(returns)
+        spec["returns"] = format_window(returns, name="returns")
     if challenger is not None:
         spec["challenger"] = parse_challenger(challenger)
     return Call(

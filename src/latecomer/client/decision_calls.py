@@ -12,7 +12,7 @@ from msgspec import Struct
 from latecomer.client.protocol import Call, bandit_path, encode_json
 from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.errors import ConflictError, InputError, ServiceError
-from latecomer.service.decision_batch import MAX_DECISIONS, check_request_names
+from latecomer.service.decision_batch import MAX_DECISIONS, check_request_names, list_requests
 from latecomer.service.messages import DecisionAnswer, RankingAnswer, check_request_id
 from latecomer.validation import short_repr
 
@@ -125,7 +125,7 @@ def catalogue_body(
 
 def decide_many(name: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[Call[list[Outcome]]]:
     """Make the calls for many decisions, each of at most `MAX_DECISIONS` requests, all with request ids."""
-    bodies = [_request_body(request, place) for place, request in enumerate(requests)]
+    bodies = [_request_body(request, place) for place, request in enumerate(list_requests(requests))]
     for start in range(0, len(bodies), MAX_DECISIONS):
         content = encode_json(bodies[start : start + MAX_DECISIONS])
         yield Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=list[Outcome], content=content)

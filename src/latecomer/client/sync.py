@@ -28,6 +28,7 @@ from latecomer.service.messages import (
     StageReport,
     Verdict,
     decision_id_of,
+    list_conversions,
 )
 from latecomer.timestamps import Moment, parse_datetime
 
@@ -175,7 +176,7 @@ class Client(CatalogueClient):
 
     def _convert(self, name: str, conversions: Iterable[Conversion]) -> VerdictList:
         found = VerdictList()
-        for part in protocol.split_batches(conversions):
+        for part in protocol.split_batches(list_conversions(conversions)):
             answer = self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings, answer.attributed)
         return found

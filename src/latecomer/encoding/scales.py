@@ -6,7 +6,7 @@ from typing import Any
 from latecomer.encoding.spec import Scale
 from latecomer.encoding.values import to_plain_features
 from latecomer.errors import InputError
-from latecomer.validation import short_repr
+from latecomer.validation import short_repr, to_plain_text
 
 MIN_DIM = 3
 """Dimensions that features need: one for the constant, and two that a term may use."""
@@ -37,7 +37,7 @@ def check_scales(features: dict[str, Scale], dim: int) -> None:
 def _check_name(name: object) -> str:
     if not isinstance(name, str):
         raise InputError(f"features must have texts as names; got {short_repr(name)}", field="features")
-    return str(name)
+    return to_plain_text(name)
 
 
 def _check_scale(name: str, given: object) -> Scale:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from latecomer.errors import InputError
-from latecomer.validation import short_repr
+from latecomer.validation import short_repr, to_plain_text
 
 Plain = float | bool | str | list[str] | None
 """A value as JSON has it."""
@@ -68,7 +68,7 @@ def _check_name(name: object, plain: dict[str, Plain], where: str) -> str:
         )
     if name in plain:
         raise InputError(f"{where} must have each name once; got {short_repr(name)} twice")
-    return str(name)
+    return to_plain_text(name)
 
 
 def to_plain_actions(actions: Mapping[str, FeatureRow]) -> list[tuple[str, dict[str, Plain]]]:
@@ -86,7 +86,7 @@ def to_plain_actions(actions: Mapping[str, FeatureRow]) -> list[tuple[str, dict[
                 "frame.set_index(frame.index.astype(str)).to_dict('index')",
                 field="actions",
             )
-    return [(str(id_), to_plain_features(row, f"action {i}")) for i, (id_, row) in enumerate(actions.items())]
+    return [(to_plain_text(id_), to_plain_features(row, f"action {i}")) for i, (id_, row) in enumerate(actions.items())]
 
 
 def to_plain_value(name: str, value: Any, where: str) -> Plain:
@@ -117,7 +117,7 @@ def _to_plain_text(text: str, where: str) -> str:
             text.encode()
         except UnicodeEncodeError:
             raise InputError(f"{where} must be Unicode; got a lone surrogate in {ascii(text)[:100]}") from None
-    return str(text)
+    return to_plain_text(text)
 
 
 def _to_plain_number(name: str, value: Any, where: str) -> float | None:

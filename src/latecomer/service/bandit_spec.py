@@ -1,6 +1,7 @@
 """The specification of a bandit, as a client sends it and as the log keeps it."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import Meta, Struct
 
 from latecomer.encoding.spec import EncoderSpec, Scale
 from latecomer.errors import InputError
-from latecomer.validation import short_repr
+from latecomer.validation import short_repr, to_plain_scalar
 
 __all__ = ["DEFAULT_GRACE", "DEFAULT_POLICY", "BanditSpec", "ChallengerSpec", "RewardSpec", "Scale", "ValueUnit"]
 
@@ -134,12 +135,20 @@ def parse_challenger(given: ChallengerSpec | Mapping[str, Any] | None) -> Challe
     return _convert(given, ChallengerSpec, field="challenger", form=form)
 
 
+def to_plain(given: Any) -> Any:
+    """Return numbers, texts, lists and dicts as Python's own, which a log can keep; `InputError` where it is none."""
+    try:
+        return msgspec.to_builtins(given, enc_hook=to_plain_scalar, builtin_types=(timedelta,))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"dim, window and parameters must be plain numbers and texts; {error}") from None
+
+
 _Part = TypeVar("_Part")
 
 
 def _convert(given: object, kind: type[_Part], *, field: str, form: str) -> _Part:
     """Return a part of a specification, given as itself or as a dict."""
     try:
-        return msgspec.convert(msgspec.to_builtins(given), kind)
+        return msgspec.convert(msgspec.to_builtins(given, enc_hook=to_plain_scalar), kind)
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(f"{field} must be {form}: {error}; got {short_repr(given)}", field=field) from None

@@ -6,7 +6,7 @@ written, the whole batch fails.
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from latecomer.service.bandit.decision_call import DecisionCall, check_decision_
 from latecomer.service.bandit.decision_run import MANY, join_rows
 from latecomer.service.log_interface import Ticket
 from latecomer.service.messages import DecisionAnswer
-from latecomer.validation import short_repr, suggest
+from latecomer.validation import list_items, short_repr, suggest
 
 if TYPE_CHECKING:
     from latecomer.service.replicated_store import ReplicatedStore
@@ -37,6 +37,11 @@ _OPTIONS = ("request_id", "deferred", "subject", "exclude", "pin", "k", "examina
 ROWS, FEATURES = ("actions", "ids", *_OPTIONS), ("actions", "context", *_OPTIONS)
 CATALOGUE = ("context", "candidates", "search", "exclude", "request_id", "deferred", "subject", "k", "examination")
 """The arguments of a request in a batch: actions as rows of numbers, by their features, or of the catalogue."""
+
+
+def list_requests(requests: Iterable[Any]) -> list[Any]:
+    """Return the requests of a batch as a list; each is checked in its place."""
+    return list_items("requests", requests, object, "dicts, the arguments of a decision each")
 
 
 def check_batch_size(count: int) -> None:

@@ -42,11 +42,11 @@ def format_grace(grace: Duration | None) -> str | None:
     return f"{span // timedelta(seconds=1)}s"
 
 
-def format_window(window: Span) -> int | str:
+def format_window(window: Span, *, name: str = "window") -> int | str:
     """Return a window as a specification holds it: rounds, a text as it is, or a time in whole seconds."""
-    span = window if isinstance(window, str) else parse_window(window)
+    span = window if isinstance(window, str) else parse_window(window, name=name)
     if not isinstance(span, timedelta):
         return span
     if span % timedelta(seconds=1):
-        raise InputError(f"window must be whole seconds; got {window!r}", field="window")
+        raise InputError(f"{name} must be whole seconds; got {window!r}", field=name)
     return f"{span // timedelta(seconds=1)}s"

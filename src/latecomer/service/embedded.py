@@ -11,15 +11,22 @@ from latecomer.encoding.scales import parse_scales
 from latecomer.errors import InputError, UnknownBanditError
 from latecomer.extras import require_packages
 from latecomer.policies.base.subjects import Attribution
-from latecomer.service.bandit.descriptor import check_policy
-from latecomer.service.bandit_spec import DEFAULT_POLICY, BanditSpec, parse_challenger, parse_reward_spec, parse_unit
+from latecomer.service.bandit.descriptor import check_name, check_policy
+from latecomer.service.bandit_spec import (
+    DEFAULT_POLICY,
+    BanditSpec,
+    parse_challenger,
+    parse_reward_spec,
+    parse_unit,
+    to_plain,
+)
 from latecomer.service.durations import format_grace, format_window, parse_retention
 from latecomer.service.open_bandit import OpenBandit
 from latecomer.service.storage.clock import Clocks
 from latecomer.service.storage.creation import check_not_lost
 from latecomer.service.storage.postgres.address import hide_secrets, is_address
 from latecomer.service.store import Store
-from latecomer.validation import short_repr
+from latecomer.validation import check_flag, short_repr, to_plain_text
 
 if TYPE_CHECKING:
     from latecomer.service.blocking_store import BlockingStore
@@ -110,26 +117,34 @@ def open(
         raise InputError(f"dim and window go together; got dim={dim!r} and window={window!r}")
     if retention is not None:
         parse_retention(retention)
+        retention = to_plain_text(retention)
+    create = check_flag("create", create)
     address = os.fspath(path) if is_address(path) else None
     if dim is None and address is None and not Path(path).exists():
         check_not_lost(Path(os.path.realpath(path)))
         raise UnknownBanditError(f"{os.fspath(path)} is not there: give dim and window, and it is made")
     spec = None
     if dim is not None and window is not None:
+        name = check_name(name)
+        plain: dict[str, Any] = {
+            "dim": dim,
+            "window": format_window(window),
+            "policy": policy,
+            "parameters": dict(parameters or {}),
+            "grace": format_grace(grace),
+            "attribution": attribution,
+        }
+        if activation_timeout is not None:
+            plain["activation_timeout"] = format_window(activation_timeout, name="activation_timeout")
+        if returns is not None:
+            plain["returns"] = format_window(returns, name="returns")
         spec = BanditSpec(
-            dim=dim,
-            window=format_window(window),
-            policy=policy,
-            parameters=dict(parameters or {}),
+            **to_plain(plain),
             features=parse_scales(features),
             encoder=encoding,
-            log_offers=log_offers,
+            log_offers=check_flag("log_offers", log_offers),
             unit=parse_unit(unit),
-            grace=format_grace(grace),
-            attribution=attribution,
-            activation_timeout=None if activation_timeout is None else format_window(activation_timeout),
             reward=parse_reward_spec(reward),
-            returns=None if returns is None else format_window(returns),
             challenger=parse_challenger(challenger),
         )
         check_policy(name, spec)  # a mistake leaves no file behind

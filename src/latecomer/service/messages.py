@@ -1,5 +1,6 @@
 """Messages of the store and of HTTP: plain records that need nothing but msgspec."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -11,7 +12,7 @@ from latecomer.evaluation.arm_comparison import ArmComparison
 from latecomer.policies.base.decision import Verdict
 from latecomer.service.bandit_spec import ChallengerSpec, RewardSpec, ValueUnit
 from latecomer.service.report_messages import Activation, Conversion, Revocation, StageCounts, StageReport
-from latecomer.validation import short_repr
+from latecomer.validation import check_text, list_items, short_repr, to_plain_text
 
 __all__ = [
     "Activation",
@@ -116,17 +117,17 @@ def decision_id_of(decision: DecisionAnswer | str) -> str:
             f"decision_id must be a text, as it was given, or the answer that has it; got {short_repr(found)}",
             field="decision_id",
         )
-    return found
+    return to_plain_text(found)
+
+
+def list_conversions(conversions: Iterable[Conversion]) -> list[Conversion]:
+    """Return conversions as a list; `InputError` where they are none."""
+    return list_items("conversions", conversions, Conversion, "latecomer.Conversion records")
 
 
 def check_request_id(request_id: object) -> str:
     """Return a request id that is a text of the right length."""
-    if not isinstance(request_id, str) or not 0 < len(request_id) <= MAX_ID_LENGTH:
-        raise InputError(
-            f"request_id must be a text of 1 to {MAX_ID_LENGTH} characters; got {short_repr(request_id)}",
-            field="request_id",
-        )
-    return request_id
+    return check_text("request_id", request_id, most=MAX_ID_LENGTH)
 
 
 class EventActivation(Struct, frozen=True):

@@ -14,7 +14,7 @@ from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.catalogue_arguments import prepare_pick
 from latecomer.service.catalogue_bandit import CatalogueBandit
-from latecomer.service.decision_batch import check_batch_size, check_request_names, decide_batch
+from latecomer.service.decision_batch import check_batch_size, check_request_names, decide_batch, list_requests
 from latecomer.service.decision_report import DecisionExplanation
 from latecomer.service.features import digest_features, encode_features
 from latecomer.service.import_batches import ImportReport, make_import_batches, make_import_id, run_import
@@ -27,6 +27,7 @@ from latecomer.service.messages import (
     Revocation,
     Verdict,
     decision_id_of,
+    list_conversions,
 )
 from latecomer.service.reporting_bandit import ReportingBandit
 from latecomer.service.store import Store
@@ -158,8 +159,9 @@ class OpenBandit(ReportingBandit, CatalogueBandit):
         ...     answers[0].round, type(answers[1]).__name__, answers[2].round
         (1, 'InputError', 2)
         """
-        check_batch_size(len(requests))
-        prepared = [self._prepare_one(request, place) for place, request in enumerate(requests)]
+        given = list_requests(requests)
+        check_batch_size(len(given))
+        prepared = [self._prepare_one(request, place) for place, request in enumerate(given)]
         if not isinstance(self._store, Store):
             return self._store.decide_many(self.name, prepared)
         outcomes, tickets = decide_batch(self._store, self.name, prepared)
@@ -243,7 +245,7 @@ class OpenBandit(ReportingBandit, CatalogueBandit):
 
     def convert_many(self, conversions: Sequence[Conversion]) -> VerdictList:
         """Report many conversions with one wait for the disk; return their verdicts, whose `warnings` have indices."""
-        return self._convert(conversions).warn()
+        return self._convert(list_conversions(conversions)).warn()
 
     def _convert(self, conversions: Sequence[Conversion]) -> VerdictList:
         verdicts, ticket = self._store.convert(self.name, conversions)

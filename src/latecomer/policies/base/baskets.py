@@ -16,7 +16,7 @@ from msgspec import Struct
 from latecomer.core.state import Array
 from latecomer.durations import Span, parse_window
 from latecomer.errors import InputError
-from latecomer.validation import short_repr
+from latecomer.validation import check_text
 
 DIGEST = 16
 LONGEST = 200
@@ -32,22 +32,15 @@ def digest_conversion(conversion_id: object) -> bytes:
     """Return 16 bytes that identify a conversion; `InputError` where its id is no text of 1 to 200 characters."""
     if conversion_id is None:
         return ANONYMOUS
-    if not isinstance(conversion_id, str) or not 0 < len(conversion_id) <= LONGEST:
-        raise InputError(
-            f"conversion_id must be a text of 1 to {LONGEST} characters; got {short_repr(conversion_id)}",
-            field="conversion_id",
-        )
-    return blake2b(conversion_id.encode("utf-8", "surrogatepass"), digest_size=DIGEST, person=b"conversion").digest()
+    text = check_text("conversion_id", conversion_id, most=LONGEST)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST, person=b"conversion").digest()
 
 
 def parse_returns(returns: Span | None, window: int | timedelta) -> int:
     """Give the time for returns in the unit of the window, rounds or microseconds; None is none."""
     if returns is None:
         return 0
-    try:
-        found = parse_window(returns)
-    except InputError as error:
-        raise InputError(str(error).replace("window", "returns"), field="returns") from None
+    found = parse_window(returns, name="returns")
     if isinstance(found, int) != isinstance(window, int):
         unit = "a number of rounds" if isinstance(window, int) else "a time such as '90d'"
         raise InputError(f"returns must be {unit}, as the window is; got {returns!r}", field="returns")

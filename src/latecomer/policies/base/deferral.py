@@ -38,20 +38,13 @@ class DeferredDecision(Struct):
 
 def parse_activation_timeout(timeout: Span | None, window: int | timedelta) -> int:
     """Give the timeout in the unit of the window, rounds or microseconds; None is the window itself."""
-    found = window if timeout is None else _parse(timeout)
+    found = window if timeout is None else parse_window(timeout, name="activation_timeout")
     if isinstance(found, int) != isinstance(window, int):
         unit = "a number of rounds" if isinstance(window, int) else "a time such as '1h'"
         raise InputError(
             f"activation_timeout must be {unit}, as the window is; got {timeout!r}", field="activation_timeout"
         )
     return found if isinstance(found, int) else found // timedelta(microseconds=1)
-
-
-def _parse(timeout: Span) -> int | timedelta:
-    try:
-        return parse_window(timeout)
-    except InputError as error:
-        raise InputError(str(error).replace("window", "activation_timeout"), field="activation_timeout") from None
 
 
 class DeferredTable:

@@ -117,4 +117,4 @@ def list_crediting(
     if attribution != "last":
         given["attribution"] = attribution
     times = {"activation_timeout": activation_timeout, "returns": returns}
-    return {**given, **{name: parse_window(time) for name, time in times.items() if time is not None}}
+    return {**given, **{name: parse_window(time, name=name) for name, time in times.items() if time is not None}}

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.errors import InputError
-from latecomer.validation import short_repr
+from latecomer.validation import check_text
 
 DIGEST = 16
 LONGEST = 200
@@ -23,11 +22,8 @@ _LEAST = 1024
 
 def digest_subject(subject: object) -> bytes:
     """Return 16 bytes that identify a subject; `InputError` where it is no text of 1 to 200 characters."""
-    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST:
-        raise InputError(
-            f"subject must be a text of 1 to {LONGEST} characters; got {short_repr(subject)}", field="subject"
-        )
-    return blake2b(subject.encode("utf-8", "surrogatepass"), digest_size=DIGEST, person=b"subject").digest()
+    text = check_text("subject", subject, most=LONGEST)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST, person=b"subject").digest()
 
 
 def choose_rounds(rounds: list[int], attribution: Attribution) -> list[int]:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.errors import InputError
-from latecomer.validation import check_positive, short_repr, suggest
+from latecomer.validation import check_positive, short_repr, suggest, to_plain_text
 
 MOST_STAGES = 16
 """Stages of a policy, or of a bandit."""
@@ -63,7 +63,7 @@ def parse_stages(stages: Sequence[str] | None) -> tuple[str, ...]:
             raise InputError(f"stages must be different; got {stage!r} twice", field="stages")
     if len(stages) > MOST_STAGES:
         raise InputError(f"stages must be at most {MOST_STAGES}; got {len(stages)}", field="stages")
-    return tuple(stages)
+    return tuple(map(to_plain_text, stages))
 
 
 def make_surrogates(stages: Sequence[str] | None, prior: float) -> "SurrogateTable | None":

@@ -9,7 +9,7 @@ from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.policies.base.action_validation import DOUBLE, check_actions
 from latecomer.service.messages import MAX_ID_LENGTH
-from latecomer.validation import short_repr
+from latecomer.validation import short_repr, to_plain_text
 
 
 def check_action_array(actions: npt.ArrayLike, dim: int) -> Array:
@@ -26,8 +26,8 @@ def check_action_array(actions: npt.ArrayLike, dim: int) -> Array:
     return check_actions(actions, dim)
 
 
-def check_action_ids(ids: Sequence[str], count: int) -> None:
-    """Raise `InputError` unless there is one short text for each action."""
+def check_action_ids(ids: Sequence[str], count: int) -> Sequence[str]:
+    """Return the ids; `InputError` unless there is one short text for each action."""
     if not isinstance(ids, list | tuple):
         raise InputError(
             f"ids must be a list of texts, one for each action; got {type(ids).__name__}: make it a list", field="ids"
@@ -35,11 +35,16 @@ def check_action_ids(ids: Sequence[str], count: int) -> None:
     if len(ids) != count:
         raise InputError(f"ids must name every action, {count}; got {len(ids)}", field="ids")
     for id_ in ids:
-        if not isinstance(id_, str) or len(id_) > MAX_ID_LENGTH:
-            raise InputError(
-                f"ids must be texts of at most {MAX_ID_LENGTH} characters; got {short_repr(id_)}", field="ids"
-            )
+        if type(id_) is not str or len(id_) > MAX_ID_LENGTH:
+            return check_action_ids([_check_id(each) for each in ids], count)
     try:
         "".join(ids).encode()
     except UnicodeEncodeError as error:
         raise InputError(f"ids must be Unicode; got a lone surrogate ({error.reason})", field="ids") from None
+    return ids
+
+
+def _check_id(id_: object) -> str:
+    if not isinstance(id_, str) or len(id_) > MAX_ID_LENGTH:
+        raise InputError(f"ids must be texts of at most {MAX_ID_LENGTH} characters; got {short_repr(id_)}", field="ids")
+    return to_plain_text(id_)

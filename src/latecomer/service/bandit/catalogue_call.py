@@ -12,7 +12,7 @@ from latecomer.service.bandit.catalogue import Actions
 from latecomer.service.bandit.catalogue_checks import check_ids, check_put
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.messages import BanditInfo, CatalogueInfo
-from latecomer.validation import short_repr
+from latecomer.validation import check_flag, short_repr
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
@@ -94,7 +94,8 @@ def check_catalogue_call(
         )
     if isinstance(withdraw, str) or not isinstance(withdraw, Sequence):
         raise InputError(f"withdraw must be a list of ids; got {short_repr(withdraw)}", field="withdraw")
-    check_ids(withdraw, "withdraw")
+    withdraw = check_ids(withdraw, "withdraw")
+    replace = check_flag("replace", replace)
     both = next((place for place, id_ in enumerate(withdraw) if id_ in actions), None)
     if both is not None:
         raise InputError(

@@ -1,6 +1,6 @@
 """Checks of what a caller puts into a catalogue, and of what a decision takes from it, before anything changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,15 @@ from latecomer.policies.base.kernels import NORM_LIMIT
 from latecomer.service.bandit.catalogue import Actions
 from latecomer.service.features import encode_features
 from latecomer.service.messages import MAX_ID_LENGTH, BanditInfo
-from latecomer.validation import short_repr
+from latecomer.validation import short_repr, to_plain_text
 
 MAX_SIZE = 1_000_000
 """Actions of one catalogue."""
 
 
-def check_ids(ids: Sequence[str], where: str) -> None:
-    """Raise `InputError` unless all are texts of the right length, in Unicode, and different."""
-    seen: set[str] = set()
+def check_ids(ids: Iterable[str], where: str) -> list[str]:
+    """Return ids; `InputError` unless all are texts of the right length, in Unicode, and different."""
+    seen: dict[str, None] = {}
     for place, id_ in enumerate(ids):
         if not isinstance(id_, str) or not 0 < len(id_) <= MAX_ID_LENGTH or not _is_unicode(id_):
             raise InputError(
@@ -31,7 +31,8 @@ def check_ids(ids: Sequence[str], where: str) -> None:
             raise InputError(
                 f"{where}: an id must be there once; got {short_repr(id_)} again", field=f"{where}[{place}]"
             )
-        seen.add(id_)
+        seen[to_plain_text(id_)] = None
+    return list(seen)
 
 
 def _is_unicode(text: str) -> bool:
@@ -54,8 +55,7 @@ def check_put(info: BanditInfo, actions: Mapping[str, Any], *, size: int) -> Act
     size
         The number of actions that the catalogue has already.
     """
-    ids = list(actions)
-    check_ids(ids, "actions")
+    ids = check_ids(actions, "actions")
     if size + len(ids) > MAX_SIZE:
         raise InputError(
             f"actions must be at most {MAX_SIZE:,} in a catalogue; got {size + len(ids):,}", field="actions"

@@ -62,8 +62,10 @@ def check_pick(
     for name, ids in (("candidates", candidates), ("exclude", exclude)):
         if ids is not None and not isinstance(ids, list | tuple):
             raise InputError(f"{name} must be a list of ids; got {short_repr(ids)}", field=name)
-        check_ids(ids or (), name)
-    if candidates is not None and exclude:
+    excluded = sorted(check_ids(exclude or (), "exclude"))
+    if candidates is not None:
+        candidates = check_ids(candidates, "candidates")
+    if candidates is not None and excluded:
         raise InputError(
             "exclude must be left out where there are candidates: leave those out of them", field="exclude"
         )
@@ -74,7 +76,7 @@ def check_pick(
     return CataloguePick(
         context=context,
         candidates=candidates,
-        excluded=sorted(exclude or ()),
+        excluded=excluded,
         find_index=find_index if search == "approximate" else None,
     )
 

@@ -21,8 +21,8 @@ from latecomer.service.bandit.catalogue_pick import CataloguePick, PickedActions
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.bandit.offers import Described, Features, pack_offer
 from latecomer.service.bandit.selection import Choice, select_actions
-from latecomer.service.messages import DecisionAnswer
-from latecomer.validation import check_integer
+from latecomer.service.messages import DecisionAnswer, check_request_id
+from latecomer.validation import check_flag, check_integer
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
@@ -222,7 +222,7 @@ def check_decision_call(
     k, examination
         How many actions to choose, and the probability that each position is looked at.
     """
-    if k != 1 or examination is not None:
+    if type(k) is not int or k != 1 or examination is not None:
         return _check_ranking_call(
             check_decision_call(
                 dim,
@@ -244,7 +244,9 @@ def check_decision_call(
     if pick is None or actions is not None:
         array = action_checks.check_action_array([] if actions is None else actions, dim)
     if ids is not None and array is not None:
-        action_checks.check_action_ids(ids, len(array))
+        ids = action_checks.check_action_ids(ids, len(array))
+    if deferred is not False:
+        deferred = check_flag("deferred", deferred)
     if subject is not None:
         digest_subject(subject)  # raises
     places = None
@@ -253,6 +255,7 @@ def check_decision_call(
     if request_id is None:
         call = DecisionCall(array, ids, described=described, deferred=deferred, subject=subject, pick=pick)
     else:
+        request_id = check_request_id(request_id)
         request = idempotency.digest_request(request_id)
         if body is None:
             body = idempotency.digest_body(array, ids) if array is not None else pick.digest() if pick else b""
@@ -272,7 +275,9 @@ def check_decision_call(
 
 def _check_ranking_call(call: DecisionCall, k: int, examination: Sequence[float] | None) -> DecisionCall:
     """Return a call for k actions; its body's digest knows them."""
-    check_integer("k", k, least=1)
+    k = check_integer("k", k, least=1)
+    if k == 1 and examination is None:
+        return call
     if k > MAX_RANKED or (call.actions is not None and k > len(call.actions)):
         most = MAX_RANKED if call.actions is None else min(MAX_RANKED, len(call.actions))
         raise InputError(f"k must be at most {most}, the actions to choose from; got {k}", field="k")

@@ -18,7 +18,7 @@ from latecomer.service.bandit.spec_policies import make_challenger, make_policy,
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.durations import parse_window_text
 from latecomer.service.messages import BanditInfo
-from latecomer.validation import short_repr
+from latecomer.validation import short_repr, to_plain_text
 
 UNFINISHED_PREFIX = "."
 """Begins the name of a bandit that is still being replayed."""
@@ -107,7 +107,7 @@ def check_name(name: str) -> str:
             f"name must be 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first; got {short_repr(name)}",
             field="name",
         )
-    return name
+    return to_plain_text(name)
 
 
 def check_policy(name: str, requested: BanditSpec) -> LinearPolicy:

@@ -19,8 +19,7 @@ from latecomer.service.messages import check_request_id
 
 def digest_request(request_id: str) -> bytes:
     """Return 16 bytes that identify a request id: no two ids may share them."""
-    check_request_id(request_id)
-    return blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=events.DIGEST).digest()
+    return blake2b(check_request_id(request_id).encode("utf-8", "surrogatepass"), digest_size=events.DIGEST).digest()
 
 
 def digest_body(actions: Array, ids: Sequence[str] | None) -> bytes:

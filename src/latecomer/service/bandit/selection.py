@@ -6,6 +6,8 @@ of the decision that was made. The answer's index is the place in the request.
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from latecomer.errors import InputError
 from latecomer.validation import short_repr, suggest
 
@@ -49,9 +51,9 @@ def _find(field: str, choice: object, count: int, ids: Sequence[str] | None) -> 
                 field=field,
             )
         return ids.index(choice)
-    if isinstance(choice, bool) or not isinstance(choice, int) or not 0 <= choice < count:
+    if isinstance(choice, bool) or not isinstance(choice, int | np.integer) or not 0 <= choice < count:
         raise InputError(
             f"{field} must have the index of one of {count} actions, from 0, or its id; got {short_repr(choice)}",
             field=field,
         )
-    return choice
+    return int(choice)

@@ -19,7 +19,7 @@ from latecomer.service.bandit import events
 from latecomer.service.bandit.reports import compute_arrivals, pack_reports, parse_occurrences
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.messages import StageCounts, StageReport
-from latecomer.validation import short_repr
+from latecomer.validation import short_repr, to_plain_text
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
@@ -66,7 +66,7 @@ class Stages:
                 f"{short_repr(report.stage)}",
                 field=f"[{place}].stage",
             )
-        return report.stage
+        return to_plain_text(report.stage)
 
     def _check_count(self, names: Sequence[str]) -> None:
         known = list(dict.fromkeys([*self._taught, *self._names]))

@@ -7,6 +7,7 @@ from threading import Condition
 
 from latecomer.errors import StoreError
 from latecomer.service.storage.pending_commit import BanditEvents, Commit, resolve, wake_waiters
+from latecomer.service.storage.rows import check_numbers
 
 
 class OpenCommits:
@@ -34,6 +35,7 @@ class OpenCommits:
 
     def append(self, bandit: int, data: bytes, *, count: int, rounds: int, stamp: int) -> tuple[Commit, bool]:
         """Add events to the open commit; return it, and whether they are its first."""
+        check_numbers(count, rounds, stamp)
         with self._changed:
             commit = self._open
             is_new = not commit.by_bandit

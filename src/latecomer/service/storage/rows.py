@@ -88,10 +88,17 @@ def make_row(
     payload: bytes,
 ) -> Row:
     """Make a row and its checksum: BLAKE2b, 16 bytes, over parent, key and numbers, `last_checksum`, and payload."""
+    check_numbers(commits, count, rounds, stamp)
     digest = hashlib.blake2b(parent, digest_size=16)
     digest.update(_HEADER.pack(key_of(bandit, seq), commits, count, rounds, stamp) + last_checksum)
     digest.update(payload)
     return Row(bandit, seq, commits, count, rounds, stamp, parent, last_checksum, digest.digest(), payload)
+
+
+def check_numbers(*numbers: object) -> None:
+    """Raise `TypeError` unless all are of type int: a column of NumPy's integers is stored as bytes, and unreadable."""
+    if set(map(type, numbers)) != {int}:
+        raise TypeError(f"the numbers of a row must be of type int; got {numbers!r}")
 
 
 def insert_row(connection: SQLConnection, row: Row) -> None:

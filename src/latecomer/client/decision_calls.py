@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -123,11 +124,22 @@ def catalogue_body(
     return body | {"request_id": _choose_request_id(request_id)} | make_options(deferred, subject, None, None) | ranking
 
 
-def decide_many(name: str, requests: Iterable[Mapping[str, Any]]) -> Iterator[Call[list[Outcome]]]:
+def make_bodies(requests: Iterable[Mapping[str, Any]]) -> list[msgspec.Raw | Exception]:
+    """Return the body of each request of a batch, or its error, which is not sent and stays in its place."""
+    bodies: list[msgspec.Raw | Exception] = []
+    for place, request in enumerate(list_requests(requests)):
+        try:
+            bodies.append(msgspec.Raw(encode_json(_request_body(request, place))))
+        except InputError as error:
+            bodies.append(error)
+    return bodies
+
+
+def decide_many(name: str, bodies: Sequence[msgspec.Raw | Exception]) -> Iterator[Call[list[Outcome]]]:
     """Make the calls for many decisions, each of at most `MAX_DECISIONS` requests, all with request ids."""
-    bodies = [_request_body(request, place) for place, request in enumerate(list_requests(requests))]
-    for start in range(0, len(bodies), MAX_DECISIONS):
-        content = encode_json(bodies[start : start + MAX_DECISIONS])
+    sent = [body for body in bodies if not isinstance(body, Exception)]
+    for start in range(0, len(sent), MAX_DECISIONS):
+        content = encode_json(sent[start : start + MAX_DECISIONS])
         yield Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=list[Outcome], content=content)
 
 
@@ -144,6 +156,14 @@ def _request_body(request: Mapping[str, Any], place: int) -> dict[str, Any]:
 def read_outcomes(outcomes: list[Outcome]) -> list[DecisionAnswer | Exception]:
     """Return the answers of a batch, with an error in the place of each that has none."""
     return [_make_error(each.error) if each.decision is None else _narrow(each.decision) for each in outcomes]
+
+
+def place_errors(
+    bodies: Sequence[msgspec.Raw | Exception], answers: Iterable[DecisionAnswer | Exception]
+) -> list[DecisionAnswer | Exception]:
+    """Return the answers to the requests that were sent, with the errors of the others in their places."""
+    found = iter(answers)
+    return [body if isinstance(body, Exception) else next(found) for body in bodies]
 
 
 def _narrow(answer: RankingAnswer) -> DecisionAnswer:

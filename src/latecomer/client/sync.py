@@ -144,9 +144,10 @@ class Client(CatalogueClient):
         of `decide_catalogue` where there are none.
         """
         found: list[DecisionAnswer | Exception] = []
-        for call in decision_calls.decide_many(name, requests):
+        bodies = decision_calls.make_bodies(requests)
+        for call in decision_calls.decide_many(name, bodies):
             found += decision_calls.read_outcomes(self._send(call))
-        return found
+        return decision_calls.place_errors(bodies, found)
 
     def convert(
         self,

@@ -95,6 +95,43 @@ def test_a_batch_that_is_none_is_refused_as_a_whole(server: Server, case: str) -
     assert rounds(server) == before
 
 
+FEATURES: dict[str, tuple[dict[str, Any], str]] = {
+    "no scale": ({"actions": [{"id": "a", "features": {"weight": 100}}]}, "actions[0]"),
+    "a context without a scale": ({"actions": [{"id": "a", "features": {}}], "context": {"hour": 900}}, "context"),
+    "no vector": ({"actions": [[0.1, 0.1]]}, "actions"),
+    "no candidates": ({"candidates": []}, "candidates"),
+    "a candidate twice": ({"candidates": ["a", "a"]}, "candidates[1]"),
+    "an index of a catalogue": ({"exclude": [0]}, "exclude[0]"),
+    "candidates and exclude": ({"candidates": ["a"], "exclude": ["b"]}, "exclude"),
+    "no such candidate": ({"candidates": ["zz"]}, "candidates[0]"),
+    "an id twice": ({"actions": [{"id": "a", "features": {}}, {"id": "a", "features": {"x": "y"}}]}, "ids"),
+}
+
+
+def test_features_and_catalogues_have_their_own_errors(server: Server) -> None:
+    put = {"actions": [{"id": "a", "features": {"price": 3}}, {"id": "b", "features": {"price": 9}}]}
+    assert server.http.put("/v1/bandits/f/actions", json=put).status_code == 200
+    good = {"actions": [{"id": "a", "features": {"colour": "red"}}]}
+    body: list[Any] = [good]
+    for request, _ in FEATURES.values():
+        body += [request, good, {}]
+    answer = server.http.post("/v1/bandits/f/decisions", json=body)
+    assert answer.status_code == 201, answer.text
+    outcomes = answer.json()
+    assert all("decision" in each for place, each in enumerate(outcomes) if place % 3 != 1)
+    assert [each["error"]["field"] for each in outcomes[1::3]] == [field for _, field in FEATURES.values()]
+    assert {each["error"]["code"] for each in outcomes[1::3]} == {"invalid"}
+
+
+def test_features_are_refused_one_by_one_where_the_bandit_is_too_small(server: Server) -> None:
+    outcomes = post(server, [{"actions": ROWS}, {"actions": [{"id": "a", "features": {"x": "y"}}]}, {"actions": ROWS}])
+    assert ["decision" in each for each in outcomes] == [True, False, True]
+    assert "at least 3 dimensions" in outcomes[1]["error"]["message"]
+    with server.client() as client:
+        answers = client.decide_many("b", [{"actions": ROWS}, {"actions": {"a": {"x": "y"}}}])
+        assert [type(found) for found in answers] == [DecisionAnswer, InputError]
+
+
 def test_an_unknown_bandit_refuses_the_batch(server: Server) -> None:
     assert server.http.post("/v1/bandits/none/decisions", json=[{"actions": ROWS}]).status_code == 404
 
@@ -168,5 +205,25 @@ def test_the_client_returns_errors_in_their_place(server: Server) -> None:
         assert client.decide("b", ROWS, pin=1).index == client.decide("b", ROWS, exclude=[0]).index == 1
         with pytest.raises(InputError, match="exclude must have the index of one of 2 actions"):
             client.decide("b", ROWS, exclude=[2])
-        with pytest.raises(InputError, match=r"request 1 must have no arguments but actions, ids, request_id"):
-            client.decide_many("b", [{"actions": ROWS}, {"actions": ROWS, "idz": ["x", "y"]}])
+
+
+def test_what_the_client_itself_refuses_is_not_sent(server: Server) -> None:
+    wrong: list[Any] = [
+        {"actions": ROWS, "idz": ["x", "y"]},
+        {"actions": {5: {}}},
+        {"actions": [object()]},
+        {"actions": ROWS, "request_id": ""},
+        7,
+    ]
+    with server.client() as client:
+        before = rounds(server)
+        answers = client.decide_many("b", [{"actions": ROWS}, *wrong, {"actions": ROWS}])
+        assert [type(found) for found in answers] == [DecisionAnswer, *[InputError] * 5, DecisionAnswer]
+        assert str(answers[1]).startswith("request 1 must have no arguments but actions, ids, request_id")
+        assert rounds(server) == before + 2
+        assert [type(found) for found in client.decide_many("b", wrong)] == [InputError] * 5
+        for none in (5, "ab", {"actions": ROWS}):
+            with pytest.raises(InputError, match="requests must be a list of dicts"):
+                client.decide_many("b", none)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"conversions must be .* records; got 5 at 0"):
+            client.convert_many("b", [5])  # type: ignore[list-item]

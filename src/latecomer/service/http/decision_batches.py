@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from latecomer.errors import InputError
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.decision_batch import MAX_DECISIONS, Arguments, Outcome
 from latecomer.service.http.bodies import DecisionOutcome
@@ -114,7 +115,7 @@ class BatchParser:
             id_ = None if key is None else f"{key}/{place}"
             try:
                 found.append(self._parse_request(bytes(raw), info, id_, fast_json).arguments())
-            except HTTPError as error:
+            except (HTTPError, InputError) as error:
                 found.append(error)
         return found
 

@@ -85,6 +85,20 @@ def test_a_mistake_names_its_field_and_changes_nothing(tmp_path: Path, case: str
         assert bandit.stats().rounds == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"exclude": ["a"]}, {"pin": "a"}, {"deferred": True}, {"k": 2}])
+def test_two_actions_cannot_have_one_id(path: Path, options: dict[str, Any]) -> None:
+    """By its id an action is left out, pinned and limited: the second one would be chosen all the same."""
+    limits = {"seed": 5, "draws": 8, "limits": {"a": {"ceiling": 0.05}}}
+    with lc.open(path, name="limited", dim=2, window="7d", parameters=limits) as bandit:
+        ids = ["a", "b", "c", "b"]
+        with pytest.raises(InputError, match=r"ids must be different: .*; got 'b' twice") as found:
+            bandit.decide(ROWS, ids=ids, **options)
+        assert found.value.field == "ids"
+        outcomes = bandit.decide_many([{"actions": ROWS, "ids": ids, **options}, {"actions": ROWS, "ids": IDS}])
+        assert [type(outcome) for outcome in outcomes] == [InputError, DecisionAnswer]
+        assert bandit.stats().rounds == 1
+
+
 def test_features_are_left_out_with_their_actions(tmp_path: Path) -> None:
     with lc.open(tmp_path / "a.db", dim=8, window=50, parameters={"seed": 0}) as bandit:
         actions = {"red": {"price": 0.1}, "blue": {"price": 0.2}, "green": {"price": 0.3}}

@@ -27,7 +27,7 @@ def check_action_array(actions: npt.ArrayLike, dim: int) -> Array:
 
 
 def check_action_ids(ids: Sequence[str], count: int) -> Sequence[str]:
-    """Return the ids; `InputError` unless there is one short text for each action."""
+    """Return the ids; `InputError` unless they are short texts, a different one for each action."""
     if not isinstance(ids, list | tuple):
         raise InputError(
             f"ids must be a list of texts, one for each action; got {type(ids).__name__}: make it a list", field="ids"
@@ -41,6 +41,12 @@ def check_action_ids(ids: Sequence[str], count: int) -> Sequence[str]:
         "".join(ids).encode()
     except UnicodeEncodeError as error:
         raise InputError(f"ids must be Unicode; got a lone surrogate ({error.reason})", field="ids") from None
+    if len(set(ids)) < len(ids):
+        twice = next(id_ for place, id_ in enumerate(ids) if id_ in ids[:place])
+        raise InputError(
+            f"ids must be different: by its id an action is found, left out and limited; got {short_repr(twice)} twice",
+            field="ids",
+        )
     return ids
 
 

@@ -43,6 +43,8 @@ class DescribedAction(Struct, frozen=True, forbid_unknown_fields=True):
 class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The actions to choose from: rows of numbers, or described by features together with those of the context.
 
+    Their ids, `ids` of rows, must be different.
+
     Without `actions`, those of the bandit's catalogue: all, or the `candidates`. A decision that is `deferred` counts
     only once it is activated. With `k` above 1 the answer has that many actions, ranked; `examination` says how likely
     each position is looked at. `subject` is the user that it is for. Actions in `exclude` are not chosen, and the one

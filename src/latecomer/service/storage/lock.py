@@ -30,7 +30,8 @@ class StoreLock:
             raise StoreLockedError(
                 f"{path} is owned by process {pid}: a log has one owner at a time; stop that one, or use it over HTTP"
             ) from None
-        self._write(f"{os.getpid()}".encode().ljust(_PID_SIZE), 0)
+        self._owner = os.getpid()
+        self._write(f"{self._owner}".encode().ljust(_PID_SIZE), 0)
 
     def mark_created(self) -> None:
         """Note that the store was created: should it be lost, no empty one is created in its place by itself."""
@@ -44,8 +45,14 @@ class StoreLock:
         return store.with_name(f"{store.name}.lock")
 
     def release(self) -> None:
-        """Release the lock. The file stays: with two files, two processes could both hold a lock."""
-        self._write(b" " * _PID_SIZE, 0)
+        """Release the lock. The file stays: with two files, two processes could both hold a lock.
+
+        A process that was forked meanwhile has the open file too. Closing it here would leave the lock to that one, and
+        a release there must not take it from its owner.
+        """
+        if os.getpid() == self._owner:
+            self._write(b" " * _PID_SIZE, 0)
+            fcntl.flock(self._file, fcntl.LOCK_UN)
         os.close(self._file)
 
     def _write(self, text: bytes, at: int) -> None:

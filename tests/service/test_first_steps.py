@@ -90,13 +90,65 @@ def test_conflicting_specification_error_lists_differences(requested: BanditSpec
     assert str(raised.value).startswith(f"bandit 'shop' exists with another specification: {differences}")
 
 
+TIMED: dict[str, Any] = {
+    "grace": "1d",
+    "returns": "90d",
+    "activation_timeout": "1h",
+    "parameters": {"half_life": "7d", "seed": 1},
+    "challenger": {"policy": "LinTS", "parameters": {"half_life": "1w", "draws": 8}},
+}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"window": "336h"},
+        {"grace": timedelta(days=1)},
+        {"returns": "2160 h"},
+        {"activation_timeout": "60 min"},
+        {"activation_timeout": timedelta(hours=1)},
+        {"parameters": {"half_life": "1w", "seed": 1}},
+        {"challenger": {"policy": "LinTS", "parameters": {"half_life": "168h", "draws": 8}}},
+    ],
+)
+def test_times_are_compared_by_their_meaning(path: Path, other: dict[str, Any]) -> None:
+    with lc.open(path, **{"dim": 2, "window": "2w", **TIMED}) as bandit:
+        bandit.decide(np.eye(2))
+    with lc.open(path, **{"dim": 2, "window": "2w", **TIMED, **other}) as bandit:
+        assert bandit.stats().rounds == 1
+
+
+def test_a_timeout_of_the_window_is_the_default(path: Path) -> None:
+    with lc.open(path, dim=2, window="2w"):
+        pass
+    with lc.open(path, dim=2, window="14d", activation_timeout="2w"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        ({"activation_timeout": "2h"}, "activation_timeout is '1h', not '2h'"),
+        ({"activation_timeout": None}, "activation_timeout is '1h', not None"),
+        ({"parameters": {"half_life": "8d", "seed": 1}}, "parameters.half_life is '7d', not '8d'"),
+        ({"challenger": {"policy": "LinTS", "parameters": {"half_life": "8d", "draws": 8}}}, "challenger is"),
+    ],
+)
+def test_other_times_are_a_conflict(path: Path, other: dict[str, Any], difference: str) -> None:
+    with lc.open(path, **{"dim": 2, "window": "2w", **TIMED}):
+        pass
+    with pytest.raises(ConflictError, match=difference):
+        lc.open(path, **{"dim": 2, "window": "2w", **TIMED, **other})
+
+
 @pytest.mark.parametrize(
     ("wrong", "rule"),
     [
         ({"window": "7 days"}, "window must be"),
         ({"window": 5.5}, "window must be"),
         ({"dim": 0}, "dim must be"),
-        ({"dim": np.int64(2)}, "plain numbers"),
+        ({"dim": np.arange(2)}, "plain numbers"),
+        ({"parameters": {"ridge": {1, 2j}}}, "plain numbers"),
         ({"policy": "linucb"}, "got 'linucb'; did you mean 'LinUCB'?"),
         ({"policy": "LinUCB", "parameters": {"rigde": 1.0}}, "got 'rigde'; did you mean 'ridge'?"),
         ({"name": "a/b"}, "name must be"),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Struct
 
-from latecomer.durations import parse_grace
+from latecomer.durations import parse_duration
 from latecomer.encoding.scales import check_scales
 from latecomer.encoding.spec import EncoderSpec
 from latecomer.encoding.spec_checks import check_spec
@@ -15,13 +15,14 @@ from latecomer.errors import ConflictError, InputError
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit.events import CREATED, pack_text
 from latecomer.service.bandit.spec_policies import make_challenger, make_policy, name_recommended
-from latecomer.service.bandit_spec import BanditSpec
-from latecomer.service.durations import parse_window_text
+from latecomer.service.bandit_spec import BanditSpec, ChallengerSpec
 from latecomer.service.messages import BanditInfo
 from latecomer.validation import short_repr, to_plain_text
 
 UNFINISHED_PREFIX = "."
 """Begins the name of a bandit that is still being replayed."""
+_TIMES = ("window", "grace", "returns", "activation_timeout", "half_life")
+"""Fields and parameters that may be times."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -182,19 +183,17 @@ def _list_differences(spec: BanditSpec, requested: BanditSpec) -> list[str]:
     """Name each field that differs, with the bandit's value and the requested one."""
     ours, theirs = _flatten(spec), _flatten(requested)
     fields = [
-        name for name in {**ours, **theirs} if not (name in ours and name in theirs and ours[name] == theirs[name])
+        name
+        for name in {**ours, **theirs}
+        if not (name in ours and name in theirs and _interpret(name, ours[name]) == _interpret(name, theirs[name]))
     ]
-    if _is_same_window(spec.window, requested.window):
-        fields = [name for name in fields if name != "window"]
-        if _is_same_grace(spec, requested):
-            fields = [name for name in fields if name != "grace"]
-        if _is_same_returns(spec.resolved_returns, requested.resolved_returns):
-            fields = [name for name in fields if name != "returns"]
     return [f"{name} is {_show(ours, name)}, not {_show(theirs, name)}" for name in fields]
 
 
 def _flatten(spec: BanditSpec) -> dict[str, object]:
     """Return the fields of a specification, with each parameter and each feature as a field of its own."""
+    timeout = spec.activation_timeout
+    is_default = _interpret("activation_timeout", timeout) == _interpret("window", spec.window)
     return {
         "dim": spec.dim,
         "window": spec.window,
@@ -204,7 +203,7 @@ def _flatten(spec: BanditSpec) -> dict[str, object]:
         "unit": spec.resolved_unit,
         "reward": spec.reward,
         "returns": spec.resolved_returns,
-        "activation_timeout": spec.activation_timeout,
+        "activation_timeout": None if is_default else timeout,
         "attribution": spec.attribution,
         **{f"parameters.{name}": value for name, value in spec.parameters.items()},
         "challenger": spec.challenger,
@@ -223,20 +222,14 @@ def _flatten_encoder(encoder: EncoderSpec) -> dict[str, object]:
     }
 
 
-def _is_same_window(one: int | str, other: int | str) -> bool:
-    """Tell whether two windows are the same: 168h is 7d, and 7 rounds are never a time."""
-    return isinstance(one, int) == isinstance(other, int) and parse_window_text(one) == parse_window_text(other)
-
-
-def _is_same_grace(one: BanditSpec, other: BanditSpec) -> bool:
-    """Tell whether two graces are the same: 24h is 1d, and none given is the default."""
-    window = parse_window_text(one.window)
-    return parse_grace(one.resolved_grace, window) == parse_grace(other.resolved_grace, window)
-
-
-def _is_same_returns(one: int | str | None, other: int | str | None) -> bool:
-    """Tell whether two times for returns are the same: 2160h is 90d."""
-    return one is not None and other is not None and _is_same_window(one, other)
+def _interpret(name: str, value: object) -> object:
+    """Return what a field stands for: a time in any words, where 168h is 7d, and 7 rounds are never a time."""
+    if isinstance(value, ChallengerSpec):
+        parameters = {each: _interpret(each, given) for each, given in value.parameters.items()}
+        return msgspec.structs.replace(value, parameters=parameters)
+    if isinstance(value, str) and name.removeprefix("parameters.") in _TIMES:
+        return parse_duration(value, name=name)
+    return value
 
 
 def _show(values: dict[str, object], name: str) -> str:

@@ -176,6 +176,8 @@ def read_number(text: Text, place: int, powers: Unsigned, scales: Array) -> tupl
         place, exponent = read_exponent(text, place + 1)
         decimals -= exponent
         is_read = place >= 0
+    elif whole == 0 and decimals == 0:
+        is_negative = False  # −0 is an integer, which has no sign; −0.0 is a double
     if not (is_read and 0 <= decimals <= _MOST_DECIMALS):
         return -1, 0.0
     value = to_double(whole, decimals, powers, scales)

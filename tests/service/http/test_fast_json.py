@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from latecomer.service.decision_batch import MAX_DECISIONS
 from latecomer.service.http import fast_json
 from latecomer.service.http.bodies import DecisionRequest
+from latecomer.service.http.body_reader import decode_json
+from latecomer.service.http.errors import HTTPError
 from latecomer.service.http.fast_json import FastJson, Parts
 from latecomer.service.http.rows_kernel import compile_readers, read_one
 from latecomer.tiers.tiered_kernel import TieredKernel
@@ -80,6 +82,46 @@ def test_fast_json_reads_no_request_otherwise_than_msgspec(data: st.DataObject, 
     for parts in listed or ():
         assert_equal(parts, bytes(body))
     assert (read is None) == (listed is None)
+
+
+@pytest.mark.parametrize("zero", ["-0", "-0.0", "-0e-1", "-0E0", "-0.000e+0", "0", "0.0"])
+def test_a_zero_has_the_sign_that_msgspec_gives_it(zero: str) -> None:
+    """The digest of a body is of its numbers' bytes, and either reader may read the same request again."""
+    request = f'{{"actions": [[{zero}, 1], [0.5,{zero} ]], "request_id": "r"}}'.encode()
+    assert_alike(request, 2)
+    found = READER.read_batch(b"[" + request + b"]", 2)
+    assert found is not None
+    assert_equal(found[0], request)
+
+
+def test_no_more_rows_are_read_than_are_allowed() -> None:
+    """What follows the last row that is allowed is not looked at, and room is made for that many rows alone."""
+    reader = FastJson(max_actions=5)
+    assert reader.read(b'{"actions": [' + b"[1, 2]," * 10_000 + b"[1, 2]]}", 2) is None
+    assert len(reader._rows) == 5
+    assert reader.read(b'{"actions": [' + b"[1, 2]," * 4 + b"[1, 2]]}", 2) is not None
+
+
+def test_as_many_lists_are_refused_as_by_the_careful_reader() -> None:
+    """Brackets in texts count, as they do there: one rule for both."""
+    many = FastJson(max_actions=200_000)
+    for count, is_read in ((99_999, True), (100_000, False)):
+        body = b'{"actions": [' + b"[1]," * (count - 1) + b"[1]]}"
+        assert (many.read(body, 1) is not None) == is_read
+        assert (many.read_batch(b"[" + body.replace(b"[1],", b"", 1) + b"]", 1) is not None) == is_read
+        if not is_read:
+            with pytest.raises(HTTPError, match="at most 100000 lists"):
+                decode_json(body, msgspec.json.Decoder(DecisionRequest))
+
+
+@pytest.mark.parametrize("count", [1, 900])
+def test_a_list_is_read_alike_with_pythons_lock_and_without(count: int) -> None:
+    """Short lists are read by a kernel that keeps it."""
+    request = b'{"actions": [[0.25, 1.5], [3, 4]], "request_id": "' + 100 * b"r" + b'"}'
+    found = READER.read_batch(b"[" + b",".join(count * [request]) + b"]", 2)
+    assert found is not None
+    assert len(found) == count
+    assert_equal(found[-1], request)
 
 
 @pytest.mark.parametrize(

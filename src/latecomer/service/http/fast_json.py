@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from latecomer.service.decision_batch import MAX_DECISIONS
 from latecomer.service.http.bodies import Label
+from latecomer.service.http.body_reader import has_too_many_lists
 from latecomer.service.http.decimal_numbers import POWERS, SCALES
-from latecomer.service.http.rows_kernel import read_list, read_one
+from latecomer.service.http.rows_kernel import read_list, read_one, read_short_list
 from latecomer.tiers.tiered_kernel import TieredKernel, compile_mode, request
 
 Parts = tuple[npt.NDArray[np.float64], list[str] | None, str | None]
@@ -23,6 +24,8 @@ Parts = tuple[npt.NDArray[np.float64], list[str] | None, str | None]
 
 _HOT_BYTES = 1 << 20
 """Machine code is made once so many bytes were left to msgspec for want of it."""
+_SHORT_LIST = 50_000
+"""Bytes of a list up to which Python's lock is kept: its rows take 50 µs, and taking the lock back may take 5 ms."""
 
 
 class _Rest(msgspec.Struct, forbid_unknown_fields=True):
@@ -67,7 +70,7 @@ class FastJson:
         code = self._find_code(read_one, body)
         if code is None:
             return None
-        rows = self._make_room(body, dim)
+        rows = self._make_room(body, dim, self._max_actions)
         count, place = code(np.frombuffer(body, np.uint8), rows, POWERS, SCALES)
         if not 0 < count <= self._max_actions:
             return None
@@ -76,10 +79,10 @@ class FastJson:
 
     def read_batch(self, body: bytes, dim: int) -> list[Parts] | None:
         """Return the parts of each request in a list; None where any is not exactly of this form."""
-        code = self._find_code(read_list, body)
+        code = self._find_code(read_list if len(body) > _SHORT_LIST else read_short_list, body)
         if code is None:
             return None
-        rows = self._make_room(body, dim)
+        rows = self._make_room(body, dim, MAX_DECISIONS * self._max_actions)
         count = code(np.frombuffer(body, np.uint8), rows, self._ends, self._places, POWERS, SCALES)
         if not count:
             return None
@@ -95,7 +98,7 @@ class FastJson:
 
     def _find_code(self, kernel: TieredKernel, body: bytes) -> Callable[..., Any] | None:
         """Return the machine code where there is some and a body to read; or ask for it, once that pays."""
-        if not body:
+        if not body or has_too_many_lists(body):
             return None
         if kernel.is_compiled:
             return kernel.call
@@ -107,9 +110,9 @@ class FastJson:
             request([kernel])
         return None
 
-    def _make_room(self, body: bytes, dim: int) -> npt.NDArray[np.float64]:
-        """Return room for the rows that a body may have, a number taking two bytes or more."""
-        count = len(body) // (2 * dim) + 1
+    def _make_room(self, body: bytes, dim: int, most: int) -> npt.NDArray[np.float64]:
+        """Return room for the rows that a body may have, `most` or fewer, a number taking two bytes or more."""
+        count = min(len(body) // (2 * dim) + 1, most)
         if self._rows.shape[1] != dim or len(self._rows) < count:
             self._rows = np.empty((count, dim))
         return self._rows

@@ -4,6 +4,8 @@ Rows of numbers go to a matrix; what follows them in a request is left to anothe
 of this form, or has a number that takes another way, is left as a whole.
 """
 
+from typing import Any
+
 import numpy as np
 
 from latecomer.core.jit import kernel, kernel_holding_gil, kernel_noinline
@@ -128,8 +130,16 @@ def read_many(text: Text, rows: Array, ends: Integers, places: Integers, powers:
     return done if byte_at(text, place) == _CLOSE and skip_blanks(text, place + 1) == len(text) else 0
 
 
+@kernel_holding_gil
+def read_many_holding_gil(
+    text: Text, rows: Array, ends: Integers, places: Integers, powers: Unsigned, scales: Array
+) -> int:
+    """Read a list of requests, as `read_many` does."""
+    return read_many(text, rows, ends, places, powers, scales)
+
+
 def compile_readers() -> None:
-    """Compile both readers, in a process that does it for another."""
+    """Compile the readers, in a process that does it for another."""
     for reader in READERS:
         reader.compile()
 
@@ -140,10 +150,12 @@ _NUMBERS, _PAIRS = np.ones(1, np.int64), np.ones((1, 2), np.int64)
 read_one = TieredKernel(
     read_one_holding_gil, lambda: (_TEXT, np.ones((1, 1)), POWERS, SCALES), label="the reader of requests", job=_JOB
 )
-read_list = TieredKernel(
-    read_many,
-    lambda: (_TEXT, np.ones((1, 1)), _NUMBERS, _PAIRS, POWERS, SCALES),
-    label="the reader of batches",
-    job=_JOB,
-)
-READERS = (read_one, read_list)
+
+
+def _make_list() -> tuple[Any, ...]:
+    return _TEXT, np.ones((1, 1)), _NUMBERS, _PAIRS, POWERS, SCALES
+
+
+read_list = TieredKernel(read_many, _make_list, label="the reader of batches", job=_JOB)
+read_short_list = TieredKernel(read_many_holding_gil, _make_list, label="the reader of batches", job=_JOB)
+READERS = (read_one, read_list, read_short_list)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from store_internals import sqlite_log
 
@@ -80,6 +81,24 @@ def test_features_stay_whole(path: Path) -> None:
         assert bandit.stats().rounds == 1
 
 
+def test_the_id_of_an_import_is_its_text(path: Path) -> None:
+    table = {"decided_at": [0.0, 1.0], "action": ["a", "b"], "propensity": [0.5, 0.5], "converted_at": [None, 2.0]}
+    log = lc.read_log(pl.DataFrame(table))
+    with lc.open(path, dim=2, window="7d") as bandit:
+        assert bandit.import_log(log, import_id=TEXT("x")).known == 0
+        assert bandit.import_log(log, import_id="x").known == 2
+
+
+def test_a_store_is_frozen_by_a_truth_value_alone(path: Path) -> None:
+    with lc.open(path, dim=2, window="7d") as bandit:
+        frozen: Any = np.True_
+        bandit._store.freeze("default", frozen)
+        wrong: Any = "no"
+        with pytest.raises(InputError, match="frozen must be True or False"):
+            bandit._store.freeze("default", wrong)
+        assert bandit.stats().frozen
+
+
 def test_members_of_an_enumeration_are_their_texts(path: Path) -> None:
     with lc.open(path, dim=2, window="7d") as bandit:
         assert bandit.decide(ROWS, ids=[Colour.RED, "blue"], pin=0).action_id == "red"
@@ -152,7 +171,7 @@ def test_a_text_is_no_truth_value(path: Path, name: str) -> None:
 def test_conversions_may_be_made_one_by_one(path: Path) -> None:
     with lc.open(path, dim=2, window="7d") as bandit:
         ids = [bandit.decide(ROWS).decision_id for _ in range(3)]
-        verdicts = bandit.convert_many(lc.Conversion(id_) for id_ in ids)  # type: ignore[arg-type]
+        verdicts = bandit.convert_many(lc.Conversion(id_) for id_ in ids)
         assert verdicts == [lc.Verdict.ACCEPTED] * 3
 
 

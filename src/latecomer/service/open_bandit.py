@@ -1,6 +1,6 @@
 """A bandit of a store in this process, as `latecomer.open` returns it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
@@ -140,7 +140,7 @@ class OpenBandit(ReportingBandit, CatalogueBandit):
             **options,
         }
 
-    def decide_many(self, requests: Sequence[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
+    def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[DecisionAnswer | Exception]:
         """Make many decisions with one wait for the disk; return an answer for each, or its error in its place.
 
         Parameters
@@ -243,7 +243,7 @@ class OpenBandit(ReportingBandit, CatalogueBandit):
         target = None if decision_id is None else decision_id_of(decision_id)
         return self._convert([Conversion(target, value, occurred, subject, conversion_id)]).warn()[0]
 
-    def convert_many(self, conversions: Sequence[Conversion]) -> VerdictList:
+    def convert_many(self, conversions: Iterable[Conversion]) -> VerdictList:
         """Report many conversions with one wait for the disk; return their verdicts, whose `warnings` have indices."""
         return self._convert(list_conversions(conversions)).warn()
 

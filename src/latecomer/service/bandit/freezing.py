@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from latecomer.policies.base.decision import Verdict
 from latecomer.service.bandit import events
 from latecomer.service.bandit.verdict_list import VerdictList
+from latecomer.validation import check_flag
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 def freeze_bandit(bandit: "Bandit", is_frozen: bool, *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
     """Freeze a bandit, or unfreeze it; return `DUPLICATE` where it is so already, and the event for the log."""
+    is_frozen = check_flag("frozen", is_frozen)
     if bandit.policy.is_frozen == is_frozen:
         return VerdictList([Verdict.DUPLICATE]), b""
     bandit.has_unlogged_change = True

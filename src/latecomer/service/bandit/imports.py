@@ -28,6 +28,7 @@ from latecomer.policies.base.policy_code import is_admissible
 from latecomer.service.bandit import events
 from latecomer.service.bandit.idempotency import LoggedDecision
 from latecomer.service.messages import MAX_ID_LENGTH, MAX_IMPORTED, ImportAnswer, ImportBatch
+from latecomer.validation import check_text
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
@@ -146,11 +147,8 @@ def _check_times(bandit: "Bandit", stamps: Integers, conversions: Conversions, n
 
 def check_import_call(dim: int, batch: ImportBatch) -> ImportCall:
     """Return a batch whose columns fit together; `InputError` where they do not."""
-    _check(
-        0 < len(batch.import_id) <= MAX_ID_LENGTH,
-        f"import_id must be a text of 1 to {MAX_ID_LENGTH} characters",
-        "import_id",
-    )
+    import_id = check_text("import_id", batch.import_id, most=MAX_ID_LENGTH)
+    batch = msgspec.structs.replace(batch, import_id=import_id)
     count, found = len(batch.decided_at), batch.conversions
     _check(1 <= count <= MAX_IMPORTED, f"decided_at must have 1 to {MAX_IMPORTED} times; got {count}", "decided_at")
     _check(len(batch.actions) == count, f"actions must be one for each of {count} decisions", "actions")

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, Unpack
 import numpy.typing as npt
 
 from latecomer.service.bandit.bandit import Bandit
-from latecomer.service.bandit.decision_call import CallOptions
+from latecomer.service.bandit.call_options import CallOptions
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.bandit_spec import BanditSpec

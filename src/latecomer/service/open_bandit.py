@@ -9,7 +9,7 @@ from latecomer.encoding.encoder import Encoder
 from latecomer.encoding.values import FeatureRow, to_plain_actions, to_plain_features
 from latecomer.errors import LatecomerError
 from latecomer.policies.base.learning import LearnableLog
-from latecomer.service.bandit.decision_call import CallOptions
+from latecomer.service.bandit.call_options import CallOptions
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.catalogue_arguments import prepare_pick

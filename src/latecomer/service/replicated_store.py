@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from latecomer.errors import StoreError
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.call_options import CallOptions
 from latecomer.service.bandit.catalogue_call import check_catalogue_call
-from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
+from latecomer.service.bandit.decision_call import check_decision_call
 from latecomer.service.bandit.descriptor import check_policy, resolve_spec
 from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.verdict_list import VerdictList

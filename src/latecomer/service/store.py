@@ -13,8 +13,9 @@ import numpy.typing as npt
 from latecomer.errors import LatecomerError, StoreError
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
+from latecomer.service.bandit.call_options import CallOptions
 from latecomer.service.bandit.catalogue_call import check_catalogue_call
-from latecomer.service.bandit.decision_call import CallOptions, check_decision_call
+from latecomer.service.bandit.decision_call import check_decision_call
 from latecomer.service.bandit.descriptor import UNFINISHED_PREFIX, check_policy, check_same_spec, resolve_spec
 from latecomer.service.bandit.imports import check_import_call
 from latecomer.service.bandit.registry import Registry, make_unknown_error

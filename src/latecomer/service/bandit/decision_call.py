@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -30,22 +30,6 @@ if TYPE_CHECKING:
 
 MAX_RANKED = 100
 """Positions of a ranking."""
-
-
-class CallOptions(TypedDict, total=False):
-    """The optional arguments of a decision, as `check_decision_call` takes them."""
-
-    request_id: str | None
-    body: bytes | None
-    described: Described | None
-    deferred: bool
-    subject: str | None
-    exclude: Sequence[Choice] | None
-    pin: Choice | None
-    probabilities: bool
-    pick: CataloguePick | None
-    k: int
-    examination: Sequence[float] | None
 
 
 class DecisionCall(Struct, frozen=True):

@@ -75,6 +75,27 @@ def test_what_is_never_shown_never_enters_V_and_expires(tmp_path: Path) -> None:
     assert state_of(policy) == state_of(loaded)
 
 
+def test_returns_find_an_activated_decision_when_its_window_has_closed(tmp_path: Path) -> None:
+    policy = lc.recommended(2, "7d", reward={"scale": 200}, returns="60d", seed=0)
+    day = 86_400.0
+    decision = policy.decide(np.eye(2), at=0.0, deferred=True)
+    assert policy.activate(decision, at=day) is ACCEPTED
+    for name in "xy":
+        assert policy.convert(decision, 100.0, at=2 * day, conversion_id=name) is ACCEPTED
+    policy.decide(np.eye(2), at=20 * day)
+    policy.decide(np.eye(2), at=20 * day, deferred=True)
+    assert policy.convert(decision, 1.0, at=20 * day, conversion_id="late") is LATE
+    assert policy.revoke(decision, conversion_id="x", at=21 * day) is ACCEPTED
+    policy.save(tmp_path / "policy")
+    policy = lc.load(tmp_path / "policy")
+    assert policy.correct(decision, 30.0, at=22 * day) is ACCEPTED
+    assert policy.B.sum() == pytest.approx(0.15)
+    assert policy.revoke(decision, at=68.5 * day) is LATE
+    for at, expected in ((134.5 * day, LATE), (136.0 * day, UNKNOWN)):  # activated on day 1, and twice 67 days
+        policy.decide(np.eye(2), at=at, deferred=True)
+        assert policy.revoke(decision, at=at) is expected
+
+
 def test_a_window_in_time_begins_with_the_activation() -> None:
     policy = lc.OTFLinUCB(2, "10s", activation_timeout="1h")
     decision = policy.decide(np.eye(2), at=0.0, deferred=True)
@@ -82,7 +103,7 @@ def test_a_window_in_time_begins_with_the_activation() -> None:
     assert policy.convert(decision, at=1010.0) is ACCEPTED
     other = policy.decide(np.eye(2), at=1010.0, deferred=True)
     assert policy.activate(other, at=1010.0 + 3601.0) is LATE
-    assert policy.deferred.find(1) is not None
+    assert policy.deferred.find_activated(1) is not None
     policy.decide(np.eye(2), at=5000.0)
     assert policy.activate(decision, at=5000.0) is LATE, "its window has closed, and it is forgotten"
     assert policy.convert(decision, at=5000.0) is UNKNOWN

@@ -158,8 +158,8 @@ class DeskAndModel(StageRules):
     def known(self, id_: str, round_: int) -> int:
         """The round of a decision's id; 0 where the log has pruned it, and what its id was made with."""
         if round_ and not self.store.registry.bandits["shop"].find_round(id_):
-            if id_ in self.deferred:  # it is forgotten with its window and grace, whatever the log keeps
-                assert round_ <= self.model.dropped
+            if id_ in self.deferred:  # it is forgotten after twice the time for reports, whatever the log keeps
+                assert self.model.find_age(round_, self.now) > 2 * (self.model.commits + self.model.correctable)
             else:
                 self.check_pruned(round_)
             return 0

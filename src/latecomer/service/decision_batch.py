@@ -151,7 +151,7 @@ class _Batch:
             return False
         known = self._store.log.find_decision(self._bandit, call.request)
         if known is None:
-            self._bandit.deferrals.check_free(call.request_id, call.request)
+            self._bandit.deferrals.check_free(call.request_id, call.request, self._store.clock.now())
             return False
         self._take(place, call.repeat(self._bandit, known[0], shift=self._store.clock.shift), known[1])
         return True

@@ -25,8 +25,6 @@ class CreditingPolicy(DeferringPolicy):
     reward: RewardRule
     keeps_baskets: bool
     """True where every conversion has a basket: where it is off, only one with an id has."""
-    correctable: int
-    """The time after its window in which a credit can be corrected: the grace, or the time for returns."""
 
     def credit_conversion(
         self, round_: int, amount: float, digest: bytes, stamp: int, reported: int

@@ -28,6 +28,8 @@ class DeferringPolicy(PolicyReadings):
     _is_randomised: bool
     _in_rounds: bool
     _propensity: float | None
+    correctable: int
+    """The time after its window in which a credit can be corrected: the grace, or the time for returns."""
 
     def _decide_for(
         self,
@@ -58,7 +60,7 @@ class DeferringPolicy(PolicyReadings):
         index, score = state.code.choose_one(record, state.ring, actions, stamp, draws)
         signed = record["signed_propensity"].item() if self._is_randomised else math.nan
         now, number = self._moment(stamp), self.deferred.next_number
-        self.deferred.drop_expired(now, int(state.number("kept")))
+        self.drop_expired(now)
         summary = np.empty(self._dim + 2, np.int16)
         summarise.call(actions, summary)
         action = actions[index].copy()
@@ -76,15 +78,15 @@ class DeferringPolicy(PolicyReadings):
             return Verdict.DUPLICATE if 0 < round_of(round_) <= self.rounds else Verdict.UNKNOWN
         unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
-        self.deferred.drop_expired(self._moment(stamp), int(self.state.number("kept")))
+        self.drop_expired(self._moment(stamp))
         entry = self.deferred.find(-round_)
         if entry is None:
+            if self.deferred.find_round(-round_) >= self.state.number("kept"):
+                return Verdict.DUPLICATE
             return Verdict.LATE if -round_ < self.deferred.next_number else Verdict.UNKNOWN
-        if entry.round:
-            return Verdict.LATE if entry.round < self.state.number("kept") else Verdict.DUPLICATE
         stamps, draws = np.array([stamp]), self.rng.draws(1, self._dim)
         self.state.record_many(entry.action[None], entry.summary[None], stamps, draws)
-        self.deferred.note_activation(entry, self.rounds)
+        self.note_activation(entry, self.rounds, stamp)
         if entry.subject:
             self.subjects.add(entry.subject, self.rounds, int(self.state.number("kept")))
         return Verdict.ACCEPTED
@@ -92,12 +94,40 @@ class DeferringPolicy(PolicyReadings):
     def _moment(self, stamp: int) -> int:
         return self.rounds + 1 if stamp == UNSTAMPED else stamp
 
+    def note_activation(self, entry: DeferredDecision, round_: int, stamp: int) -> None:
+        """Note that a deferred decision has become a round; `stamp` is that of the round where the window is a time."""
+        self.deferred.note_activation(entry, round_, round_ if self._in_rounds else stamp)
+
+    def drop_expired(self, moment: int) -> None:
+        """Drop the deferred decisions that have expired when the next decision is made at a moment.
+
+        Those that were activated are remembered for twice as long as a report of them may change anything: until then a
+        report that comes too late is told so.
+        """
+        remembered = moment - 2 * (self.span + self.correctable)
+        self.deferred.drop_expired(moment, int(self.state.number("kept")), remembered)
+
+    def find_note(self, number: int, stamp: int) -> bytes:
+        """Return the note of a deferred decision; empty where it has expired, or its window and grace have passed.
+
+        `stamp` is that of now where the window is a time. What was dropped has no note either, so that the answer does
+        not depend on when that was.
+        """
+        entry, shown = self.deferred.find(number), self.deferred.find_activated(number)
+        if entry is not None:
+            moment = self.rounds + 1 if self._in_rounds else stamp
+            return entry.note if moment - entry.stamp <= self.deferred.timeout else b""
+        if shown is None:
+            return b""
+        age = (self.rounds if self._in_rounds else stamp) - shown.stamp
+        return shown.note if age <= self.span + self.state.grace else b""
+
     def _find_round(self, decision: Decision | float) -> int:
         """Return the round that a report refers to: of a deferred decision, that of its activation, 0 before."""
         round_ = round_of(decision)
         if round_ >= 0:
             return round_
-        return self.deferred.find_round(-round_, int(self.state.number("kept")))
+        return self.deferred.find_round(-round_)
 
     def _read_propensity(self, score: float, signed: float) -> tuple[float | None, bool]:
         """Return a decision's propensity, and whether the control made it."""

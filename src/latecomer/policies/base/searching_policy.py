@@ -54,7 +54,7 @@ class SearchingPolicy(ConvertingPolicy):
         summary = search.summary
         if deferred:
             now, number = self._moment(stamp), self.deferred.next_number
-            self.deferred.drop_expired(now, int(self.state.number("kept")))
+            self.drop_expired(now)
             self.deferred.add(DeferredDecision(number, now, index, score, action, summary, subject=digest))
             return Decision(-number, index, action.copy(), score, chosen.first, chosen.is_control)
         self.state.record_many(action[None], summary[None], np.array([stamp]), draws)

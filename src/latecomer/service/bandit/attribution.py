@@ -1,6 +1,6 @@
 """Conversions that name a subject: the decisions that they are credited to, and one verdict for each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,6 @@ from latecomer.core.state import Integers
 from latecomer.errors import InputError
 from latecomer.policies.base.converting_policy import join_verdicts
 from latecomer.policies.base.subjects import digest_subject
-from latecomer.service.bandit.decision_ids import DecisionIds
 from latecomer.service.bandit.reports import digest_report
 from latecomer.service.bandit.verdict_list import Attributed, ReportWarning, VerdictList
 from latecomer.service.messages import Conversion
@@ -27,7 +26,7 @@ class AttributedConversions(Struct, frozen=True):
     by_subject: list[int]
     count: int
 
-    def join(self, verdicts: VerdictList, ids: DecisionIds) -> VerdictList:
+    def join(self, verdicts: VerdictList, id_of: Callable[[int], str]) -> VerdictList:
         """Return one verdict for each conversion, with the decisions of those that named a subject."""
         parts: list[list[int]] = [[] for _ in range(self.count)]
         for flat, place in enumerate(self.places.tolist()):
@@ -35,7 +34,7 @@ class AttributedConversions(Struct, frozen=True):
         joined = VerdictList(join_verdicts([verdicts[flat] for flat in part]) for part in parts)
         for place in self.by_subject:
             rounds = self.rounds[parts[place]].tolist()
-            joined.attributed.append(Attributed(place, [ids.id_of(round_) for round_ in rounds if round_]))
+            joined.attributed.append(Attributed(place, [id_of(round_) for round_ in rounds if round_]))
         joined.warnings = [
             ReportWarning(int(self.places[found.index]), found.code, found.message) for found in verdicts.warnings
         ]

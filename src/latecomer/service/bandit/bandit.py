@@ -202,7 +202,7 @@ class Bandit:
         reports["value"] = values
         answers, data = self.finish_reports(reports, verdicts, now, unknown=(1, 0))
         answers.warnings = make_early_warnings(early.tolist())
-        return answers if attributed is None else attributed.join(answers, self.ids), data
+        return answers if attributed is None else attributed.join(answers, self.deferrals.id_of), data
 
     def revoke(self, revocations: Sequence[Revocation], *, now: int, shift: int = 0) -> tuple[VerdictList, bytes]:
         """Take conversions back in their order; return the verdicts and the events for the log."""

@@ -149,7 +149,7 @@ class DecisionCall(Struct, frozen=True):
     def run(self, bandit: "Bandit", *, now: int, shift: int) -> tuple[DecisionAnswer, bytes, int]:
         """Have the bandit decide; return the answer, the events for the log, and how many they are."""
         if self.request:
-            bandit.deferrals.check_free(self.request_id, self.request)
+            bandit.deferrals.check_free(self.request_id, self.request, now)
         answer, data = bandit.decide(self, now=now, shift=shift)
         return answer, data, self.k
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from latecomer.core.state import Array
 from latecomer.errors import ConflictError
 from latecomer.policies.base.decision import VERDICTS, Decision, Verdict
-from latecomer.policies.base.deferral import DeferredDecision
+from latecomer.policies.base.deferral import ActivatedDecision, DeferredDecision
 from latecomer.service.bandit import events
 from latecomer.service.bandit.decision_call import DecisionCall
 from latecomer.service.bandit.decision_log import pack_request, rank_answer
@@ -60,20 +60,21 @@ class Deferrals:
     def __init__(self, bandit: "Bandit") -> None:
         self._bandit, self._table = bandit, bandit.policy.deferred
         self._requests: dict[bytes, int] = {}
-        for entry in self._table:
-            self._index(read_choice(entry.note))
+        for note in self._table.notes:
+            self._index(read_choice(note))
 
     def _index(self, choice: DeferredChoice) -> None:
         if choice.request:
             self._requests[choice.request] = choice.number
-        if len(self._requests) > 2 * len(self._table) + 64:
-            self._requests = {key: n for key, n in self._requests.items() if self._table.find(n) is not None}
+        if len(self._requests) > 2 * self._table.note_count + 64:
+            found = (read_choice(note) for note in self._table.notes)
+            self._requests = {each.request: each.number for each in found if each.request}
 
     # ---- live ----
 
     def decide(self, call: DecisionCall, control: int | None, *, now: int, shift: int) -> tuple[DecisionAnswer, bytes]:
         """Choose, and let the choice wait for its activation; return the answer and the events for the log."""
-        known = self._find_request(call.deferred_request)
+        known = self._find_request(call.deferred_request, now)
         if known is not None:
             check_same_body(str(call.request_id), call.body, known.body)
             return self._make_answer(known, shift), events.NOTHING
@@ -87,7 +88,7 @@ class Deferrals:
         entry = self._table.find(choice.number)
         if entry is None:
             raise AssertionError("a decision that has just been deferred is not in the table")
-        entry.note = text
+        entry.note, entry.key = text, choice.id.encode()
         self._index(choice)
         bandit.stamp = now
         return self._make_answer(choice, shift), events.pack_text(events.DEFERRED, text)
@@ -138,22 +139,23 @@ class Deferrals:
         """Record decisions that were shown; return the verdicts and the events for the log."""
         answers, data = VerdictList(), b""
         for activation in activations:
-            verdict, more = self._activate_one(self._find_id(activation), now)
+            verdict, more = self._activate_one(self._find_id(activation, now), now)
             answers.append(verdict)
             data += more
         return answers, data
 
-    def _find_id(self, activation: Activation | EventActivation) -> str:
+    def _find_id(self, activation: Activation | EventActivation, now: int) -> str:
         if isinstance(activation, Activation):
             return activation.decision_id
-        choice = self._find_request(digest_request(activation.request_id))
+        choice = self._find_request(digest_request(activation.request_id), now)
         return "" if choice is None else choice.id
 
     def _activate_one(self, decision_id: str, now: int) -> tuple[Verdict, bytes]:
         """Activate one decision; its number alone tells that it has expired, for then its id is forgotten."""
         bandit, number = self._bandit, _read_number(decision_id)
         entry = self._table.find(number)
-        if not 0 < number < self._table.next_number or (entry is not None and not _has_id(entry, decision_id)):
+        known = entry or self._table.find_activated(number)
+        if not 0 < number < self._table.next_number or (known is not None and not _has_id(known, decision_id)):
             return Verdict.DUPLICATE if bandit.ids.find_round(decision_id) else Verdict.UNKNOWN, b""
         bandit.has_unlogged_change = True
         verdict = bandit.policy.activate(-number, at=None if bandit.in_rounds else now / 1e6)
@@ -162,7 +164,7 @@ class Deferrals:
         if entry is not None and verdict is Verdict.ACCEPTED:
             if bandit.contest is not None:
                 bandit.contest.record_activated(entry, now)
-            data += self._log_activated(read_choice(entry.note), entry.round, now)
+            data += self._log_activated(read_choice(entry.note), bandit.policy.rounds, now)
         return verdict, data
 
     def _log_activated(self, choice: DeferredChoice, round: int, now: int) -> bytes:
@@ -171,6 +173,7 @@ class Deferrals:
         secret = b"" if bandit.ids.is_current else bandit.ids.renew(round)
         decision = events.pack_decision(events.DECISION, choice.index, round, now, choice.score)
         data = secret + decision + choice.action + choice.summary
+        data += events.pack_text(events.DEFERRED_ID, choice.id.encode())
         if choice.label is not None:
             data += events.pack_text(events.LABEL, choice.label.encode())
         if choice.signed is not None:
@@ -193,19 +196,34 @@ class Deferrals:
 
     def find_round(self, decision_id: str) -> int:
         """Return the round of a deferred decision; 0 where it is not active, or is not known."""
+        shown = self._table.find_activated(_read_number(decision_id))
+        return shown.round if shown is not None and _has_id(shown, decision_id) else 0
+
+    def id_of(self, round: int) -> str:
+        """Return the id that the client has of a round's decision: where it was deferred, that of its choice."""
+        shown = self._table.find_by_round(round)
+        return self._bandit.ids.id_of(round) if shown is None else shown.key.decode()
+
+    def explain_absence(self, decision_id: str) -> str:
+        """Say why there is no round of a deferred decision's id."""
         number = _read_number(decision_id)
         entry = self._table.find(number)
-        if entry is None or not _has_id(entry, decision_id):
-            return 0
-        return self._table.find_round(number, int(self._bandit.policy.state.number("kept")))
+        if entry is not None and _has_id(entry, decision_id):
+            return "it waits for its activation, and counts from then on"
+        if entry is None and 0 < number < self._table.next_number:
+            return "it was not activated in time, or so long ago that its id is forgotten"
+        return "this bandit has not given it"
 
-    def _find_request(self, request: bytes) -> DeferredChoice | None:
-        entry = self._table.find(self._requests.get(request, 0)) if request else None
-        return None if entry is None else read_choice(entry.note)
+    def _find_request(self, request: bytes, now: int) -> DeferredChoice | None:
+        """Return the deferred decision of a request id, for as long as that is remembered."""
+        if request not in self._requests:
+            return None
+        note = self._bandit.policy.find_note(self._requests[request], now)
+        return read_choice(note) if note else None
 
-    def check_free(self, request_id: str | None, request: bytes) -> None:
+    def check_free(self, request_id: str | None, request: bytes, now: int) -> None:
         """Raise `ConflictError` where a deferred decision has used a request id."""
-        if request in self._requests and self._find_request(request) is not None:
+        if self._find_request(request, now) is not None:
             raise ConflictError(f"request_id {request_id!r} was used with another body: a new request needs a new id")
 
     # ---- from the log ----
@@ -219,11 +237,11 @@ class Deferrals:
         for each in bandit.policies:
             each.rng.draws(1, dim)
         moment = policy.rounds + 1 if bandit.in_rounds else choice.stamp
-        self._table.drop_expired(moment, int(policy.state.number("kept")))
+        policy.drop_expired(moment)
         action: Array = np.frombuffer(choice.action, np.float64)
         summary = np.frombuffer(choice.summary, np.int16)
         entry = DeferredDecision(choice.number, moment, choice.index, choice.score, action, summary, note=text)
-        entry.subject = choice.subject
+        entry.subject, entry.key = choice.subject, choice.id.encode()
         self._table.add(entry)
         self._index(choice)
 
@@ -231,10 +249,10 @@ class Deferrals:
         """Apply a logged activation; where it was accepted, the next round is the decision that it became."""
         policy = self._bandit.policy
         moment = policy.rounds + 1 if self._bandit.in_rounds else stamp
-        self._table.drop_expired(moment, int(policy.state.number("kept")))
+        policy.drop_expired(moment)
         entry = self._table.find(number)
         if entry is not None and VERDICTS[verdict] is Verdict.ACCEPTED:
-            self._table.note_activation(entry, policy.rounds + 1)
+            policy.note_activation(entry, policy.rounds + 1, stamp)
 
 
 def _read_number(decision_id: str) -> int:
@@ -247,8 +265,8 @@ def _read_number(decision_id: str) -> int:
         return 0
 
 
-def _has_id(entry: DeferredDecision, decision_id: str) -> bool:
-    return secrets.compare_digest(read_choice(entry.note).id, decision_id)
+def _has_id(entry: DeferredDecision | ActivatedDecision, decision_id: str) -> bool:
+    return secrets.compare_digest(entry.key, decision_id.encode())
 
 
 def read_choice(text: bytes) -> DeferredChoice:

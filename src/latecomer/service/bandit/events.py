@@ -20,6 +20,7 @@
 | 22 | the digest of the decision's subject (16), after its decision | 17 |
 | 23 | a change of the catalogue (`bandit.catalogue`): length u32, MessagePack | 5 + length |
 | 24 | a position in a ranking u8, of how many u8, the probability of inclusion f64 or NaN, examination f64 | 19 |
+| 25 | the id that the decision got when it was deferred, after its decision: length u32, UTF-8 | 5 + length |
 | 30 | the chosen action's place in the request u32, where some were left out, after its decision | 5 |
 | 31 | the probabilities of all actions of the request, after its decision: length u32, f64 each | 5 + length |
 | 40 | the bandit is frozen, or not any more: 1 or 0 u8, stamp i64 | 10 |
@@ -47,11 +48,11 @@ from latecomer.tiers.tiered_kernel import TieredKernel
 
 DECISION, DECISION_WITH_REQUEST, LABEL, CONVERSION, REVOCATION, UNKNOWN, BEGUN, CREATED, DELETED, SECRET = range(1, 11)
 PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
-DEFERRED, ACTIVATION, SUBJECT, CATALOGUE, RANKED = range(20, 25)
+DEFERRED, ACTIVATION, SUBJECT, CATALOGUE, RANKED, DEFERRED_ID = range(20, 26)
 PLACE, PROBABILITIES = 30, 31
 FREEZE = 40
 PURCHASE, RETURN, STAGE = 50, 51, 52
-ANNOTATIONS = (RANKED, PLACE, PROBABILITIES, LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT)
+ANNOTATIONS = (RANKED, PLACE, PROBABILITIES, LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT, DEFERRED_ID)
 """Events that say more of the decision before them."""
 
 NOT_GIVEN = -(2**63)
@@ -222,7 +223,7 @@ def _get_sizes(dim: int) -> Integers:
     for kind, dtype in get_layout(dim).items():
         sizes[kind] = dtype.itemsize
     sizes[LABEL] = -2
-    sizes[[CREATED, OFFER, DEFERRED, CATALOGUE, PROBABILITIES]] = -4
+    sizes[[CREATED, OFFER, DEFERRED, CATALOGUE, DEFERRED_ID, PROBABILITIES]] = -4
     return sizes
 
 

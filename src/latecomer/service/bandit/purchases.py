@@ -79,7 +79,7 @@ class Purchases:
         records["conversion"] = [np.void(digest) for digest in digests]
         answers, data = bandit.finish_reports(records, found.verdicts, now, unknown=(1, 0))
         answers.warnings = make_early_warnings(early.tolist())
-        return answers if attributed is None else attributed.join(answers, bandit.ids), data
+        return answers if attributed is None else attributed.join(answers, bandit.deferrals.id_of), data
 
     def _check_amount(self, value: object, place: int) -> float:
         try:

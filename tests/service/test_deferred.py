@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from fake_clocks import SECOND, FakeClocks, state_of
@@ -11,9 +12,10 @@ from servers import error_of, run_server
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError
-from latecomer.service.bandit_spec import BanditSpec
-from latecomer.service.messages import Activation, Conversion, DecisionAnswer, Verdict
+from latecomer.service.bandit_spec import BanditSpec, RewardSpec
+from latecomer.service.messages import Activation, Conversion, DecisionAnswer, Revocation, StageReport, Verdict
 from latecomer.service.store import Store
+from latecomer.service.tools.export import export
 from latecomer.service.tools.replay import replay
 from latecomer.service.tools.verify import verify
 
@@ -126,6 +128,74 @@ def test_a_request_id_gets_the_same_deferred_decision_again(shop: Shop) -> None:
         with pytest.raises(ConflictError, match="request_id 'y' was used with another body"):
             shop.decide(deferred=True, request_id="y")
         shop.restart()
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_an_expired_request_is_a_new_one_whatever_else_was_asked(shop: Shop, others: bool) -> None:
+    first, again = (shop.decide(deferred=True, request_id=name) for name in "xy")
+    shop.machine.advance(4 * SECOND)
+    assert shop.decide(deferred=True, request_id="x") == first
+    shop.machine.advance(1)
+    if others:
+        shop.decide(deferred=True)
+    second = shop.decide(deferred=True, request_id="x")
+    assert second.decision_id != first.decision_id
+    assert shop.activate(first.decision_id, second.decision_id) == [Verdict.LATE, Verdict.ACCEPTED]
+    assert not again.decision_id.startswith(shop.decide(request_id="y").decision_id)
+    shop.restart()
+    shop.machine.advance(15 * SECOND)
+    if others:
+        shop.decide(deferred=True)
+    assert shop.decide(deferred=True, request_id="x") == second
+    shop.machine.advance(1)
+    assert shop.decide(deferred=True, request_id="x") != second, "its window and grace have passed"
+
+
+def test_an_activated_decision_is_found_for_as_long_as_a_return_counts(path: Path) -> None:
+    spec = msgspec.structs.replace(SPEC, reward=RewardSpec(scale=200.0), returns="60s", activation_timeout=None)
+    shop = Shop(path, spec)
+    plain, deferred = shop.decide(), shop.decide(deferred=True)
+    shop.activate(deferred.decision_id)
+    ids = (plain.decision_id, deferred.decision_id)
+    shop.store.convert("shop", [Conversion(id_, 100.0, conversion_id=id_) for id_ in ids])
+    shop.machine.advance(20 * SECOND)
+    shop.decide()
+    shop.decide(deferred=True)
+    shop.restart()
+    assert shop.store.convert("shop", [Conversion(id_, 1.0) for id_ in ids])[0] == [Verdict.LATE] * 2
+    assert shop.store.report_stages("shop", [StageReport(id_, "click") for id_ in ids])[0] == [Verdict.LATE] * 2
+    reports = [Revocation(plain.decision_id), Revocation(deferred.decision_id, conversion_id=deferred.decision_id)]
+    assert shop.store.revoke("shop", reports)[0] == [Verdict.ACCEPTED] * 2
+    assert shop.store.stats("shop").value == 0.0
+    shop.restart()
+    shop.store.close()
+
+
+def test_the_clients_id_is_named_everywhere(shop: Shop) -> None:
+    never, deferred = (shop.decide(deferred=True, subject=name) for name in ("ben", "ann"))
+    for answer, reason in ((never, "it waits for its activation"), (deferred, "it waits for its activation")):
+        with pytest.raises(InputError, match=reason):
+            shop.store.explain("shop", answer)
+    shop.activate(deferred.decision_id)
+    verdicts, ticket = shop.store.convert("shop", [Conversion(subject="ann")])
+    shop.store.wait(ticket)
+    assert [found.decision_ids for found in verdicts.attributed] == [[deferred.decision_id]]
+    shop.restart()
+    report = shop.store.explain("shop", deferred)
+    assert (report.decision.decision_id, report.decision.fate) == (deferred.decision_id, "converted")
+    assert [one.decision_id for one in shop.store.bandit_report("shop").recent] == [deferred.decision_id]
+    shop.machine.advance(5 * SECOND)
+    plain = shop.decide(deferred=True) and shop.decide()
+    with pytest.raises(InputError, match="it was not activated in time"):
+        shop.store.explain("shop", never)
+    assert replay(shop.store, "shop", "again").conversions["accepted"] == 1
+    assert shop.store.explain("again", deferred).decision.decision_id == deferred.decision_id
+    shop.store.close()
+    for name in ("shop", "again"):
+        tables = dict(export(shop.path, name))
+        assert tables["decisions"]["decision_id"].to_list() == [deferred.decision_id, plain.decision_id]
+        assert tables["reports"]["decision_id"].to_list() == [deferred.decision_id]
+    shop.store = shop.open()
 
 
 def test_a_timeout_of_another_unit_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.bandit_view import take_view
-from latecomer.service.bandit.decision_explanation import explain_choice, find_choice
+from latecomer.service.bandit.decision_explanation import explain_choice, find_choice, find_decision
 from latecomer.service.bandit.measures import BanditMeasures, measure_bandit
 from latecomer.service.bandit.range_count import count_range
 from latecomer.service.bandit.recent_decisions import add_recent
@@ -81,8 +81,9 @@ class ReplicatedReports:
 
     async def explain(self, name: str, decision: DecisionAnswer | str) -> DecisionExplanation:
         """Explain a decision; see `StoreReports.explain`."""
-        view = take_view(await self._refresh(name))
-        choice = await asyncio.to_thread(find_choice, view, self._rows_from, decision_id_of(decision))
+        bandit, decision_id = await self._refresh(name), decision_id_of(decision)
+        round_, view = find_decision(bandit, decision_id), take_view(bandit)
+        choice = await asyncio.to_thread(find_choice, view, self._rows_from, decision_id, round_)
         return explain_choice(await self._refresh(name), view, choice)
 
     async def count_replicas(self) -> int | None:

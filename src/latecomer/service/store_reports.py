@@ -7,7 +7,7 @@ from datetime import datetime
 from msgspec import structs
 
 from latecomer.service.bandit.bandit_view import take_view
-from latecomer.service.bandit.decision_explanation import explain_choice, find_choice
+from latecomer.service.bandit.decision_explanation import explain_choice, find_choice, find_decision
 from latecomer.service.bandit.measures import BanditMeasures, measure_bandit
 from latecomer.service.bandit.range_count import count_range
 from latecomer.service.bandit.recent_decisions import add_recent
@@ -73,9 +73,11 @@ class StoreReports:
 
     def explain(self, name: str, decision: DecisionAnswer | str) -> DecisionExplanation:
         """Explain a decision: the actions it was made among, the features that made it, and its fate."""
+        decision_id = decision_id_of(decision)
         with self._log.lock:
-            view = take_view(self._registry.get(name), shift=self._clock.shift)
-        choice = find_choice(view, self._log.read_rows_from, decision_id_of(decision))
+            bandit = self._registry.get(name)
+            round_, view = find_decision(bandit, decision_id), take_view(bandit, shift=self._clock.shift)
+        choice = find_choice(view, self._log.read_rows_from, decision_id, round_)
         with self._log.lock:
             return explain_choice(self._registry.get(name), view, choice)
 

@@ -26,17 +26,27 @@ DRAWS = 256
 """Draws from which a sampler's propensities are estimated, where it does not state them."""
 
 
-def find_choice(view: BanditView, rows_from: RowsFrom, decision_id: str) -> LoggedChoice:
-    """Return the decision of an id; `InputError` where the bandit did not give it, or the log no longer has it."""
-    round_ = view.ids.find_round(decision_id)
-    found = read_choices(view, rows_from, round_, round_) if 0 < round_ <= view.rounds else []
+def find_decision(bandit: "Bandit", decision_id: str) -> int:
+    """Return the round of an id; `InputError` where the bandit did not give it, or it has no round."""
+    round_ = bandit.find_round(decision_id)
+    if not 0 < round_ <= bandit.rounds:
+        raise _make_error(decision_id, bandit.deferrals.explain_absence(decision_id))
+    return round_
+
+
+def find_choice(view: BanditView, rows_from: RowsFrom, decision_id: str, round_: int) -> LoggedChoice:
+    """Return the decision of a round; `InputError` where the log no longer has it."""
+    found = read_choices(view, rows_from, round_, round_)
     if not found:
-        reason = "its row has been pruned" if 0 < round_ <= view.rounds else "this bandit has not given it"
-        raise InputError(
-            f"decision_id must be that of a decision in the log; got {short_repr(decision_id)}: {reason}",
-            field="decision_id",
-        )
+        raise _make_error(decision_id, "its row has been pruned")
     return find_actions(view, rows_from, found[0])
+
+
+def _make_error(decision_id: str, reason: str) -> InputError:
+    return InputError(
+        f"decision_id must be that of a decision in the log; got {short_repr(decision_id)}: {reason}",
+        field="decision_id",
+    )
 
 
 def explain_choice(bandit: "Bandit", view: BanditView, choice: LoggedChoice) -> DecisionExplanation:

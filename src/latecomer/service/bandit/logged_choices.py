@@ -51,6 +51,8 @@ class LoggedChoice(Struct):
     arrival: int | None = None
     value: float = 0.0
     is_revoked: bool = False
+    deferred_id: str = ""
+    """The id that the decision got when it was deferred."""
 
     def report(self, view: BanditView) -> DecisionReport:
         """Return the decision for people."""
@@ -58,7 +60,7 @@ class LoggedChoice(Struct):
         if self.arrival is not None:
             fate = "revoked" if self.is_revoked else "converted"
         return DecisionReport(
-            decision_id=view.ids.id_of(self.round),
+            decision_id=self.deferred_id or view.ids.id_of(self.round),
             round=self.round,
             decided_at=to_datetime(self.stamp - view.shift),
             index=self.index,
@@ -131,6 +133,8 @@ def _read_payload(payload: events.Payload, first: int, last: int) -> Iterator[tu
                 choice.label = payload.text(number).decode()
             elif kind == events.PROPENSITY:
                 choice.signed = float(payload.records(kind, np.array([number]))["signed"][0])
+            elif kind == events.DEFERRED_ID:
+                choice.deferred_id = payload.text(number).decode()
             elif kind == events.OFFER:
                 choice.offer = unpack_offer(payload.text(number))
             elif kind == events.REPEATED_OFFER:

@@ -48,7 +48,8 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
         ids.add(read_newest_secrets(connection, descriptor.number))
         fates = Fates(_read_until_damage(connection, descriptor))
         offers = OfferTable(descriptor.describe())
-        part = _Part(descriptor, ids, fates, offers)
+        given: dict[int, str] = {}
+        part = _Part(descriptor, ids, given, fates, offers)
         try:
             for row in read_remaining_rows(connection, descriptor.number):
                 try:
@@ -57,7 +58,7 @@ def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataF
                     raise make_row_error(row.bandit, row.seq, str(error)) from error
                 if part.count >= _EVENTS_PER_TABLE or part.size >= _BYTES_PER_TABLE:
                     yield from part.make_frames()
-                    part = _Part(descriptor, ids, fates, offers)
+                    part = _Part(descriptor, ids, given, fates, offers)
         except DamagedFileError:
             yield from part.make_frames()  # of the rows before the damage
             raise
@@ -73,9 +74,13 @@ def _read_until_damage(connection: SQLConnection, descriptor: BanditDescriptor) 
 class _Part:
     """The events of a part of the log, collected for tables."""
 
-    def __init__(self, descriptor: BanditDescriptor, ids: DecisionIds, fates: Fates, offers: OfferTable) -> None:
+    def __init__(
+        self, descriptor: BanditDescriptor, ids: DecisionIds, given: dict[int, str], fates: Fates, offers: OfferTable
+    ) -> None:
         self.count, self.size = 0, 0
         self._dim, self._ids, self._fates, self._offers = descriptor.spec.dim, ids, fates, offers
+        self._given = given
+        """By round, the ids of those that were deferred; of all parts."""
         reward = descriptor.spec.reward
         self._scale = 1.0 if isinstance(reward, str) else reward.scale
         self._decisions: list[events.Records] = []
@@ -92,6 +97,10 @@ class _Part:
             labels = payload.numbers(events.LABEL)
             texts = [payload.text(label).decode() for label in labels]
             self._labels.update(zip(self._rounds_of(payload, labels), texts, strict=True))
+            given = payload.numbers(events.DEFERRED_ID)
+            self._given.update(
+                zip(self._rounds_of(payload, given), map(bytes.decode, payload.texts(given)), strict=True)
+            )
             signed = payload.numbers(events.PROPENSITY)
             values = payload.records(events.PROPENSITY)["signed"].tolist()
             self._signed.update(zip(self._rounds_of(payload, signed), values, strict=True))
@@ -184,7 +193,8 @@ class _Part:
 
     def _make_ids(self, rounds: Integers) -> pl.Series:
         """Return the decisions' ids; null where a pruned log without a whole snapshot lacks the secret."""
-        return pl.Series([self._ids.id_of(round_) or None for round_ in rounds.tolist()], dtype=pl.String)
+        found = [self._given.get(round_) or self._ids.id_of(round_) or None for round_ in rounds.tolist()]
+        return pl.Series(found, dtype=pl.String)
 
 
 def _name_kind(kind: int) -> str:

@@ -76,7 +76,7 @@ def test_what_is_never_shown_never_enters_V_and_expires(tmp_path: Path) -> None:
 
 
 def test_returns_find_an_activated_decision_when_its_window_has_closed(tmp_path: Path) -> None:
-    policy = lc.recommended(2, "7d", reward={"scale": 200}, returns="60d", seed=0)
+    policy: Any = lc.recommended(2, "7d", reward={"scale": 200}, returns="60d", seed=0)
     day = 86_400.0
     decision = policy.decide(np.eye(2), at=0.0, deferred=True)
     assert policy.activate(decision, at=day) is ACCEPTED

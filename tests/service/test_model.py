@@ -264,7 +264,8 @@ class DeskAndModel(StageRules):
         assert {id_: catalogue.vectors[place].tolist() for id_, place in catalogue.places.items()} == wanted
         assert catalogue.version == len(self.model.versions) - 1
         assert stats.capped == self.model.capped
-        assert {name: found.decisions for name, found in stats.stages.items()} == self.model.count_stages()
+        stages = {name: (found.decisions, found.conversions) for name, found in stats.stages.items()}
+        assert stages == self.model.count_stages()
         assert stats.value == pytest.approx(self.model.value * (SCALE if self.model.aggregate else 1.0), abs=1e-6)
         self.check_arms(stats)
         np.testing.assert_allclose(policy.B, self.model.B, rtol=0, atol=1e-12)

@@ -162,8 +162,11 @@ class Model:
         self.stages.add((round_, stage))
         return Verdict.ACCEPTED
 
-    def count_stages(self) -> dict[str, int]:
-        return dict(Counter(stage for _, stage in self.stages))
+    def count_stages(self) -> dict[str, tuple[int, int]]:
+        """By stage, the decisions that reached it, and those of them that are credited now."""
+        reached = Counter(stage for _, stage in self.stages)
+        credited = Counter(stage for round_, stage in self.stages if self.is_credited(round_))
+        return {stage: (count, credited[stage]) for stage, count in reached.items()}
 
     def total(self, round_: int) -> float:
         kept = [amount for amount in self.baskets[round_].values() if amount is not None]

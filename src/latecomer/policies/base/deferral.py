@@ -6,7 +6,7 @@ its round, for as long as reports of it are expected.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -162,8 +162,8 @@ class DeferredTable:
             "deferred/activated": _make_rows(
                 [[getattr(one, name) for name in _ACTIVATED] for one in shown], _ACTIVATED
             ),
-            **_pack_texts("notes", [one.note for one in (*waiting, *shown)]),
-            **_pack_texts("keys", [one.key for one in (*waiting, *shown)]),
+            **_pack_texts("notes", [*(one.note for one in waiting), *(one.note for one in shown)]),
+            **_pack_texts("keys", [*(one.key for one in waiting), *(one.key for one in shown)]),
         }
 
     def restore(self, arrays: Arrays) -> None:
@@ -195,11 +195,10 @@ def _make_rows(rows: list[list[int]], names: tuple[str, ...]) -> npt.NDArray[np.
     return np.array(rows, np.int64).reshape(len(rows), len(names))
 
 
-def _pack_texts(name: str, texts: Iterable[bytes]) -> Arrays:
+def _pack_texts(name: str, texts: list[bytes]) -> Arrays:
     """Return texts as two arrays: their sizes, and all of them one after the other."""
-    kept = list(texts)
-    sizes = np.array([len(text) for text in kept], np.int64)
-    return {f"deferred/{name[:-1]}_sizes": sizes, f"deferred/{name}": np.frombuffer(b"".join(kept), np.uint8)}
+    sizes = np.array([len(text) for text in texts], np.int64)
+    return {f"deferred/{name[:-1]}_sizes": sizes, f"deferred/{name}": np.frombuffer(b"".join(texts), np.uint8)}
 
 
 def _unpack_texts(name: str, arrays: Arrays) -> list[bytes]:

@@ -48,10 +48,12 @@ class Purchases:
         self._bandit.ids.forget(min([round, *(kept - 1 for kept in self._policy.baskets.rounds)]))
 
     def forget_counted(self) -> None:
-        """Let the tally forget the rounds that can no longer be corrected, where it has many."""
+        """Let the tally and the stages forget the rounds that can no longer be corrected, where it has many."""
         credited = self._bandit.tally.credited
         if credited is not None and credited.is_full:
-            credited.forget_before(min(self._policy.baskets.rounds, default=self._policy.rounds))
+            oldest = min(self._policy.baskets.rounds, default=self._policy.rounds)
+            self._bandit.stages.forget_credited(oldest)
+            credited.forget_before(oldest)
 
     # ---- live ----
 

@@ -1,14 +1,17 @@
 """Stages: earlier signals of a decision, such as a click or a cart, kept in the log and counted.
 
 A decision reaches a stage once, while its conversions would be taken. Of each stage the table counts the decisions that
-reached it, and how many of these converted: as they are now, or were when their window and grace had passed. A policy
-that has stages of its own (`policies.base.surrogates`) is told of these.
+reached it, and how many of these are credited now. A decision is counted for good once its credit can no longer change:
+when it has none as its window and grace have passed, or when it cannot be taken back any more. So the counts follow
+from the events, whenever they are taken. A policy that has stages of its own (`policies.base.surrogates`) is told of
+these.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from latecomer.core.conversions import ACCEPTED, DUPLICATE, LATE, UNKNOWN
 from latecomer.core.state import UNSTAMPED, Integers
@@ -33,8 +36,10 @@ class Stages:
         self._names: list[str] = []
         self._reached: dict[int, int] = {}
         """By round that the policy holds, a bit for each stage."""
+        self._credited: Integers = np.empty((0, 2), np.int64)
+        """Rounds that the policy does not hold and that are credited, or were: round and bits."""
         self._closed: Integers = np.zeros((MOST_STAGES, 2), np.int64)
-        """By stage, decisions that reached it and are held no more, and conversions of these."""
+        """By stage, decisions that reached it and whose credit cannot change any more, and conversions of these."""
 
     @property
     def _taught(self) -> list[str]:
@@ -104,17 +109,27 @@ class Stages:
         return ACCEPTED
 
     def forget(self, kept: int, credited: Integers) -> None:
-        """Forget rounds before `kept`, of which these were credited."""
-        converted = set(credited.tolist())
-        for round_ in [round_ for round_ in self._reached if round_ < kept]:
-            self._add(self._closed, self._reached.pop(round_), is_converted=round_ in converted)
+        """Forget the rounds before `kept`, of which these are credited: those can still be taken back where any can."""
+        gone = sorted(round_ for round_ in self._reached if round_ < kept)
+        found = np.array([(round_, self._reached.pop(round_)) for round_ in gone], np.int64).reshape(-1, 2)
+        is_credited = np.isin(found[:, 0], credited)
+        if self._bandit.tally.credited is not None:
+            self._credited = np.concatenate([self._credited, found[is_credited]])
+            found, is_credited = found[~is_credited], is_credited[~is_credited]
+        self._add(self._closed, found[:, 1], is_credited)
+
+    def forget_credited(self, round_: int) -> None:
+        """Forget the credited rounds before this one, whose credits cannot change any more."""
+        is_gone = self._credited[:, 0] < round_
+        gone, self._credited = self._credited[is_gone], self._credited[~is_gone]
+        self._add(self._closed, gone[:, 1], self._bandit.tally.are_credited(gone[:, 0]))
 
     def count(self) -> dict[str, StageCounts]:
         """Return the counts by stage; the notes of the tally must have been counted."""
         totals = self._closed.copy()
-        rounds = np.array(sorted(self._reached), np.int64)
-        for round_, is_converted in zip(rounds.tolist(), self._bandit.tally.are_credited(rounds).tolist(), strict=True):
-            self._add(totals, self._reached[round_], is_converted=is_converted)
+        held = np.array(sorted(self._reached.items()), np.int64).reshape(-1, 2)
+        known = np.concatenate([self._credited, held])
+        self._add(totals, known[:, 1], self._bandit.tally.are_credited(known[:, 0]))
         rates = self._bandit.policy.stage_rates
         return {
             name: StageCounts(decisions, conversions, rates[name].surrogate if name in rates else None)
@@ -122,10 +137,11 @@ class Stages:
         }
 
     @staticmethod
-    def _add(totals: Integers, reached: int, *, is_converted: bool) -> None:
-        for slot in range(MOST_STAGES):
-            if reached >> slot & 1:
-                totals[slot] += (1, is_converted)
+    def _add(totals: Integers, reached: Integers, is_credited: npt.NDArray[np.bool_]) -> None:
+        """Add decisions to the totals, by the bits of the stages that each has reached."""
+        has_reached = reached[:, None] >> np.arange(MOST_STAGES) & 1
+        totals[:, 0] += has_reached.sum(axis=0)
+        totals[:, 1] += has_reached[is_credited].sum(axis=0)
 
     # ---- snapshots ----
 
@@ -133,10 +149,12 @@ class Stages:
         """Return the table for a snapshot; nothing where no stage was reported."""
         if not self._names:
             return {}
-        return {"names": self._names, "reached": list(self._reached.items()), "closed": self._closed.tolist()}
+        reached, credited = list(self._reached.items()), self._credited.tolist()
+        return {"names": self._names, "reached": reached, "credited": credited, "closed": self._closed.tolist()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Take the table of a snapshot."""
         if saved:
             self._names, self._reached = list(saved["names"]), dict(map(tuple, saved["reached"]))
+            self._credited = np.array(saved["credited"], np.int64).reshape(-1, 2)
             self._closed[:] = saved["closed"]

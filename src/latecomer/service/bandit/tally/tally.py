@@ -229,8 +229,12 @@ class Tally:
         return after
 
     def are_credited(self, rounds: Integers) -> npt.NDArray[np.bool_]:
-        """Tell which of some rounds that are not forgotten are credited."""
-        found: npt.NDArray[np.bool_] = (self._rounds.find(rounds)["flags"] & CONVERTED) != 0
+        """Tell which of some rounds, in their order, are credited; those of which nothing is known are not."""
+        found, is_held = np.zeros(len(rounds), np.bool_), rounds >= self._rounds.first
+        found[is_held] = (self._rounds.find(rounds[is_held])["flags"] & CONVERTED) != 0
+        if self.credited is not None:
+            places, facts = self.credited.find(rounds)
+            found |= np.isin(rounds, self.credited.rounds[places[(facts["flags"] & CONVERTED) != 0]])
         return found
 
     def read_open(self) -> tuple[int, Facts]:

@@ -49,6 +49,26 @@ def test_a_correction_equals_the_value_given_at_first(name: str, wait: int) -> N
             np.testing.assert_array_equal(ours, theirs, err_msg=field)
 
 
+def test_a_conversion_id_counts_once_whichever_decision_it_is_reported_for() -> None:
+    policy = lc.LinUCB(2, 4, reward={"scale": 2}, returns=6, attribution="all")
+    one, other, third = (policy.decide(ACTIONS[:1], subject="ann" if shown else None).round for shown in (1, 0, 1))
+    assert policy.convert(one, 1, conversion_id="x") is lc.Verdict.ACCEPTED
+    assert policy.convert(other, 1, conversion_id="x") is lc.Verdict.DUPLICATE
+    assert policy.convert(99, 1, conversion_id="x") is lc.Verdict.UNKNOWN
+    assert policy.convert(subject="ann", value=1, conversion_id="y") is lc.Verdict.ACCEPTED
+    for round_ in (one, other, third):
+        assert policy.convert(round_, 1, conversion_id="y") is lc.Verdict.DUPLICATE
+    np.testing.assert_array_equal(policy.B, 1.5 * ACTIONS[0])  # x of the first, y of the first and the third
+    assert policy.revoke(conversion_id="x") is lc.Verdict.ACCEPTED
+    assert policy.convert(other, 1, conversion_id="x") is lc.Verdict.DUPLICATE
+    for _ in range(8):  # the first round is ten rounds old: its conversions can no longer be revoked after one more
+        last = policy.decide(ACTIONS[:1]).round
+    assert policy.convert(last, 1, conversion_id="x") is lc.Verdict.DUPLICATE
+    last = policy.decide(ACTIONS[:1]).round
+    assert policy.convert(last, 1, conversion_id="x") is lc.Verdict.ACCEPTED
+    assert policy.convert(last, 1, conversion_id="y") is lc.Verdict.DUPLICATE, "the third round still has it"
+
+
 @pytest.mark.parametrize("first", [1.0, 0.25])
 def test_a_confidence_set_is_corrected_to_that_of_the_other_value(first: float) -> None:
     corrected, direct = (lc.OTFLinUCB(2, 3, width="variance", returns=9) for _ in range(2))

@@ -125,6 +125,47 @@ def test_a_return_and_a_new_purchase_count_in_their_order_in_a_replay_and_a_repo
     assert reports["conversion"].is_null().to_list() == [False, True, False]
 
 
+@pytest.mark.parametrize("reward", ["binary", RewardSpec(scale=4.0)])
+def test_a_conversion_id_counts_once_in_a_bandit(path: Path, reward: Any) -> None:
+    shop = Shop(path, reward=reward, returns=None, attribution="all")
+    shop.store.set_retention("forever")
+    names = ("ann", "ben", "cat", "cat")
+    ids = [shop.store.decide("shop", OFFERS[:1], subject=name)[0].decision_id for name in names]
+
+    def convert(*reports: tuple[str, str]) -> list[str]:
+        """Report conversions, each by its id and by its decision or subject."""
+        found = [
+            Conversion(None if given in names else given, 1.0, None, given if given in names else None, id_)
+            for id_, given in reports
+        ]
+        return list(shop.store.convert("shop", found)[0])
+
+    batch = convert(("x", ids[0]), ("x", ids[1]), ("y", "ben"), ("y", ids[2]), ("z", "cat"), ("z", ids[0]))
+    assert batch == ["accepted", "duplicate"] * 3
+    assert convert(("x", "cat")) == ["duplicate"]
+    assert shop.store.stats("shop").value == 4.0, "z of both of cat's decisions"
+    assert shop.revoke(Revocation(ids[0], conversion_id="x")) == ["accepted"]
+    shop.restart()
+    assert convert(("x", ids[0]), ("x", ids[1]), ("x", ids[3])) == ["duplicate"] * 3
+    stats, again = shop.store.stats("shop"), replay(shop.store, "shop", "again")
+    assert (again.value, again.conversions) == (stats.value, stats.conversions)
+    assert stats.value == 3.0
+    shop.restart()
+    shop.store.close()
+    assert [line.split(":")[0] for line in verify(path)][-2:] == ["shop", "again"]
+
+
+def test_an_id_that_was_late_counts_once_in_a_replay_with_a_longer_window(path: Path) -> None:
+    shop = Shop(path, grace="0s")
+    first = shop.decide()
+    shop.machine.advance(11 * SECOND)
+    other = shop.decide()
+    assert (shop.convert(first, 50), shop.convert(other, 50)) == (["late"], ["accepted"])
+    longer = replay(shop.store, "shop", "longer", window="30s")
+    assert (longer.conversions["accepted"], longer.conversions["duplicate"], longer.value) == (1, 1, 50.0)
+    shop.store.close()
+
+
 def test_a_binary_bandit_takes_ids_too(path: Path) -> None:
     shop = Shop(path, reward="binary", returns=None)
     first = shop.decide()

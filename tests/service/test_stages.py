@@ -61,7 +61,8 @@ def test_the_counts_follow_from_the_log_whenever_they_are_read(path: Path, is_re
     ids = [store.decide("shop", OFFERS)[0].decision_id for _ in range(5)]
     store.report_stages("shop", [StageReport(id_, "click") for id_ in ids])
     store.convert("shop", [Conversion(id_, 1.0, conversion_id=id_) for id_ in ids[:4]])
-    seen, verdicts = [], []
+    seen: list[int] = []
+    verdicts: list[str] = []
     for given_back, seconds in ((0, 12), (1, 12), (2, 1)):
         verdicts += store.revoke("shop", [Revocation(ids[given_back])])[0]
         if is_read:

@@ -141,7 +141,10 @@ class Model:
         self, round_: int, value: float, occurred: int, reported: int, conversion_id: str | None = None
     ) -> Verdict:
         verdict, basket = self.judge(round_, occurred, reported), self.baskets.get(round_)
-        if verdict is Verdict.ACCEPTED:
+        known = self.find_id(conversion_id, occurred, reported) if conversion_id else []
+        if known and round_ not in known:  # an id counts once, whichever decision it is reported for
+            verdict = Verdict.DUPLICATE if verdict is Verdict.ACCEPTED else verdict
+        elif verdict is Verdict.ACCEPTED:
             self.credits[round_ - 1] = value
             if self.aggregate or conversion_id or self.keeps_baskets:
                 self.baskets[round_] = {conversion_id: value}

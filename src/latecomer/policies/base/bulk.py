@@ -162,9 +162,8 @@ def convert(
     """
     if policy.keeps_baskets:
         scale, anonymous = policy.reward.scale, [ANONYMOUS] * len(rounds)
-        found = convert_amounts(
-            policy, rounds, values * scale, anonymous, stamps, stamps if reported is None else reported
-        )
+        reported, apart = stamps if reported is None else reported, np.zeros(len(rounds), np.bool_)
+        found = convert_amounts(policy, rounds, values * scale, anonymous, stamps, reported, apart)
         return found.verdicts, found.delays
     stamps = _stamps(policy, stamps)
     return policy.state.convert_many(rounds, values, stamps, stamps if reported is None else _stamps(policy, reported))
@@ -190,8 +189,12 @@ def convert_amounts(
     digests: Sequence[bytes],
     stamps: Integers,
     reported: Integers,
+    is_joined: npt.NDArray[np.bool_],
 ) -> Credited:
-    """Apply conversions that have amounts or ids, in their order."""
+    """Apply conversions that have amounts or ids, in their order.
+
+    `is_joined` tells which are the same report as the one before it, credited to another decision too.
+    """
     stamps, reported = _stamps(policy, stamps), _stamps(policy, reported)
     count = len(rounds)
     found = Credited(
@@ -202,10 +205,13 @@ def convert_amounts(
         np.zeros(count, np.bool_),
     )
     reports = zip(rounds.tolist(), amounts.tolist(), digests, stamps.tolist(), reported.tolist(), strict=True)
-    for place, report in enumerate(reports):
-        found.verdicts[place], found.delays[place], found.is_first[place] = policy.credit_conversion(*report)
+    together: list[int] = []
+    for place, (report, joined) in enumerate(zip(reports, is_joined.tolist(), strict=True)):
+        together = together if joined else []
+        found.verdicts[place], found.delays[place], found.is_first[place] = policy.credit_report(*report, together)
         basket = policy.baskets.find(report[0])
         if found.verdicts[place] == ACCEPTED and basket is not None:
+            together.append(report[0])
             found.credits[place] = basket.credit
             found.is_capped[place] = policy.reward.is_capped(basket.kept_amounts)
     return found

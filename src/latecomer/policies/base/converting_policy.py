@@ -71,8 +71,9 @@ class ConvertingPolicy(StagedPolicy):
             In place of the decision: the user, whose decisions are credited as `attribution` says. The verdict is
             `ACCEPTED` where any of them was credited.
         conversion_id
-            The conversion's own id, of 1 to 200 characters: the same id counts once, and with a `reward` that is the
-            sum or the largest of the amounts, others of the decision count too. A digest of it is kept.
+            The conversion's own id, of 1 to 200 characters: the same id counts once, whichever decision it is reported
+            for, as long as it can be revoked; and with a `reward` that is the sum or the largest of the amounts, others
+            of the decision count too. A digest of it is kept.
         position
             Of a decision with k > 1: the position of the action that converted, from 1.
         """
@@ -90,7 +91,7 @@ class ConvertingPolicy(StagedPolicy):
         if conversion_id is not None or self.keeps_baskets:
             round_ = self._find_round(decision)
             stamp, digest = self._read_stamp(round_, at), digest_conversion(conversion_id)
-            return VERDICTS[self.credit_conversion(round_, value, digest, stamp, stamp)[0]]
+            return VERDICTS[self.credit_report(round_, value, digest, stamp, stamp)[0]]
         round_ = decision if type(decision) is int and 0 < decision < NO_ROUND else self._find_round(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         state = self.state
@@ -188,7 +189,14 @@ class ConvertingPolicy(StagedPolicy):
             at = self._clock.now()  # one time for all
         digest = ANONYMOUS if conversion_id is None else digest_conversion(conversion_id)
         rounds = self._find_conversion(digest, at) or self.attribute(subject, at=at)  # once known, it is where it was
-        return join_verdicts([self.convert(round_, value, at=at, conversion_id=conversion_id) for round_ in rounds])
+        if conversion_id is None:
+            return join_verdicts([self.convert(round_, value, at=at) for round_ in rounds])
+        found, credited = list[Verdict](), list[int]()
+        for round_ in rounds:
+            stamp = self._read_stamp(round_, at)
+            found.append(VERDICTS[self.credit_report(round_, value, digest, stamp, stamp, credited)[0]])
+            credited += [round_] if found[-1] is Verdict.ACCEPTED else []
+        return join_verdicts(found)
 
     def _find_conversion(self, digest: bytes, at: Moment | None) -> list[int]:
         stamp = UNSTAMPED if at is None and self._in_rounds else self._clock.read(at)

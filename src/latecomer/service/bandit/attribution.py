@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from latecomer.core.state import Integers
@@ -25,6 +26,11 @@ class AttributedConversions(Struct, frozen=True):
     places: Integers
     by_subject: list[int]
     count: int
+
+    @property
+    def is_joined(self) -> npt.NDArray[np.bool_]:
+        """Which rounds are credited by the same conversion as the one before."""
+        return np.diff(self.places, prepend=-1) == 0
 
     def join(self, verdicts: VerdictList, id_of: Callable[[int], str]) -> VerdictList:
         """Return one verdict for each conversion, with the decisions of those that named a subject."""

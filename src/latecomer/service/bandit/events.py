@@ -24,14 +24,15 @@
 | 30 | the chosen action's place in the request u32, where some were left out, after its decision | 5 |
 | 31 | the probabilities of all actions of the request, after its decision: length u32, f64 each | 5 + length |
 | 40 | the bandit is frozen, or not any more: 1 or 0 u8, stamp i64 | 10 |
-| 50 | conversion with an amount or an id: as 4, its value the amount; credit f64, the id's digest (16) | 58 |
+| 50 | conversion with an amount or an id: as 4, its value the amount; credit f64, id's digest (16), joined u8 | 59 |
 | 51 | revocation of a conversion by its id: as 5; credit f64, the id's digest (16) | 50 |
 | 52 | a stage that a decision has reached: as 5; its name in ASCII, filled up with zeros (32) | 58 |
 
 The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
 store's microseconds since 1970; `occurred` is `NOT_GIVEN` where the report does not say. Verdicts are the kernels'
 numbers: 0 accepted, 1 duplicate, 2 late, 3 unknown. A credit is what the decision has been credited with since that
-report, in [0, 1] and negative for nothing; the digest is zeros where the conversion has no id.
+report, in [0, 1] and negative for nothing; the digest is zeros where the conversion has no id. `joined` is 1 where it
+is the same conversion as the one before it, credited to another decision too.
 """
 
 import struct
@@ -79,7 +80,8 @@ _REPORT = [("kind", "u1"), ("verdict", "u1"), ("round", "<i8"), ("stamp", "<i8")
 CONVERSIONS = np.dtype([*_REPORT, ("value", "<f8")])
 REVOCATIONS = np.dtype(_REPORT)
 _CREDIT = [("credit", "<f8"), ("conversion", f"V{DIGEST}")]
-PURCHASES, RETURNS = np.dtype([*CONVERSIONS.descr, *_CREDIT]), np.dtype([*_REPORT, *_CREDIT])
+PURCHASES = np.dtype([*CONVERSIONS.descr, *_CREDIT, ("joined", "u1")])
+RETURNS = np.dtype([*_REPORT, *_CREDIT])
 STAGES = np.dtype([*_REPORT, ("stage", "S32")])
 REPORTS = (CONVERSION, REVOCATION, PURCHASE, RETURN)
 """Events of conversions and of what takes them back."""

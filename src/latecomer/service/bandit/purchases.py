@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from latecomer.core.conversions import ACCEPTED, DUPLICATE, REVOKED
 from latecomer.core.state import UNSTAMPED, Array, Integers
@@ -66,18 +67,20 @@ class Purchases:
         attributed = attribute_conversions(bandit, conversions, compute_arrivals(occurred, now), now)
         if attributed is None:
             rounds = np.array([bandit.find_round(one.decision_id or "") for one in conversions], np.int64)
+            is_joined = np.zeros(len(rounds), np.bool_)
         else:
-            rounds, places = attributed.rounds, attributed.places
+            rounds, places, is_joined = attributed.rounds, attributed.places, attributed.is_joined
             amounts, occurred = amounts[places], occurred[places]
             digests = [digests[place] for place in places.tolist()]
         bandit.has_unlogged_change = True
-        found = self.credit(rounds, amounts, digests, compute_arrivals(occurred, now), np.full(len(rounds), now))
+        arrivals = compute_arrivals(occurred, now)
+        found = self.credit(rounds, amounts, digests, arrivals, np.full(len(rounds), now), is_joined)
         early = bandit.counters.add_purchases(found)
         bandit.monitor.note_reports(rounds, self.find_watched(rounds, found), now, bandit.rounds)
         if bandit.tally.note_purchases(rounds, found.credits, found.verdicts, now):
             bandit.count_notes()
         records = pack_reports(events.PURCHASES, events.PURCHASE, found.verdicts, rounds, occurred, now)
-        records["value"], records["credit"] = amounts, found.credits
+        records["value"], records["credit"], records["joined"] = amounts, found.credits, is_joined
         records["conversion"] = [np.void(digest) for digest in digests]
         answers, data = bandit.finish_reports(records, found.verdicts, now, unknown=(1, 0))
         answers.warnings = make_early_warnings(early.tolist())
@@ -142,12 +145,19 @@ class Purchases:
     # ---- changes to the policy, live and replayed ----
 
     def credit(
-        self, rounds: Integers, amounts: Array, digests: Sequence[bytes], arrivals: Integers, reported: Integers
+        self,
+        rounds: Integers,
+        amounts: Array,
+        digests: Sequence[bytes],
+        arrivals: Integers,
+        reported: Integers,
+        is_joined: npt.NDArray[np.bool_],
     ) -> bulk.Credited:
         """Apply conversions in their order."""
+        reports = rounds, amounts, digests, arrivals, reported, is_joined
         for other in self._bandit.policies[1:]:
-            bulk.convert_amounts(other, rounds, amounts, digests, arrivals, reported)
-        return bulk.convert_amounts(self._policy, rounds, amounts, digests, arrivals, reported)
+            bulk.convert_amounts(other, *reports)
+        return bulk.convert_amounts(self._policy, *reports)
 
     def take_back(
         self, rounds: Integers, digests: Sequence[bytes | None], arrivals: Integers, reported: Integers

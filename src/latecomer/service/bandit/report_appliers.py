@@ -110,14 +110,19 @@ class Purchases(CreditChanges):
 
     def __init__(self, bandit: Bandit, payload: Payload) -> None:
         super().__init__(bandit, payload)
-        self._amounts = copy_column(self._records["value"])
+        self._amounts, self._is_joined = copy_column(self._records["value"]), self._records["joined"] > 0
         self._made = bandit.rounds + np.searchsorted(payload.numbers(events.DECISION), self._numbers)
 
     def apply(self, part: slice) -> None:
         """Apply the reports of a run."""
         purchases, rounds = self._bandit.purchases, self._rounds[part]
         found = purchases.credit(
-            rounds, self._amounts[part], self._digests[part], self._arrivals[part], self._reported[part]
+            rounds,
+            self._amounts[part],
+            self._digests[part],
+            self._arrivals[part],
+            self._reported[part],
+            self._is_joined[part],
         )
         self._verdicts[part], self._credits[part] = found.verdicts, found.credits
         self._bandit.counters.add_purchases(found)

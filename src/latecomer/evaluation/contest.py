@@ -1,114 +1,28 @@
 """Champion and challenger: two policies that share the traffic, and of which each learns from all of it."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.action_summary import Shorts
-from latecomer.core.state import UNSTAMPED, Array
 from latecomer.errors import InputError
 from latecomer.evaluation.arm_comparison import ArmComparison, compare_arms
-from latecomer.policies.base import bulk
+from latecomer.evaluation.contest_arms import ContestArms
+from latecomer.evaluation.contested_decisions import (
+    CHALLENGER,
+    CHAMPION,
+    decide_contested,
+    rank_contested,
+    record_activated,
+    share_tables,
+)
 from latecomer.policies.base.action_validation import check_actions
 from latecomer.policies.base.clock import Clock, system_clock
-from latecomer.policies.base.decision import Decision, Verdict, round_of
+from latecomer.policies.base.decision import Decision, Verdict
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.policies.base.ranking_policy import check_examination
-from latecomer.policies.base.rng import Draw
+from latecomer.policies.base.reward import NOT_GIVEN, NotGiven
 from latecomer.timestamps import Moment
 from latecomer.validation import check_share
-
-CHAMPION, CHALLENGER = 0, 1
-
-
-class ContestedDecision(NamedTuple):
-    """A decision that both policies have recorded, and the summary of its actions."""
-
-    decision: Decision
-    summary: Shorts
-
-
-def decide_contested(
-    policies: tuple[LinearPolicy, LinearPolicy],
-    rows: Array,
-    *,
-    arm: int,
-    share: float,
-    at: Moment | None,
-    deferred: bool = False,
-    subject: str | None = None,
-    places: Sequence[Mapping[str, int] | None] = (None, None),
-) -> ContestedDecision:
-    """Have the policy of an arm decide, and the other record the decision; `is_control` is True of the champion's.
-
-    The propensity is that before the arm was drawn, (1 − f)·p + f·p′ with f the `share` of the challenger, where both
-    policies know theirs; `places` has that argument of `decide` for each. Of a deferred decision the other only takes
-    the random numbers that a round takes.
-    """
-    leader, follower = policies[arm], policies[1 - arm]
-    chances = follower.probabilities(rows, at=at, places=places[1 - arm]) if knows_probabilities(follower) else None
-    decision = leader.decide(rows, at=at, deferred=deferred, subject=subject, places=places[arm])
-    summary = bulk.latest_summary(leader, rows)
-    if deferred:
-        follower.rng.draws(1, follower.dim)
-    else:
-        bulk.record(follower, decision.action[None], summary[None], np.array([_read_stamp(leader)]))
-    propensity = None
-    if chances is not None and decision.propensity is not None:
-        propensity = _blend(decision.propensity, float(chances[decision.index]), arm, share)
-    made = Decision(
-        decision.round, decision.index, decision.action, decision.score, propensity, is_control=arm == CHAMPION
-    )
-    return ContestedDecision(made, summary)
-
-
-def rank_contested(
-    policies: tuple[LinearPolicy, LinearPolicy],
-    rows: Array,
-    k: int,
-    *,
-    arm: int,
-    share: float,
-    at: Moment | None,
-    subject: str | None = None,
-    examination: Sequence[float] | None = None,
-) -> Decision:
-    """Have the policy of an arm rank k actions, and the other record their rounds; both must know their propensities.
-
-    The propensities, of the first action and of each inclusion, are those before the arm was drawn.
-    """
-    leader, follower = policies[arm], policies[1 - arm]
-    follower.check_ranking(rows, k)  # the leader must not have ranked what the other cannot
-    decision = leader.decide(rows, at=at, subject=subject, k=k, examination=examination)
-    indices, own = decision.indices or (decision.index,), decision.propensities or ()
-    first, included = follower.assess_ranking(rows, indices, at=at)
-    actions = rows[list(indices)] * check_examination(examination, k)[:, None]
-    bulk.record(follower, actions, np.tile(bulk.summarise(rows), (k, 1)), np.full(k, _read_stamp(leader)))
-    return Decision(
-        decision.round,
-        decision.index,
-        decision.action,
-        decision.score,
-        None if decision.propensity is None else _blend(decision.propensity, first, arm, share),
-        arm == CHAMPION,
-        indices,
-        tuple(
-            None if one is None else _blend(one, other, arm, share) for one, other in zip(own, included, strict=True)
-        ),
-    )
-
-
-def _read_stamp(policy: LinearPolicy) -> int:
-    """Return the stamp of a policy's latest decision, as `bulk.record` takes it."""
-    return UNSTAMPED if isinstance(policy.window, int) else int(policy.state.number("now"))
-
-
-def _blend(own: float, other: float, arm: int, share: float) -> float:
-    """Return the probability before the arm is drawn, given that by the arm's policy and that by the other."""
-    weights = (1.0 - share, share)
-    return weights[arm] * own + weights[1 - arm] * other
 
 
 class Contest:
@@ -121,7 +35,10 @@ class Contest:
     Parameters
     ----------
     champion, challenger
-        Two policies of one dimension, window and grace that have as many rounds: none, or those of one log.
+        Two policies that take the same reports: of one dimension, window and grace, and of one `reward`, `returns`,
+        `attribution` and `activation_timeout`. They have as many rounds: none, or those of one log. Neither has a
+        `control`, for the champion is the challenger's. Stages and limits may be those of one alone. While they are in
+        the contest they share the champion's tables of subjects and of deferred decisions.
     share
         The share of the decisions that the challenger makes, below 1.
     seed
@@ -153,63 +70,123 @@ class Contest:
         self.share = check_share("share", share)
         if self.share == 1.0:
             raise InputError(f"share must be below 1, the challenger's part; got {share!r}", field="share")
-        for name in ("dim", "window", "grace", "rounds"):
-            one, other = (getattr(policy, name) for policy in (champion, challenger))
-            if one != other:
-                raise InputError(
-                    f"challenger must have the champion's {name}, {one!r}; got {other!r}: make both alike",
-                    field="challenger",
-                )
+        _check_arms(champion, challenger)
+        share_tables(champion, challenger)
         self._rng, self._clock = np.random.default_rng(seed), clock or system_clock
-        self._first = champion.rounds + 1
-        self._arms: list[int] = []
-        self._values: list[float] = []
-        self._closed, self._sums = [0, 0], [0.0, 0.0]
+        self._arms = ContestArms(champion)
 
     @property
     def rounds(self) -> int:
         """The number of decisions of both."""
         return self.champion.rounds
 
-    def decide(self, actions: npt.ArrayLike, *, at: Moment | None = None) -> Decision:
+    def decide(
+        self,
+        actions: npt.ArrayLike,
+        *,
+        at: Moment | None = None,
+        places: Mapping[str, int] | None = None,
+        deferred: bool = False,
+        subject: str | None = None,
+        k: int = 1,
+        examination: Sequence[float] | None = None,
+    ) -> Decision:
         """Choose an action, by the arm that the draw gives; both record it. `is_control` is True of the champion's.
 
-        The propensity is that before the arm was drawn, (1 − f)·p + f·p′, where both policies know theirs.
+        The propensity is that before the arm was drawn, (1 − f)·p + f·p′, where both policies know theirs. Arguments
+        are those of `LinearPolicy.decide`, but for an oracle or a control; `places` is for the policies with limits.
         """
-        rows, at = check_actions(actions, self.champion.dim), self._moment(at)
+        if deferred and (k != 1 or examination is not None):
+            raise InputError("deferred must be left out where k or examination is given", field="deferred")
+        rows, at, before = check_actions(actions, self.champion.dim), self._moment(at), self._rng.bit_generator.state
         arm = CHALLENGER if self._rng.random() < self.share else CHAMPION
-        decision, _ = decide_contested((self.champion, self.challenger), rows, arm=arm, share=self.share, at=at)
-        self._close_rounds()
-        self._arms.append(arm)
-        self._values.append(0.0)
+        both = (self.champion, self.challenger)
+        try:
+            if k != 1 or examination is not None:
+                decision = rank_contested(
+                    both, rows, k, arm=arm, share=self.share, at=at, subject=subject, examination=examination
+                )
+            else:
+                own = [places if policy.limited_ids else None for policy in both]
+                decision, _ = decide_contested(
+                    both, rows, arm=arm, share=self.share, at=at, deferred=deferred, subject=subject, places=own
+                )
+        except InputError:
+            self._rng.bit_generator.state = before
+            raise
+        if deferred:
+            self._arms.note_deferred(-decision.round, arm)
+        else:
+            self._arms.note_rounds(arm)
         return decision
 
     def _moment(self, at: Moment | None) -> Moment | None:
         """Return the time that both policies are told."""
         return self._clock() if at is None and not isinstance(self.champion.window, int) else at
 
-    def convert(self, decision: Decision | float, value: float = 1.0, *, at: Moment | None = None) -> Verdict:
+    def activate(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
+        """Record a deferred decision in both policies; see `LinearPolicy.activate`."""
+        round_ = decision.round if isinstance(decision, Decision) else decision
+        entry = self.champion.deferred.find(-round_) if type(round_) is int else None
+        verdict = self.champion.activate(decision, at=self._moment(at))
+        if entry is not None and verdict is Verdict.ACCEPTED:
+            record_activated(self.champion, self.challenger, entry)
+            self._arms.note_activation(entry.number)
+        return verdict
+
+    def convert(
+        self,
+        decision: Decision | float | None = None,
+        value: float | NotGiven = NOT_GIVEN,
+        *,
+        at: Moment | None = None,
+        subject: str | None = None,
+        conversion_id: str | None = None,
+        position: int = 1,
+    ) -> Verdict:
         """Credit a conversion in both policies, and to the arm that decided; see `LinearPolicy.convert`."""
         at = self._moment(at)
-        verdict = self.champion.convert(decision, value, at=at)
-        self.challenger.convert(decision, value, at=at)
-        if verdict is Verdict.ACCEPTED:
-            self._values[round_of(decision) - self._first] = float(value)
-        return verdict
+        rounds = self.champion.find_credited(decision, subject, conversion_id, at=at, position=position)
+        return self._tell(
+            rounds,
+            lambda policy: policy.convert(
+                decision, value, at=at, subject=subject, conversion_id=conversion_id, position=position
+            ),
+        )
 
-    def revoke(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
+    def revoke(
+        self,
+        decision: Decision | float | None = None,
+        *,
+        at: Moment | None = None,
+        conversion_id: str | None = None,
+        position: int = 1,
+    ) -> Verdict:
         """Take a conversion back in both policies, and from the arm that decided; see `LinearPolicy.revoke`."""
         at = self._moment(at)
-        verdict = self.champion.revoke(decision, at=at)
-        self.challenger.revoke(decision, at=at)
-        if verdict is Verdict.ACCEPTED:
-            self._values[round_of(decision) - self._first] = 0.0
+        rounds = self.champion.find_credited(decision, None, conversion_id, at=at, position=position)
+        return self._tell(
+            rounds, lambda policy: policy.revoke(decision, at=at, conversion_id=conversion_id, position=position)
+        )
+
+    def correct(self, decision: Decision | float, value: float, *, at: Moment | None = None) -> Verdict:
+        """Replace what a decision is credited with, in both policies and its arm; see `LinearPolicy.correct`."""
+        at = self._moment(at)
+        rounds = self.champion.find_credited(decision, None, None, at=at)
+        return self._tell(rounds, lambda policy: policy.correct(decision, value, at=at))
+
+    def _tell(self, rounds: Iterable[int], report: Callable[[LinearPolicy], Verdict]) -> Verdict:
+        """Report to both policies what changes the credits of these rounds; return the champion's verdict."""
+        verdict = report(self.champion)
+        report(self.challenger)
+        for round_ in rounds if verdict is Verdict.ACCEPTED else ():
+            self._arms.refresh(round_)
         return verdict
 
-    def reach(self, decision: Decision | float, stage: str, *, at: Moment | None = None) -> Verdict:
+    def reach(self, decision: Decision | float, stage: str, *, at: Moment | None = None, position: int = 1) -> Verdict:
         """Report a stage to the policies that have it; see `LinearPolicy.reach`."""
         at, told = self._moment(at), [each for each in (self.champion, self.challenger) if stage in each.stages]
-        verdicts = [each.reach(decision, stage, at=at) for each in told or [self.champion]]
+        verdicts = [each.reach(decision, stage, at=at, position=position) for each in told or [self.champion]]
         return verdicts[0]
 
     def freeze(self) -> None:
@@ -222,27 +199,52 @@ class Contest:
         self.champion.unfreeze()
         self.challenger.unfreeze()
 
-    def _close_rounds(self) -> None:
-        """Count the rounds whose window and grace have passed: their values are final."""
-        closed = int(self.champion.state.number("kept")) - self._first
-        for arm, value in zip(self._arms[:closed], self._values[:closed], strict=True):
-            self._closed[arm] += 1
-            self._sums[arm] += value
-        if closed > 0:
-            del self._arms[:closed], self._values[:closed]
-            self._first += closed
-
     def compare(self) -> ArmComparison:
-        """Compare the challenger with the champion, over the decisions whose windows have closed."""
-        (champion, challenger), (earned, challenged) = self._closed, self._sums
+        """Compare the challenger with the champion, over the decisions whose windows have closed.
+
+        Values are in [0, 1]: with a `reward`, shares of its scale. A return after the window changes them.
+        """
+        (champion, challenger), (earned, challenged) = self._arms.closed, self._arms.sums
         return compare_arms((challenger, challenged), (champion, earned), name="challenger", against="champion")
 
     def promote(self) -> LinearPolicy:
-        """Return the challenger, to decide alone from now on: it has learnt from all rounds."""
+        """Return the challenger, to decide alone from now on: it has learnt from all rounds.
+
+        It keeps the tables that it shared: the champion must not go on beside it.
+        """
         return self.challenger
 
 
-def knows_probabilities(policy: LinearPolicy) -> bool:
-    """Tell whether the probabilities of a policy's next choice are exact."""
-    algorithm = policy.algorithm
-    return algorithm.is_randomised or algorithm.draw is Draw.NOTHING or algorithm.scores_are_probabilities
+def _check_arms(champion: LinearPolicy, challenger: LinearPolicy) -> None:
+    """Raise `InputError` where two policies cannot take the same reports."""
+    if champion is challenger:
+        raise InputError("challenger must be another policy than the champion; got the same object", field="challenger")
+    for name in ("dim", "window", "grace", "rounds"):
+        _check_alike(name, getattr(champion, name), getattr(challenger, name))
+    for name, read in _TERMS.items():
+        if read(champion) != read(challenger):
+            _check_alike(name, *(policy.parameters.get(name) for policy in (champion, challenger)))
+    for policy in (champion, challenger):
+        if policy.parameters.get("control") is not None:
+            raise InputError(
+                "control must be left out of both policies: the champion is the challenger's control; got "
+                f"{policy.parameters['control']!r}",
+                field="challenger",
+            )
+
+
+_TERMS: dict[str, Callable[[LinearPolicy], object]] = {
+    "reward": lambda policy: policy.reward,
+    "returns": lambda policy: policy.correctable,
+    "attribution": lambda policy: policy.attribution,
+    "activation_timeout": lambda policy: policy.deferred.timeout,
+}
+"""What reports come to, by the parameter that says so."""
+
+
+def _check_alike(name: str, one: object, other: object) -> None:
+    if one != other:
+        raise InputError(
+            f"challenger must have the champion's {name}, {one!r}; got {other!r}: make both alike",
+            field="challenger",
+        )

@@ -115,12 +115,9 @@ class ConvertingPolicy(StagedPolicy):
         if position != 1:
             decision = find_position(decision, position)
         digest = None if conversion_id is None else digest_conversion(conversion_id)
-        if decision is not None:
-            rounds = [self._find_round(decision)]
-        elif digest is None:
+        if decision is None and digest is None:
             raise InputError("a revocation must name its decision or its conversion_id; got neither", field="decision")
-        else:
-            rounds = self._find_conversion(digest, at)
+        rounds = self.find_credited(decision, None, conversion_id, at=at)
         found = []
         for round_ in rounds:
             stamp = self._read_stamp(round_, at)
@@ -188,7 +185,7 @@ class ConvertingPolicy(StagedPolicy):
         if at is None and not self._in_rounds:
             at = self._clock.now()  # one time for all
         digest = ANONYMOUS if conversion_id is None else digest_conversion(conversion_id)
-        rounds = self._find_conversion(digest, at) or self.attribute(subject, at=at)  # once known, it is where it was
+        rounds = self.find_credited(None, subject, conversion_id, at=at)
         if conversion_id is None:
             return join_verdicts([self.convert(round_, value, at=at) for round_ in rounds])
         found, credited = list[Verdict](), list[int]()
@@ -198,9 +195,26 @@ class ConvertingPolicy(StagedPolicy):
             credited += [round_] if found[-1] is Verdict.ACCEPTED else []
         return join_verdicts(found)
 
-    def _find_conversion(self, digest: bytes, at: Moment | None) -> list[int]:
-        stamp = UNSTAMPED if at is None and self._in_rounds else self._clock.read(at)
-        return self.find_conversion(digest, stamp, stamp)
+    def find_credited(
+        self,
+        decision: Decision | float | None,
+        subject: str | None,
+        conversion_id: str | None,
+        *,
+        at: Moment | None,
+        position: int = 1,
+    ) -> list[int]:
+        """Return the rounds that a report is about: of its decision, or of its conversion's id, or of its subject.
+
+        Once the id of a conversion is known, it is where it was, whatever the subject has seen since.
+        """
+        if decision is not None:
+            return [self._find_round(decision) if position == 1 else find_position(decision, position)]
+        known: list[int] = []
+        if conversion_id is not None:
+            stamp = UNSTAMPED if at is None and self._in_rounds else self._clock.read(at)
+            known = self.find_conversion(digest_conversion(conversion_id), stamp, stamp)
+        return known or ([] if subject is None else self.attribute(subject, at=at))
 
     def _read_stamp(self, round_: int, at: Moment | None) -> int:
         return UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)

@@ -5,6 +5,7 @@ ring holds the round, and after that from the basket itself: B and all that was 
 difference, as if the round had been credited with the other value.
 """
 
+import math
 from collections.abc import Collection
 
 import numpy as np
@@ -112,6 +113,16 @@ class CreditingPolicy(DeferringPolicy):
             return DUPLICATE
         self._replace_in_ring(round_, credit)
         return ACCEPTED
+
+    def find_credit(self, round_: int) -> float:
+        """Return what a round's conversions are worth, as long as that may change; 0 or less where it is nothing."""
+        basket = self.baskets.find(round_)
+        if basket is not None:
+            return basket.credit
+        if self.keeps_baskets or not self.state.number("kept") <= round_ <= self.state.number("rounds"):
+            return 0.0
+        credit = float(self.state.ring["credit"][self._place_of(round_)])
+        return 0.0 if math.isnan(credit) else credit
 
     # ---- the basket and the state ----
 

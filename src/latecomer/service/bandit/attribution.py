@@ -30,7 +30,8 @@ class AttributedConversions(Struct, frozen=True):
     @property
     def is_joined(self) -> npt.NDArray[np.bool_]:
         """Which rounds are credited by the same conversion as the one before."""
-        return np.diff(self.places, prepend=-1) == 0
+        found: npt.NDArray[np.bool_] = np.diff(self.places, prepend=-1) == 0
+        return found
 
     def join(self, verdicts: VerdictList, id_of: Callable[[int], str]) -> VerdictList:
         """Return one verdict for each conversion, with the decisions of those that named a subject."""

@@ -8,13 +8,17 @@ replicas need not agree on it.
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from latecomer.core.action_summary import Shorts
 from latecomer.core.state import Array
 from latecomer.evaluation.arm_comparison import ArmComparison
-from latecomer.evaluation.contest import CHALLENGER, CHAMPION, decide_contested, rank_contested
-from latecomer.policies.base import bulk
+from latecomer.evaluation.contested_decisions import (
+    CHALLENGER,
+    CHAMPION,
+    decide_contested,
+    rank_contested,
+    record_activated,
+    share_tables,
+)
 from latecomer.policies.base.decision import Decision
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit.decision_call import DecisionCall
@@ -34,7 +38,7 @@ class Contest:
             raise AssertionError("a contest needs a challenger")
         self.share = descriptor.spec.challenger.share
         self.champion, self.challenger = champion, challenger
-        challenger.deferred, challenger.subjects = champion.deferred, champion.subjects
+        share_tables(champion, challenger)
         self._seed = descriptor.seed.to_bytes(8, "little")
 
     def draw_arm(self, number: int) -> int:
@@ -79,9 +83,9 @@ class Contest:
         blended: Array = (1.0 - self.share) * own + self.share * other
         return blended
 
-    def record_activated(self, entry: "DeferredDecision", now: int) -> None:
+    def record_activated(self, entry: "DeferredDecision") -> None:
         """Have the challenger record a deferred decision that the champion has just recorded."""
-        bulk.record(self.challenger, entry.action[None], entry.summary[None], np.array([now]))
+        record_activated(self.champion, self.challenger, entry)
 
     def compare(self, tally: Tally) -> ArmComparison:
         """Compare the challenger with the champion over closed decisions."""

@@ -163,7 +163,7 @@ class Deferrals:
         bandit.stamp = now
         if entry is not None and verdict is Verdict.ACCEPTED:
             if bandit.contest is not None:
-                bandit.contest.record_activated(entry, now)
+                bandit.contest.record_activated(entry)
             data += self._log_activated(read_choice(entry.note), bandit.policy.rounds, now)
         return verdict, data
 

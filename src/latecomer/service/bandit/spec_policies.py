@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from latecomer.errors import InputError
-from latecomer.evaluation.contest import knows_probabilities
+from latecomer.evaluation.contested_decisions import knows_probabilities
 from latecomer.policies import recommended
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.base.reward import Reward

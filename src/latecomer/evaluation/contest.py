@@ -239,7 +239,7 @@ _TERMS: dict[str, Callable[[LinearPolicy], object]] = {
     "attribution": lambda policy: policy.attribution,
     "activation_timeout": lambda policy: policy.deferred.timeout,
 }
-"""What reports come to, by the parameter that says so."""
+"""The terms on which reports are taken, by the parameter that says so."""
 
 
 def _check_alike(name: str, one: object, other: object) -> None:

@@ -210,7 +210,8 @@ class Deferrals:
         entry = self._table.find(number)
         if entry is not None and _has_id(entry, decision_id):
             return "it waits for its activation, and counts from then on"
-        if entry is None and 0 < number < self._table.next_number:
+        is_known = entry is not None or self._table.find_activated(number) is not None
+        if not is_known and 0 < number < self._table.next_number:
             return "it was not activated in time, or so long ago that its id is forgotten"
         return "this bandit has not given it"
 

@@ -38,6 +38,9 @@ def evaluate(
     decision_id: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="An id; rows that repeat it are skipped.")
     ] = None,
+    position: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The position in a ranking, from 1; the first is judged.")
+    ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="The end of the log: seconds, or ISO 8601.")] = None,
     estimator: Annotated[str, typer.Option(metavar="NAMES", help="snips, ips, dr, or several with commas.")] = "snips",
     confidence: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.9,
@@ -88,6 +91,7 @@ def evaluate(
         converted=converted,
         value=value_column,
         decision_id=decision_id,
+        position=position,
         until=parse_until(until),
         strict=strict,
         engine=cluster,

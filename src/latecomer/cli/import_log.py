@@ -29,6 +29,9 @@ def import_log(
     decision_id: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="An id; rows that repeat it are skipped.")
     ] = None,
+    examination: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of rankings: the probability that a position is looked at.")
+    ] = None,
     encoder: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The encoder of features by name, as Encoder.save wrote it.")
     ] = None,
@@ -67,6 +70,7 @@ def import_log(
         converted_at=converted_at,
         value=value_column,
         decision_id=decision_id,
+        examination=examination,
         context=context,
         strict=strict,
     )

@@ -51,6 +51,11 @@ class LogBatch:
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
     @cached_property
+    def examination(self) -> Floats:
+        """The probability that the action's position was looked at; 1 where the log does not say."""
+        return self.table["examination"].to_numpy().astype(np.float64)
+
+    @cached_property
     def features(self) -> Floats:
         """The features of all rounds' actions, one after the other; of items, an indicator each."""
         if self.items:

@@ -11,7 +11,7 @@ import polars as pl
 from latecomer.delays.readers.row_checks import RowCounts
 from latecomer.evaluation.batch import LogBatch, make_batch
 from latecomer.evaluation.layout import LogLayout
-from latecomer.evaluation.log_rows import kept_columns, parse_rows
+from latecomer.evaluation.log_rows import LATER_POSITION, keep_first_positions, kept_columns, parse_rows
 from latecomer.evaluation.logged_decisions import yield_logged_decisions
 from latecomer.policies.base.learning import LoggedDecisions
 from latecomer.timestamps import to_datetime
@@ -59,6 +59,10 @@ class DecisionLog:
     """The time of the last decision, in seconds."""
     until: float
     """When watching ended, in seconds."""
+    later: int
+    """Decisions at later positions of rankings, and"""
+    later_conversions: int
+    """those of them that have converted."""
     least_propensity: float
     is_sorted: bool
     duplicates: tuple[npt.NDArray[np.uint32], ...] = field(default=())
@@ -67,6 +71,7 @@ class DecisionLog:
     """The earliest decision of this part of the log."""
     before: float = np.inf
     """The end of this part of the log: later decisions do not belong to it."""
+    has_first_positions_alone: bool = False
 
     def __repr__(self) -> str:
         times = " to ".join(str(to_datetime(round(time * 1e6)))[:19] for time in (self.first, self.last))
@@ -78,8 +83,9 @@ class DecisionLog:
 
     @property
     def skipped(self) -> dict[str, int]:
-        """Dirty rows that were left out, by reason."""
-        return self.counts.skipped
+        """Rows that were left out, by reason: dirty ones, and, for an evaluation, later positions of rankings."""
+        later = {LATER_POSITION: self.later} if self.has_first_positions_alone else {}
+        return self.counts.skipped | later
 
     @property
     def has_propensities(self) -> bool:
@@ -96,6 +102,20 @@ class DecisionLog:
         new = tuple(column for column in columns if column not in self.layout.context)
         return replace(self, layout=replace(self.layout, context=(*self.layout.context, *new))) if new else self
 
+    def first_positions(self) -> "DecisionLog":
+        """Return the decisions that were made by themselves and the first of each ranking; others count as skipped.
+
+        They alone have the propensity of a choice: what is at a later position depends on what is before it.
+        """
+        if not self.later or self.has_first_positions_alone:
+            return self
+        return replace(
+            self,
+            decisions=self.decisions - self.later,
+            conversions=self.conversions - self.later_conversions,
+            has_first_positions_alone=True,
+        )
+
     def cut(self, *, since: float = -np.inf, before: float = np.inf) -> "DecisionLog":
         """Return the decisions from one time up to another, in seconds; watching ends when it did."""
         return replace(self, since=max(since, self.since), before=min(before, self.before))
@@ -107,6 +127,8 @@ class DecisionLog:
         if self.duplicates and len(repeated := self.duplicates[part]):
             clean = clean.filter(~pl.col("row").is_in(pl.Series(repeated).implode()))
         clean = clean.filter(pl.col("decided") <= self.until)
+        if self.has_first_positions_alone:
+            clean = keep_first_positions(clean)
         if np.isfinite(self.since) or np.isfinite(self.before):
             clean = clean.filter((pl.col("decided") >= self.since) & (pl.col("decided") < self.before))
         early = pl.when(pl.col("converted") <= self.until).then(pl.col("converted"))

@@ -43,6 +43,7 @@ def evaluate(
     """Estimate how many conversions each decision would have had within the window, under other policies.
 
     The log is read two or three times, streamed. Rounds whose window is still open count as far as they have matured.
+    Of a ranking the first position is judged, whose propensity is exact; the others are counted as skipped.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def evaluate(
         if number is not None:
             check_positive(name, number)
     targets = _make_targets(log, policies)
-    log = log.with_context([column for target in targets.values() for column in target.columns])
+    log = log.first_positions().with_context([column for target in targets.values() for column in target.columns])
     parts = len(log.parts)
     batches = parts + log.decisions // choose_rows(log)
     with show_progress("evaluating", batches, progress=progress if engine is None else False) as step:

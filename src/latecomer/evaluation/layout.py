@@ -8,6 +8,14 @@ from latecomer.validation import short_repr
 
 OFFER, CHOSEN = "actions", "chosen"
 """Columns of the service's table: the actions that were offered, and the index of the chosen one."""
+RECORDED = "chosen_action"
+"""The service's column of what was recorded: the chosen action, times its position's examination."""
+
+
+_OWN = (
+    *("decided_at", "action", "offer", "propensity", "converted_at", "converted", "value", "decision_id", "revoked"),
+    *("control", "position", "examination", "recorded"),
+)
 
 
 @dataclass(frozen=True)
@@ -29,15 +37,18 @@ class LogLayout:
     decision_id: str | None = None
     revoked: str | None = None
     control: str | None = None
+    position: str | None = None
+    """The position in a ranking, from 1."""
+    examination: str | None = None
+    """The probability that the position is looked at."""
+    recorded: str | None = None
     context: tuple[str, ...] = ()
     is_context_whole: bool = False
     """True where the context of a round is the cell of one column, and not a dictionary of columns."""
 
     def names(self) -> dict[str, str]:
         """Return the source's columns by the names that they are read under."""
-        own = ("decided_at", "action", "offer", "propensity", "converted_at", "converted", "value", "decision_id")
-        named = {name: getattr(self, name) for name in (*own, "revoked", "control")}
-        found = {name: column for name, column in named.items() if column is not None}
+        found = {name: column for name in _OWN if (column := getattr(self, name)) is not None}
         return found | {f"context:{column}": column for column in self.context}
 
 
@@ -53,6 +64,8 @@ def find_layout(
     decision_id: str | None,
     revoked: str | None,
     control: str | None,
+    position: str | None,
+    examination: str | None,
     context: str | Sequence[str] | None,
     actions: str | Sequence[str] | None,
     chosen: str,
@@ -78,6 +91,9 @@ def find_layout(
         decision_id=usual(decision_id, "decision_id", where=is_tidy),
         revoked=usual(revoked, "revoked", where=is_tidy),
         control=usual(control, "control", where=is_tidy),
+        position=usual(position, "position", where=is_tidy),
+        examination=usual(examination, "examination", where=is_tidy),
+        recorded=usual(None, RECORDED, where=is_tidy),
         context=(context,) if isinstance(context, str) else tuple(context),
         is_context_whole=isinstance(context, str),
     )

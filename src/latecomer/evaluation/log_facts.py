@@ -25,6 +25,10 @@ class PartFacts:
     first_dirty: str
     """The first dirty rows, in words."""
     conversions: int
+    later: npt.NDArray[np.uint32]
+    """The numbers of clean rows at later positions of rankings, and"""
+    later_conversions: int
+    """the conversions of these."""
     first: float
     last: float
     end: float
@@ -53,6 +57,7 @@ def _measure(rows: pl.LazyFrame, checks: Sequence[RowCheck], layout: LogLayout) 
     clean = rows.filter(pl.col("skipped").is_null())
     query = clean.select(
         conversions=pl.col("converted").is_not_null().sum(),
+        later_conversions=(pl.col("converted").is_not_null() & (pl.col("position") > 1)).sum(),
         first=pl.col("decided").min(),
         last=pl.col("decided").max(),
         end=pl.max_horizontal(pl.col("decided").max(), pl.col("converted").max()),
@@ -66,6 +71,8 @@ def _measure(rows: pl.LazyFrame, checks: Sequence[RowCheck], layout: LogLayout) 
         counts=counts,
         first_dirty=find_first(rows, _SHOWN) if counts.skipped else "",
         conversions=found["conversions"],
+        later=np.empty(0, np.uint32) if layout.position is None else _find_later(clean),
+        later_conversions=found["later_conversions"],
         first=found["first"] if has_rows else np.inf,
         last=found["last"] if has_rows else -np.inf,
         end=found["end"] if has_rows else -np.inf,
@@ -85,6 +92,11 @@ def _find_items(clean: pl.LazyFrame) -> tuple[str, ...]:
             "Where every round has a set of its own, log the offers"
         )
     return tuple(sorted(items.to_list()))
+
+
+def _find_later(clean: pl.LazyFrame) -> npt.NDArray[np.uint32]:
+    later = clean.filter(pl.col("position") > 1).select(pl.col("row").cast(pl.UInt32))
+    return later.collect(engine="streaming")["row"].to_numpy()
 
 
 def _find_keys(clean: pl.LazyFrame, layout: LogLayout) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:

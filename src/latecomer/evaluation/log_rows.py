@@ -13,16 +13,35 @@ from latecomer.evaluation.layout import LogLayout
 _TRUE, _FALSE = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n")
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
+_LEADS = pl.col("position") == 1
+"""True of a decision by itself, and of the first of a ranking: those whose propensity is that of a choice."""
+LATER_POSITION = "later position of a ranking"
+"""Why a clean row has no part in an evaluation."""
+
+POSITION_CHECK = RowCheck(
+    "position out of range",
+    pl.col("position_given").is_not_null() & ~(pl.col("position") >= 1).fill_null(value=False),
+    "positions of a ranking are whole numbers from 1; leave the cell empty where an action was shown by itself",
+)
+EXAMINATION_CHECK = RowCheck(
+    "examination out of range",
+    pl.col("examination_given").is_not_null()
+    & ~pl.col("examination").is_between(0.0, 1.0, closed="right").fill_null(value=False),
+    "an examination is the probability that a position is looked at: above 0 and at most 1",
+)
 PROPENSITY_CHECKS = (
     RowCheck(
         "no propensity",
-        pl.col("propensity_given").is_null(),
+        _LEADS & pl.col("propensity_given").is_null(),
         "log the probability with which the action was chosen; without it a round says nothing on other policies",
     ),
     RowCheck(
         "propensity out of range",
-        ~pl.col("propensity").is_between(0.0, 1.0 + 1e-9, closed="right").fill_null(value=False)
-        | pl.col("propensity").is_nan(),
+        _LEADS
+        & (
+            ~pl.col("propensity").is_between(0.0, 1.0 + 1e-9, closed="right").fill_null(value=False)
+            | pl.col("propensity").is_nan()
+        ),
         "a propensity is a probability above 0 and at most 1: the chance that the logged action had",
     ),
 )
@@ -82,7 +101,9 @@ def parse_rows(source: LogSource, layout: LogLayout) -> tuple[pl.LazyFrame, Sequ
     """Scan a source into the log's own columns, with the reason of a dirty row in `skipped`.
 
     The columns: row, decided and converted in seconds, action (the item's id, or its index in the offer), propensity,
-    value, control, key (a hash of the decision's id), offer, and the context's.
+    value, control, position (1 where there is none), examination, recorded (the row that the service recorded, null
+    elsewhere), key (a hash of the decision's id), offer, and the context's. A later position of a ranking has no
+    propensity: the chance to be there depends on the actions before it.
     """
     table = scan_source(source, layout.names())
     types = table.collect_schema()
@@ -91,6 +112,8 @@ def parse_rows(source: LogSource, layout: LogLayout) -> tuple[pl.LazyFrame, Sequ
     rows = parse_times(table, name_source(source))
     checks = [*TIME_CHECKS, *([] if layout.converted is None else [FLAG_CHECK])]
     rows, own = _read_action(rows, layout, types, name_source(source))
+    checks += own
+    rows, own = _read_ranking(rows, layout, types)
     checks += own
     if layout.propensity is not None:
         rows = _read_number(rows, "propensity")
@@ -105,7 +128,7 @@ def parse_rows(source: LogSource, layout: LogLayout) -> tuple[pl.LazyFrame, Sequ
         key=pl.lit(0, pl.UInt64) if layout.decision_id is None else pl.col("decision_id").hash(),
     )
     rows = rows.with_columns(pl.col("decided_at", "converted_at").cast(pl.String))  # to be quoted
-    rows = rows.with_columns(skipped=label_rows(checks))
+    rows = rows.with_columns(skipped=label_rows(checks), propensity=pl.when(_LEADS).then(pl.col("propensity")))
     if layout.revoked is not None:  # after the checks, for which a conversion without a time is unreadable
         stays = ~_is_true(pl.col("revoked"), types["revoked"])
         rows = rows.with_columns(converted=pl.when(stays).then(pl.col("converted")))
@@ -116,7 +139,37 @@ def kept_columns(layout: LogLayout) -> list[str]:
     """Return the columns of a clean row."""
     context = [f"context:{column}" for column in layout.context]
     offer = [] if layout.offer is None else ["offer"]
-    return ["row", "decided", "converted", "action", "propensity", "value", "control", *offer, *context]
+    own = ["row", "decided", "converted", "action", "propensity", "value", "control"]
+    return [*own, "position", "examination", "recorded", *offer, *context]
+
+
+def keep_first_positions(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Leave out the later positions of rankings."""
+    return rows.filter(_LEADS)
+
+
+def _read_ranking(rows: pl.LazyFrame, layout: LogLayout, types: pl.Schema) -> tuple[pl.LazyFrame, list[RowCheck]]:
+    """Read the position, the examination, and the row that was recorded; null where the log has none of these."""
+    checks = []
+    position, examination = pl.lit(1, pl.Int64), pl.lit(1.0)
+    if layout.position is not None:
+        rows = _read_number(rows, "position")
+        position = pl.when(pl.col("position_given").is_null()).then(1).otherwise(_as_whole(pl.col("position")))
+        checks.append(POSITION_CHECK)
+    if layout.examination is not None:
+        rows = _read_number(rows, "examination")
+        examination = pl.when(pl.col("examination_given").is_null()).then(1.0).otherwise(pl.col("examination"))
+        checks.append(EXAMINATION_CHECK)
+    recorded, dtype = pl.lit(None, pl.List(pl.Float64)), types.get("recorded")
+    if isinstance(dtype, pl.List | pl.Array) and dtype.inner is not None and dtype.inner.is_numeric():
+        row = pl.col("recorded").arr.to_list() if isinstance(dtype, pl.Array) else pl.col("recorded")
+        recorded = row.cast(pl.List(pl.Float64))
+    return rows.with_columns(position=position, examination=examination, recorded=recorded), checks
+
+
+def _as_whole(number: pl.Expr) -> pl.Expr:
+    """Return a number as an integer; null where it is none."""
+    return pl.when(number == number.floor()).then(number.cast(pl.Int64, strict=False))
 
 
 def _read_action(

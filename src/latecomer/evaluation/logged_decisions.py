@@ -19,7 +19,7 @@ from latecomer.policies.base.policy_code import is_admissible
 def make_logged_decisions(batch: LogBatch, dim: int, *, encoder: Any, scale: float) -> LoggedDecisions:
     """Make the events of a batch; `InputError` where its actions or values are not a policy's."""
     actions, starts = read_actions(batch, dim, encoder=encoder)
-    return make_events(batch, actions, starts, scale=scale)
+    return make_events(batch, actions, starts, encoder=encoder, scale=scale)
 
 
 def read_actions(batch: LogBatch, dim: int, *, encoder: Any) -> tuple[Array, Integers]:
@@ -39,7 +39,7 @@ def read_actions(batch: LogBatch, dim: int, *, encoder: Any) -> tuple[Array, Int
     return actions, starts
 
 
-def make_events(batch: LogBatch, actions: Array, starts: Integers, *, scale: float) -> LoggedDecisions:
+def make_events(batch: LogBatch, actions: Array, starts: Integers, *, encoder: Any, scale: float) -> LoggedDecisions:
     """Make the events of a batch whose actions were read."""
     values = np.where(np.isfinite(batch.delay), batch.value / scale, 0.0)
     if values.size and values.max() > 1.0:
@@ -49,12 +49,31 @@ def make_events(batch: LogBatch, actions: Array, starts: Integers, *, scale: flo
             field="scale",
         )
     return LoggedDecisions(
-        actions=np.ascontiguousarray(actions[starts[:-1] + batch.action]),
+        actions=_read_recorded(batch, actions[starts[:-1] + batch.action], encoder=encoder),
         summaries=summarise_sets(actions, starts),
         stamps=_to_stamps(batch.decided),
         arrivals=np.where(np.isfinite(batch.delay), _to_stamps(batch.decided + _finite(batch.delay)), NEVER),
         values=values,
     )
+
+
+def _read_recorded(batch: LogBatch, chosen: Array, *, encoder: Any) -> Array:
+    """Return the rows that rounds are recorded with: chosen actions, times the examination of their positions.
+
+    Those that the service recorded are taken as they are, in full precision; an encoder may be another than its.
+    """
+    rows = np.ascontiguousarray(chosen * batch.examination[:, None])
+    recorded = batch.table["recorded"]
+    known = recorded.is_not_null().to_numpy()
+    if encoder is not None or not known.any():
+        return rows
+    cells, dim = recorded.drop_nulls(), rows.shape[1]
+    if (cells.list.len() != dim).any():
+        raise InputError(f"{batch.layout.recorded} must have {dim} numbers in each row, as the actions have")
+    rows[known] = cells.explode().to_numpy().astype(np.float64).reshape(-1, dim)
+    if not is_admissible.call(rows, dim):
+        raise explain_inadmissible(rows)
+    return rows
 
 
 def _finite(delays: Floats) -> Floats:

@@ -29,6 +29,8 @@ def read_log(
     decision_id: str | None = None,
     revoked: str | None = None,
     control: str | None = None,
+    position: str | None = None,
+    examination: str | None = None,
     context: str | Sequence[str] | None = None,
     actions: str | Sequence[str] | None = None,
     chosen: str = CHOSEN,
@@ -63,6 +65,10 @@ def read_log(
         The column of ids, by which rows that come twice are counted once.
     revoked, control
         Columns of flags: the conversion was taken back; the round belongs to a control group.
+    position, examination
+        Of rankings, where each position is a row: the column of the position, from 1, and that of the probability that
+        the position is looked at, by which an action is multiplied before it is learnt from. Later positions are
+        learnt from; they are not evaluated, and have no propensity.
     context
         Columns that a target policy may see: one, whose cells are the contexts, or several, in a dictionary.
     actions, chosen
@@ -98,6 +104,8 @@ def read_log(
         decision_id=decision_id,
         revoked=revoked,
         control=control,
+        position=position,
+        examination=examination,
         context=context,
         actions=actions,
         chosen=chosen,
@@ -119,6 +127,8 @@ def read_log(
         first=min(part.first for part in facts),
         last=max(part.last for part in facts),
         until=max(part.end for part in facts) if end is None else end,
+        later=_count_later(facts, duplicates),
+        later_conversions=sum(part.later_conversions for part in facts),
         least_propensity=min(part.least_propensity for part in facts),
         is_sorted=_are_sorted(facts),
         duplicates=duplicates,
@@ -151,6 +161,12 @@ def _merge_counts(facts: Sequence[PartFacts], duplicates: int) -> RowCounts:
         skipped[DUPLICATE] = duplicates
         remedies.append("write each decision once; the first row of an id was kept")
     return RowCounts(sum(part.counts.rows for part in facts), skipped, "; ".join(dict.fromkeys(remedies)))
+
+
+def _count_later(facts: Sequence[PartFacts], duplicates: Sequence[npt.NDArray[np.uint32]]) -> int:
+    """Count the rows of later positions that are no duplicates."""
+    repeated = duplicates or [np.empty(0, np.uint32)] * len(facts)
+    return sum(len(np.setdiff1d(part.later, rows)) for part, rows in zip(facts, repeated, strict=True))
 
 
 def _are_sorted(facts: Sequence[PartFacts]) -> bool:

@@ -57,7 +57,7 @@ class _Replay:
         if not len(asked):
             return accepted
         rows, starts = read_actions(asked, self._policy.dim, encoder=self._target.encoder)
-        events = make_events(asked, rows, starts, scale=self._target.scale)
+        events = make_events(asked, rows, starts, encoder=self._target.encoder, scale=self._target.scale)
         for place, row in enumerate(candidates.tolist()):
             self._hear(int(events.stamps[place]))
             chance = self._ask(rows[starts[place] : starts[place + 1]], int(events.stamps[place]))

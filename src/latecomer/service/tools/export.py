@@ -3,6 +3,7 @@
 The reports are read first, since a conversion comes after its decision; then the decisions are streamed.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from os import PathLike
@@ -39,8 +40,10 @@ def check_bandit(path: str | PathLike[str], name: str) -> None:
 def export(path: str | PathLike[str], name: str) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield the tables of a bandit, ("decisions" or "reports", frame), for one part of the log after the other.
 
-    A decision's row has its offer, where that was logged, and its accepted conversion. `DamagedFileError` at a damaged
-    row, after the tables of the rows before it.
+    A decision's row has its offer, where that was logged, its place in a ranking, and its accepted conversion. Each
+    position of a ranking is a row; the first has the propensity of being first, a later one has none, and all have the
+    probability that they are among the positions (`inclusion`). `DamagedFileError` at a damaged row, after the tables
+    of the rows before it.
     """
     with open_reader(path) as connection:
         descriptor = find_descriptor(connection, name)
@@ -86,6 +89,7 @@ class _Part:
         self._decisions: list[events.Records] = []
         self._labels: dict[int, str] = {}
         self._signed: dict[int, float] = {}
+        self._ranked: dict[int, tuple[int, int, int, float, float]] = {}
         self._reports: list[pl.DataFrame] = []
 
     def add(self, data: bytes) -> None:
@@ -100,6 +104,10 @@ class _Part:
             given = payload.numbers(events.DEFERRED_ID)
             self._given.update(
                 zip(self._rounds_of(payload, given), map(bytes.decode, payload.texts(given)), strict=True)
+            )
+            ranked = payload.numbers(events.RANKED)
+            self._ranked.update(
+                zip(self._rounds_of(payload, ranked), payload.records(events.RANKED).tolist(), strict=True)
             )
             signed = payload.numbers(events.PROPENSITY)
             values = payload.records(events.PROPENSITY)["signed"].tolist()
@@ -155,7 +163,7 @@ class _Part:
                 "action_id": pl.Series([self._labels.get(round_) for round_ in rounds.tolist()], dtype=pl.String),
                 "score": column("score"),
                 "chosen_action": pl.Series(column("action"), dtype=pl.Array(pl.Float64, self._dim)),
-                "propensity": signed.abs(),
+                **self._make_ranking(rounds, signed.abs()),
                 "control": signed < 0.0,
                 "converted": is_converted,
                 "converted_at": _make_times(arrivals),
@@ -166,6 +174,24 @@ class _Part:
         only_converted = [pl.when("converted").then(name).alias(name) for name in ("converted_at", "value", "revoked")]
         offers = self._offers.take(rounds.tolist())
         return frame.with_columns(*only_converted).drop("converted").hstack(offers.get_columns())
+
+    def _make_ranking(self, rounds: Integers, propensities: pl.Series) -> dict[str, pl.Series]:
+        """Return the propensity of the choice, known of a first position alone, and the columns of rankings.
+
+        A decision by itself is the first of one, and has its propensity of being included.
+        """
+        alone = (events.RANKED, 1, 1, math.nan, 1.0)
+        ranked = np.array([self._ranked.get(round_, alone) for round_ in rounds.tolist()], np.float64).reshape(-1, 5)
+        _, positions, sizes, included, examination = ranked.T
+        is_first, is_alone = pl.Series(positions == 1.0), pl.Series(sizes == 1.0)
+        inclusion = pl.Series(included).fill_nan(None)
+        return pl.select(
+            propensity=pl.when(is_first).then(propensities),
+            position=pl.Series(positions.astype(np.int64)),
+            positions=pl.Series(sizes.astype(np.int64)),
+            inclusion=pl.when(is_alone).then(propensities).otherwise(inclusion),
+            examination=pl.Series(examination),
+        ).to_dict()
 
     def _make_reports(self, kind: int, run: events.Records) -> pl.DataFrame:
         occurred, rounds = np.ascontiguousarray(run["occurred"]), np.ascontiguousarray(run["round"])

@@ -45,11 +45,12 @@ def check_positive(name: str, value: object) -> float:
     return result
 
 
-def check_nonnegative(name: str, value: object) -> float:
-    """Return a number from 0 to 1e9, which does not overflow when it is squared."""
+def check_nonnegative(name: str, value: object, *, most: float = 1e9) -> float:
+    """Return a number from 0 to `most`, a power of ten; 1e9 does not overflow when it is squared."""
     result = check_number(name, value, "a number of at least 0")
-    if not 0.0 <= result <= 1e9:
-        raise InputError(f"{name} must be at least 0 and at most 1e9; got {value!r}", field=name)
+    if not 0.0 <= result <= most:
+        power = round(math.log10(most))
+        raise InputError(f"{name} must be at least 0 and at most 1e{power}; got {value!r}", field=name)
     return result
 
 

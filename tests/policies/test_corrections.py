@@ -215,6 +215,17 @@ def test_a_wrong_reward_is_refused(arguments: Any, message: str) -> None:
         lc.OTFLinUCB(1, 5, **arguments)
 
 
+def test_amounts_above_a_thousand_million_are_taken() -> None:
+    policy = lc.OTFLinUCB(1, 5, reward={"scale": 5e9})
+    decision = policy.decide([[1.0]])
+    assert policy.convert(decision, 2e9, conversion_id="1") == "accepted"
+    assert policy.convert(decision, 1e15, conversion_id="2") == "accepted"
+    assert policy.revoke(decision, conversion_id="2") == "accepted"
+    np.testing.assert_array_equal(policy.B, [0.4])
+    with pytest.raises(lc.errors.InputError, match=r"value must be at least 0 and at most 1e15; got 2000000000000000.0"):
+        policy.convert(decision, 2e15, conversion_id="3")
+
+
 def test_a_wrong_amount_or_id_is_refused_and_changes_nothing() -> None:
     policy = make_policy()
     decision = decide(policy)

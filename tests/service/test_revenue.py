@@ -258,3 +258,17 @@ def test_an_open_bandit_takes_amounts(tmp_path: Path) -> None:
         assert bandit.stats().value == pytest.approx(50.0)
         assert bandit.stats().unit == "EUR"
         assert bandit.explain(answer).decision.value == 0.25
+
+
+def test_amounts_of_a_large_scale_are_taken_over_http_and_from_a_batch(tmp_path: Path) -> None:
+    with run_server(tmp_path / "a.db") as server, server.client() as client:
+        client.create("x", dim=2, window="1d", reward={"scale": 5e9, "unit": "IDR"})
+        answer = client.decide("x", OFFERS)
+        assert client.convert("x", answer, value=2e9, conversion_id="p") == "accepted"
+        with client.batch("x") as batch:
+            batch.convert(answer, value=1.5e9, conversion_id="q")
+            with pytest.raises(InputError, match="at most 1e15"):
+                batch.convert(answer, value=2e15, conversion_id="r")
+        assert client.stats("x").value == pytest.approx(3.5e9)
+        bad = server.http.post("/v1/bandits/x/conversions", json={"decision_id": "x", "value": 2e15})
+        assert (bad.status_code, error_of(bad)["field"]) == (400, "value")

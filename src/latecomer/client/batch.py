@@ -8,6 +8,7 @@ from typing import Self
 
 from latecomer.errors import InputError, LatecomerError
 from latecomer.policies.base.baskets import digest_conversion
+from latecomer.policies.base.reward import LARGEST_AMOUNT
 from latecomer.service.bandit.verdict_list import VerdictList, warn_of
 from latecomer.service.messages import Conversion, DecisionAnswer, Revocation, Verdict, decision_id_of
 from latecomer.timestamps import Moment, parse_datetime
@@ -111,7 +112,7 @@ def make_conversion(
 ) -> Conversion:
     """Make a conversion; a mistake is raised at once, not when the batch is sent."""
     if value is not None:
-        check_nonnegative("value", value)  # what else it must be depends on the bandit's reward
+        check_nonnegative("value", value, most=LARGEST_AMOUNT)  # what else it must be depends on the bandit's reward
     digest_conversion(conversion_id)
     occurred = parse_datetime(occurred_at, name="occurred_at")
     return Conversion(decision_id_of(decision_id), value, occurred, None, conversion_id)

@@ -49,10 +49,7 @@ class RewardRule(Struct, frozen=True):
             return 1.0 if value is NOT_GIVEN else check_conversion_value(name, value)
         if value is NOT_GIVEN:
             raise InputError(f"{name} must be given, for the reward has a scale of {self.scale:g}", field=name)
-        found = check_nonnegative(name, value)
-        if found > LARGEST_AMOUNT:
-            raise InputError(f"{name} must be at most {LARGEST_AMOUNT:g}; got {value!r}", field=name)
-        return found
+        return check_nonnegative(name, value, most=LARGEST_AMOUNT)
 
     def total(self, amounts: Sequence[float]) -> float:
         """Aggregate amounts, in the order of their reports; the order does not change a sum."""

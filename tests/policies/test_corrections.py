@@ -222,7 +222,9 @@ def test_amounts_above_a_thousand_million_are_taken() -> None:
     assert policy.convert(decision, 1e15, conversion_id="2") == "accepted"
     assert policy.revoke(decision, conversion_id="2") == "accepted"
     np.testing.assert_array_equal(policy.B, [0.4])
-    with pytest.raises(lc.errors.InputError, match=r"value must be at least 0 and at most 1e15; got 2000000000000000.0"):
+    with pytest.raises(
+        lc.errors.InputError, match=r"value must be at least 0 and at most 1e15; got 2000000000000000.0"
+    ):
         policy.convert(decision, 2e15, conversion_id="3")
 
 

@@ -1,6 +1,7 @@
 """Conversions with amounts and ids, and returns, in a store: after restarts, in a replay, exported, over HTTP."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -272,3 +273,16 @@ def test_amounts_of_a_large_scale_are_taken_over_http_and_from_a_batch(tmp_path:
         assert client.stats("x").value == pytest.approx(3.5e9)
         bad = server.http.post("/v1/bandits/x/conversions", json={"decision_id": "x", "value": 2e15})
         assert (bad.status_code, error_of(bad)["field"]) == (400, "value")
+
+
+@pytest.mark.parametrize(
+    ("scale", "amounts"),
+    [(200.0, [60.0, 150.0]), (1e9, [10_000.0] * 20), (1e12, [1.0]), (250.0, [0.1] * 30), (1e12, [0.01, 3e11])],
+)
+def test_stats_have_the_amounts_to_double_precision(path: Path, scale: float, amounts: list[float]) -> None:
+    reward = {"scale": scale, "unit": "EUR"}
+    with lc.open(path, dim=2, window="1d", policy="Uniform", reward=reward) as bandit:
+        for amount in amounts:
+            bandit.convert(bandit.decide(OFFERS), value=amount, conversion_id="1")
+        assert bandit.stats().value == pytest.approx(math.fsum(amounts), rel=1e-15, abs=0)
+        bandit.decide(OFFERS)

@@ -6,7 +6,7 @@ import pytest
 from latecomer.evaluation.arm_comparison import CONFIDENCE
 from latecomer.evaluation.running_mean import find_refuted
 from latecomer.service.bandit.lift import report_lift
-from latecomer.service.bandit.tally.open_rounds import UNIT
+from latecomer.service.bandit.tally.exact_sums import split_values
 from latecomer.service.bandit_report import LiftReport
 
 ROUNDS = 6_000
@@ -33,7 +33,7 @@ class Shops:
             self.means[arm] += 0.75 * rate * chosen
 
     def compare(self, run: int) -> LiftReport:
-        arms = [[self.counts[arm, run], 0, self.totals[arm, run] * UNIT] for arm in (0, 1)]
+        arms = [[self.counts[arm, run], 0, *split_values(self.totals[arm, [run]])[0]] for arm in (0, 1)]
         return report_lift(np.array(arms, np.int64))
 
     def find_misses(self) -> set[int]:

@@ -10,7 +10,7 @@ from test_tally import IDS, SPEC, play
 
 from latecomer.service.bandit.lift import report_lift
 from latecomer.service.bandit.matured_decisions import weigh_open_rounds
-from latecomer.service.bandit.tally.open_rounds import UNIT
+from latecomer.service.bandit.tally.exact_sums import split_values
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion
 from latecomer.service.page.layout import write_bandit
@@ -113,9 +113,8 @@ def test_policy_without_a_curve_has_no_matured_rate(tmp_path: Path) -> None:
 
 
 def arms(count: int, rate: float, controls: int, control_rate: float) -> Any:
-    return np.array(
-        [[n, round(n * p), round(n * p) * UNIT] for n, p in ((count, rate), (controls, control_rate))], np.int64
-    )
+    counts = [(n, round(n * p)) for n, p in ((count, rate), (controls, control_rate))]
+    return np.array([[n, won, *split_values(np.array([float(won)]))[0]] for n, won in counts], np.int64)
 
 
 def test_lift_says_what_follows() -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 
 from latecomer.service.bandit.tally import tally as columns
+from latecomer.service.bandit.tally.exact_sums import join_parts
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.bandit.tally.time_buckets import MOST, WIDTHS, TimeBuckets
@@ -79,7 +81,7 @@ def check_against(tally: Tally, oracle: Oracle, oldest: int) -> None:
     assert column(columns.CREDITED) == oracle.bucket(of(lambda d: d["converted"]), width)
     both = of(lambda d: d["converted"] and d["answer"].is_control)
     assert column(columns.CONTROLS_CREDITED) == oracle.bucket(both, width)
-    assert buckets.counts[:, columns.VALUES].sum() == sum(d["value"] for d in oracle.decisions) * UNIT
+    assert tally.value == sum(d["value"] for d in oracle.decisions)
     chosen = [d["answer"].propensity for d in oracle.decisions if not d["answer"].is_control]
     assert buckets.counts[:, columns.PROPENSITIES].sum() / UNIT == pytest.approx(sum(chosen), abs=1e-6)
     assert buckets.counts[:, columns.EXPLORED].sum() == sum(p < 0.5 for p in chosen)
@@ -90,7 +92,8 @@ def check_against(tally: Tally, oracle: Oracle, oldest: int) -> None:
         assert tally.credited_by_slot[slot] == len(credited)
     for arm, is_control in zip(tally.closed[:2].tolist(), (False, True), strict=True):
         closed = [d for d in oracle.decisions[: oldest - 1] if d["answer"].is_control == is_control]
-        assert arm == [len(closed), sum(d["converted"] for d in closed), sum(d["value"] for d in closed) * UNIT]
+        assert arm[:2] == [len(closed), sum(d["converted"] for d in closed)]
+        assert join_parts(arm[2:]) == sum(d["value"] for d in closed)
 
 
 def tally_of(store: Store) -> tuple[dict[str, Any], int]:
@@ -185,3 +188,32 @@ def test_ids_beyond_the_most_are_counted_together() -> None:
     assert len(tally.slots) == columns.MOST_IDS
     assert tally.choices.counts[:, columns.OTHER_IDS].sum() == 300 - columns.MOST_IDS
     assert tally.choices.counts[:, columns.NO_ID].sum() == 1
+
+
+def make_tally(values: Any) -> Tally:
+    tally, rounds = Tally(), np.arange(1, len(values) + 1)
+    for i in range(len(values)):
+        tally.note_decision(SECOND * i, 1.0, None)
+    tally.note_conversions(rounds, values, np.zeros(len(values), np.int64), SECOND * 1000)
+    tally.count_notes(1)
+    return tally
+
+
+@pytest.mark.parametrize("scale", [1.0, 200.0, 1e9, 1e12])
+def test_sums_of_values_are_exact_in_every_order(scale: float) -> None:
+    values = np.random.default_rng(0).integers(1, 20_000, 300) / 100.0 / max(scale, 200.0)
+    exact = Fraction(0)
+    for value in values.tolist():
+        exact += Fraction(value)
+    found = {make_tally(values[order]).value for order in (np.arange(300), np.arange(300)[::-1], np.argsort(values))}
+    assert len(found) == 1
+    assert found.pop() == pytest.approx(float(exact), rel=1e-15, abs=0)
+
+
+def test_what_is_taken_back_leaves_nothing() -> None:
+    tally = make_tally(np.array([0.1, 0.2, 0.3, 1e-12]))
+    tally.note_revocations(np.array([1, 3]), np.zeros(2, np.int64), SECOND * 1001)
+    tally.note_returns(np.array([2]), np.array([0.05]), np.zeros(1, np.int64), SECOND * 1002)
+    tally.count_notes(5)
+    assert tally.value == 0.05 + 1e-12
+    assert join_parts(tally.closed[0, 2:]) == 0.05 + 1e-12

@@ -32,7 +32,7 @@ def rate_arms(bandit: "Bandit", tally: Tally, *, now: int) -> dict[str, ArmRates
     first, facts = tally.read_open()
     is_converted = (facts["flags"] & CONVERTED) != 0
     found = {}
-    for name, is_own, (closed, closed_conversions, _) in zip(
+    for name, is_own, (closed, closed_conversions, *_) in zip(
         names, split_arms(facts["flags"])[:2], tally.closed[:2].tolist(), strict=True
     ):
         decisions = closed + int(np.count_nonzero(is_own))

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from latecomer.service.bandit.alarms import list_alarms
 from latecomer.service.bandit.tally import tally as columns
-from latecomer.service.bandit.tally.open_rounds import UNIT
+from latecomer.service.bandit.tally.exact_sums import join_parts
 from latecomer.service.messages import Alarm, BanditCounts
 
 if TYPE_CHECKING:
@@ -56,5 +56,7 @@ def _measure_actions(bandit: "Bandit") -> dict[str, ActionMeasures]:
     for slot, (name, chosen, credited, value) in enumerate(rows):
         label = name if columns.OTHER_IDS < slot <= columns.OTHER_IDS + MOST_ACTIONS else OTHERS
         sums = found.get(label, ActionMeasures())
-        found[label] = ActionMeasures(sums.decisions + chosen, sums.conversions + credited, sums.value + value / UNIT)
+        found[label] = ActionMeasures(
+            sums.decisions + chosen, sums.conversions + credited, sums.value + join_parts(value)
+        )
     return {label: sums for label, sums in found.items() if sums.decisions}

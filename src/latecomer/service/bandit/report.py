@@ -15,6 +15,7 @@ from latecomer.service.bandit.lift import ARMS, CONTEST, report_lift
 from latecomer.service.bandit.matured_decisions import compute_matured_rate, weigh_open_rounds
 from latecomer.service.bandit.segment_report import report_segments
 from latecomer.service.bandit.tally import tally as columns
+from latecomer.service.bandit.tally.exact_sums import join_parts
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.bandit.weight_report import report_weights
@@ -80,7 +81,7 @@ def make_report(
         else bandit.rounds - oldest + 1,
         decisions=decisions,
         conversions=int(totals[columns.CREDITED]),
-        value=float(totals[columns.VALUES] / UNIT),
+        value=join_parts(totals[columns.VALUES :]),
         rates=_compute_rates(tally, totals, weights),
         lift=_find_lift(tally, totals, ARMS if bandit.contest is None else CONTEST),
         arms=rate_arms(bandit, tally, now=now),
@@ -121,7 +122,7 @@ def _weigh_periods(policy: LinearPolicy, tally: Tally, now: int) -> Array:
 
 def _compute_rates(tally: Tally, totals: Integers, weights: Array | None) -> RateReport:
     decisions, conversions = int(totals[columns.DECISIONS]), int(totals[columns.CREDITED])
-    closed, closed_conversions, _ = tally.closed.sum(axis=0).tolist()
+    closed, closed_conversions, *_ = tally.closed.sum(axis=0).tolist()
     matured = None if weights is None else float(weights.sum())
     rate = compute_matured_rate(conversions, matured)
     coming = None if rate is None or matured is None else max(rate * (decisions - matured), 0.0)
@@ -166,15 +167,16 @@ def _count_choices(tally: Tally) -> list[ChoiceReport]:
             id=label,
             decisions=int(chosen[slot]),
             conversions=int(tally.credited_by_slot[slot]),
-            value=float(tally.value_by_slot[slot] / UNIT),
+            value=join_parts(tally.value_by_slot[slot]),
         )
         for label, slot in ranked
     ]
     rest = int(chosen.sum()) - sum(choice.decisions for choice in found)
     if rest:
         credited = int(tally.credited_by_slot.sum()) - sum(choice.conversions for choice in found)
-        value = float(tally.value_by_slot.sum() / UNIT) - sum(choice.value for choice in found)
-        found.append(ChoiceReport(id=None, decisions=rest, conversions=credited, value=max(value, 0.0)))
+        others = np.setdiff1d(np.arange(len(tally.value_by_slot)), [slot for _, slot in ranked])
+        value = join_parts(tally.value_by_slot[others].sum(axis=0))
+        found.append(ChoiceReport(id=None, decisions=rest, conversions=credited, value=value))
     return found
 
 
@@ -188,7 +190,7 @@ def _list_periods(tally: Tally, weights: Array | None, ids: Sequence[str], shift
             arrived=row[columns.ARRIVED],
             revoked=row[columns.REVOKED],
             conversions=row[columns.CREDITED],
-            value=row[columns.VALUES] / UNIT,
+            value=join_parts(row[columns.VALUES :]),
             matured_decisions=None if weights is None else float(weights[number]),
             choices={label: int(tally.choices.counts[number, tally.slots[label]]) for label in ids},
             mean_propensity=_divide(row[columns.PROPENSITIES] / UNIT, row[columns.WITH_PROPENSITY]),

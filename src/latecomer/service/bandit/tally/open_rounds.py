@@ -10,12 +10,12 @@ from latecomer.core.state import Integers
 CONTROL, CONVERTED = 1, 2
 """Flags of a round: the control chose; a conversion is credited."""
 UNIT = 1 << 32
-"""A value of 1 as a whole number: sums of whole numbers do not depend on their order."""
+"""A propensity of 1 as a whole number: sums of whole numbers do not depend on their order."""
 UNKNOWN = 4
 """Flag of a round whose propensity is not known: it may be another system's, imported."""
 FEATURES = 8
 """Context features whose segments are counted."""
-_NARROW = np.dtype([("slot", "u1"), ("flags", "u1"), ("value", "<i8")])
+_NARROW = np.dtype([("slot", "u1"), ("flags", "u1"), ("value", "<f8")])
 _WIDE = np.dtype([*_NARROW.descr, ("segments", "u1", (FEATURES,))])
 Facts = npt.NDArray[Any]
 FACTS = _WIDE

@@ -16,6 +16,7 @@ from latecomer.core.conversions import ACCEPTED
 from latecomer.core.conversions import REVOKED as NOTHING
 from latecomer.core.state import Array, Integers
 from latecomer.service.bandit.tally.credited_rounds import CreditedRounds
+from latecomer.service.bandit.tally.exact_sums import PARTS, join_parts, split_values
 from latecomer.service.bandit.tally.notes import Note, Notes, concatenate_notes, join_notes
 from latecomer.service.bandit.tally.open_rounds import CONTROL, CONVERTED, UNIT, UNKNOWN, Facts, OpenRounds
 from latecomer.service.bandit.tally.segments import Context, Segments
@@ -29,8 +30,9 @@ MOST_NOTES = 1024
 DECISIONS, CONTROLS, WITH_PROPENSITY, PROPENSITIES, EXPLORED, ARRIVED, REVOKED, CREDITED, CONTROLS_CREDITED, VALUES = (
     range(10)
 )
-"""Columns of the buckets. Those from CREDITED on are by the time of the decision, less what was revoked."""
-COLUMNS = 10
+"""Columns of the buckets. Those from CREDITED on are by the time of the decision, less what was revoked; the parts of
+the values' exact sum begin at VALUES."""
+COLUMNS = VALUES + PARTS
 UNSURE = 0.5
 """A choice with a propensity below this counts as explored."""
 
@@ -55,11 +57,12 @@ class Tally:
         self.slots: dict[str, int] = {}
         """Slots of action ids, in the order of their first choice."""
         self.credited_by_slot = np.zeros(MOST_IDS + 2, np.int64)
-        self.value_by_slot = np.zeros(MOST_IDS + 2, np.int64)
+        self.value_by_slot = np.zeros((MOST_IDS + 2, PARTS), np.int64)
+        """Parts of exact sums of values"""
         self.propensities = np.zeros(PROPENSITY_BINS, np.int64)
-        self.closed = np.zeros((3, 3), np.int64)
+        self.closed = np.zeros((3, 2 + PARTS), np.int64)
         """Of closed rounds, those that the policy chose, those of the control, and those of unknown propensity: rounds,
-        conversions, values."""
+        conversions, parts of the sum of values."""
         self.segments = Segments()
         self._rounds = OpenRounds(first_round)
         self.credited: CreditedRounds | None = None
@@ -142,7 +145,8 @@ class Tally:
         closed = self._rounds.close(oldest)
         for arm, chosen in enumerate(split_arms(closed["flags"])):
             of_arm = closed[chosen]
-            self.closed[arm] += (len(of_arm), np.count_nonzero(of_arm["flags"] & CONVERTED), of_arm["value"].sum())
+            counts = len(of_arm), np.count_nonzero(of_arm["flags"] & CONVERTED)
+            self.closed[arm] += (*counts, *split_values(of_arm["value"]).sum(axis=0))
         rounds, facts = self._rounds.forget(oldest if kept is None else kept)
         if self.credited is not None:
             self.credited.add(rounds, facts)
@@ -208,15 +212,19 @@ class Tally:
 
     def _credit(self, rounds: Integers, facts: Facts, credits: Array) -> Facts:
         """Count the changes that other credits make; return the records with these."""
-        after, amounts = facts.copy(), np.rint(np.maximum(credits, 0.0) * UNIT).astype(np.int64)
+        after, values = facts.copy(), np.maximum(credits, 0.0)
         flags = facts["flags"] & ~np.uint8(CONVERTED)
-        after["flags"], after["value"] = flags | np.where(credits >= 0.0, np.uint8(CONVERTED), np.uint8(0)), amounts
+        after["flags"], after["value"] = flags | np.where(credits >= 0.0, np.uint8(CONVERTED), np.uint8(0)), values
         was_converted = (facts["flags"] & CONVERTED) != 0
         counts = (credits >= 0.0).astype(np.int64) - was_converted
-        changes = amounts - facts["value"]
+        changes = split_values(values) - split_values(facts["value"])
         places = np.searchsorted(self.find_first_rounds(), rounds, "right") - 1
         is_control = (facts["flags"] & CONTROL) != 0
-        for column, added in ((CREDITED, counts), (CONTROLS_CREDITED, counts * is_control), (VALUES, changes)):
+        for column, added in (
+            (CREDITED, counts),
+            (CONTROLS_CREDITED, counts * is_control),
+            *enumerate(changes.T, VALUES),
+        ):
             self.buckets.add_at(places, column, added)
         np.add.at(self.credited_by_slot, facts["slot"], counts)
         np.add.at(self.value_by_slot, facts["slot"], changes)
@@ -225,7 +233,7 @@ class Tally:
         is_closed = rounds < self._rounds.open
         for arm, chosen in enumerate(split_arms(facts["flags"])):
             late = chosen & is_closed
-            self.closed[arm] += (0, counts[late].sum(), changes[late].sum())
+            self.closed[arm] += (0, counts[late].sum(), *changes[late].sum(axis=0))
         return after
 
     def are_credited(self, rounds: Integers) -> npt.NDArray[np.bool_]:
@@ -244,7 +252,7 @@ class Tally:
     @property
     def value(self) -> float:
         """The sum of the values that decisions are credited with."""
-        return float(self.buckets.counts[:, VALUES].sum() / UNIT)
+        return join_parts(self.buckets.counts[:, VALUES:].sum(axis=0))
 
     def count_decisions(self) -> int:
         """Return the number of decisions that were counted."""

@@ -119,7 +119,10 @@ def test_bad_rankings_change_nothing_over_http_and_clients_rank(tmp_path: Path) 
         ):
             bad = server.http.post("/v1/bandits/x/decisions", json=body)
             assert (bad.status_code, error_of(bad)["field"]) == (400, field), body
-        assert client.stats("x").rounds == 0
+        client.create("capped", dim=2, window="1d", parameters={"ceiling": 0.6})
+        bad = server.http.post("/v1/bandits/capped/decisions", json={"actions": ROWS.tolist(), "k": 2})
+        assert (bad.status_code, error_of(bad)["field"]) == (400, "k")
+        assert client.stats("capped").rounds == client.stats("x").rounds == 0
         answer = client.decide_ranking("x", ROWS, 3, ids=IDS)
         assert sorted({entry.index for entry in answer.ranking}) == sorted(entry.index for entry in answer.ranking)
         assert client.convert("x", answer.ranking[2].decision_id) is lc.Verdict.ACCEPTED

@@ -8,7 +8,9 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError
+from latecomer.policies.base import bulk
 from latecomer.service.messages import DecisionAnswer
+from latecomer.service.tools.export import export
 
 ROWS = np.array([[0.9, 0.0], [0.0, 0.9], [0.5, 0.5], [0.1, 0.2]])
 IDS = ["a", "b", "c", "d"]
@@ -105,3 +107,22 @@ def test_features_are_left_out_with_their_actions(tmp_path: Path) -> None:
         found = {bandit.decide_features(actions, exclude=["blue"]).action_id for _ in range(20)}
         assert found == {"red", "green"}
         assert bandit.decide_features(actions, pin="blue").index == 1
+
+
+@pytest.mark.parametrize("policy", ["OTFLinTS", "WaitingLinTS", "ImputedLinTS", "LogisticLinTS"])
+def test_a_pinned_action_has_propensity_1_where_others_have_none(tmp_path: Path, policy: str) -> None:
+    """Also in a batch, where decisions are made in columns."""
+    with lc.open(tmp_path / "a.db", dim=2, window="7d", policy=policy, parameters={"seed": 1}) as bandit:
+        assert bandit.decide(ROWS, ids=IDS, pin="b").propensity == 1.0
+        assert bandit.decide(ROWS, ids=IDS, pin="b", deferred=True).propensity == 1.0
+        requests = [{"actions": ROWS, **({"pin": 1} if i % 2 else {})} for i in range(12)]
+        answers: Any = bandit.decide_many(requests)
+        assert [answer.propensity for answer in answers] == [None, 1.0] * 6
+    table = next(frame for kind, frame in export(tmp_path / "a.db", "default") if kind == "decisions")
+    assert table["propensity"].to_list() == [1.0, *[None, 1.0] * 6]
+
+
+def test_columns_of_a_batch_have_propensity_1_for_what_must_be_chosen() -> None:
+    policy, rows = lc.OTFLinTS(2, 50, seed=0), np.concatenate([ROWS, ROWS[:1]])
+    signed = bulk.decide_together(policy, rows, np.array([4, 5]), at=None).signed
+    np.testing.assert_array_equal(signed, [np.nan, 1.0])

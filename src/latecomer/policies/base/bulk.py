@@ -76,7 +76,9 @@ def decide(
             summary[:] = own
         if subject is not None:
             policy.subjects.add(digest_subject(subject), round_, int(state.number("kept")))
-        decisions.append(Decision(round_, index, actions[index], score, *policy._read_propensity(score, signed)))
+        decisions.append(
+            Decision(round_, index, actions[index], score, *policy._read_propensity(score, signed, len(actions)))
+        )
     return decisions, summaries
 
 
@@ -100,14 +102,15 @@ def decide_together(policy: LinearPolicy, rows: Array, ends: Integers, *, at: Mo
     stamps = policy._clock.decision_stamps(at, len(ends), now=policy.latest_stamp, rounds=policy.rounds)
     draws = policy.rng.draws(len(ends), policy.dim)
     found = policy.state.decide_many(rows, ends, stamps, draws, summarises=True)
-    return found if policy._is_randomised else found._replace(signed=_known_propensities(policy, found.scores))
+    counts = np.diff(ends, prepend=0)
+    return found if policy._is_randomised else found._replace(signed=_known_propensities(policy, found.scores, counts))
 
 
-def _known_propensities(policy: LinearPolicy, scores: Array) -> Array:
+def _known_propensities(policy: LinearPolicy, scores: Array, counts: Integers) -> Array:
     """Return the propensities of choices that are not drawn by them, as `_read_propensity` does for each."""
     if policy.algorithm.scores_are_probabilities:
         return scores
-    return np.full(len(scores), policy._propensity or math.nan)
+    return np.where(counts == 1, 1.0, policy._propensity or math.nan)
 
 
 def _in_rows(actions: Array) -> Array:

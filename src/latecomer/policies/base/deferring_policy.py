@@ -65,7 +65,7 @@ class DeferringPolicy(PolicyReadings):
         summarise.call(actions, summary)
         action = actions[index].copy()
         self.deferred.add(DeferredDecision(number, now, index, score, action, summary, subject=digest))
-        return Decision(-number, index, action.copy(), score, *self._read_propensity(score, signed))
+        return Decision(-number, index, action.copy(), score, *self._read_propensity(score, signed, len(actions)))
 
     def activate(self, decision: Decision | float, *, at: Moment | None = None) -> Verdict:
         """Record a deferred decision, which was shown now; its window begins now.
@@ -129,8 +129,9 @@ class DeferringPolicy(PolicyReadings):
             return round_
         return self.deferred.find_round(-round_)
 
-    def _read_propensity(self, score: float, signed: float) -> tuple[float | None, bool]:
-        """Return a decision's propensity, and whether the control made it."""
+    def _read_propensity(self, score: float, signed: float, count: int) -> tuple[float | None, bool]:
+        """Return the propensity of a choice among so many actions, and whether the control made it."""
         if self._is_randomised:
             return abs(signed), signed < 0.0
-        return self._propensity or (score if self.algorithm.scores_are_probabilities else None), False
+        known = self._propensity or (score if self.algorithm.scores_are_probabilities else None)
+        return (1.0 if known is None and count == 1 else known), False

@@ -233,7 +233,7 @@ class LinearPolicy(OptionedPolicy, SavedPolicy):
             if index == UNFIT:
                 raise explain_inadmissible(actions)
         if not self._is_randomised:
-            propensity = self._propensity or (score if self.algorithm.scores_are_probabilities else None)
+            propensity = self._propensity or self._read_propensity(score, 0.0, len(actions))[0]
             return Decision(round_, index, state.last_action.tobytes(), score, propensity)
         signed = state.record["signed_propensity"].item()
         return Decision(round_, index, state.last_action.tobytes(), score, abs(signed), signed < 0.0)
@@ -272,6 +272,8 @@ class LinearPolicy(OptionedPolicy, SavedPolicy):
             columns = found.indices.tolist(), found.scores.tolist(), found.signed.tolist()
             decided = list(zip(*columns, strict=True))
         return [
-            Decision(first + i, index, sets[i][index].copy(), score, *self._read_propensity(score, signed))
+            Decision(
+                first + i, index, sets[i][index].copy(), score, *self._read_propensity(score, signed, len(sets[i]))
+            )
             for i, (index, score, signed) in enumerate(decided)
         ]

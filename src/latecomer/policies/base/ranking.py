@@ -30,6 +30,12 @@ class Ranking(NamedTuple):
     included: tuple[float | None, ...]
     is_control: bool = False
 
+    @classmethod
+    def make_unknown(cls, indices: list[int], count: int | None) -> "Ranking":
+        """Return a ranking of unknown propensities, among so many actions: what has to be chosen is still certain."""
+        k = len(indices)
+        return cls(indices, 1.0 if count == 1 else None, (1.0 if count == k else None,) * k)
+
 
 class RankingDraw(Struct, frozen=True, kw_only=True):
     """The shares by which a ranking is drawn: ε, f, and the index that the control plays (or what stands for it)."""

@@ -111,7 +111,7 @@ class RankingPolicy(SearchingPolicy):
     def check_ranking(self, actions: Array, k: int) -> int:
         """Return k; `InputError` where there are fewer actions, or the policy cannot rank them."""
         check_integer("k", k, least=1)
-        self._check_no_ceiling("a ranking")
+        self._check_no_ceiling("a ranking", field="k")
         self._check_count(k, len(actions))
         if self.algorithm.guards is not None:
             raise InputError(
@@ -132,7 +132,7 @@ class RankingPolicy(SearchingPolicy):
         draw, rankings, number, samples = self._propose_rankings(search, k, scores, moment, control, draws)
         if samples is not None and not self._is_randomised:
             score = samples.score(search.take(rankings[0, 0]), samples.thetas[0], float(samples.intercepts[0]))
-            return Ranking(rankings[0].tolist(), None, (None,) * k), score
+            return Ranking.make_unknown(rankings[0].tolist(), search.count), score
         ranking = draw.draw(search, rankings, number, search.count)
         if samples is not None:
             return ranking, samples.score(search.take(ranking.indices[0]), samples.mean)

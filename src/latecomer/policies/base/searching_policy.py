@@ -70,15 +70,15 @@ class SearchingPolicy(ConvertingPolicy):
                 f"{self.algorithm.name} does not: give it the actions, or take one such as MaturedLinTS",
                 field="policy",
             )
-        self._check_no_ceiling("a search")
+        self._check_no_ceiling("a search", field="search")
 
-    def _check_no_ceiling(self, what: str) -> None:
+    def _check_no_ceiling(self, what: str, *, field: str) -> None:
         """Raise `InputError` where the policy has a ceiling or limits, which need the probabilities of every action."""
         if self._randomisation.bounds_actions:
             raise InputError(
                 f"{what} needs a policy without a ceiling or limits, which take the probabilities of all at once: make "
                 "one without, or decide for one action among those given",
-                field="ceiling",
+                field=field,
             )
 
     def _choose(self, search: Search, stamp: int, control: int | None, draws: Array) -> tuple[Ranking, float]:
@@ -88,7 +88,7 @@ class SearchingPolicy(ConvertingPolicy):
         if not self._is_randomised:
             index = int(found[0, 0])
             score = samples.score(search.take(index), samples.thetas[0], float(samples.intercepts[0]))
-            return Ranking([index], None, (None,)), score
+            return Ranking.make_unknown([index], search.count), score
         count = search.count or 1
         chosen = RankingDraw.make(self._randomisation, control, search).draw(search, found, samples.number, count)
         return chosen, samples.score(search.take(chosen.indices[0]), samples.mean)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from latecomer.core.conversions import ACCEPTED, UNKNOWN
-from latecomer.policies.base.rng import Draw
 from latecomer.service.bandit.monitor.monitor import Finding
 from latecomer.service.bandit.tally import tally as columns
 from latecomer.service.bandit.tally.open_rounds import UNIT
@@ -109,8 +108,8 @@ _WORDS = {"delays_drift": _word_drift, "delays_differ_by_action": _word_actions,
 
 def _check_exploration(bandit: "Bandit") -> Iterator[Alarm]:
     policy = bandit.policy
-    if policy.algorithm.draw is Draw.NOTHING and not policy.algorithm.is_randomised:
-        return  # it explores by optimism: every propensity is 1
+    if not (policy.algorithm.is_randomised or policy.algorithm.scores_are_probabilities):
+        return  # its propensities do not tell how it explores: those that it knows are 1
     counts = bandit.tally.buckets.counts[::-1, [columns.WITH_PROPENSITY, columns.PROPENSITIES]]
     totals = np.cumsum(counts, axis=0)
     enough = np.flatnonzero(totals[:, 0] >= _CHOICES)

@@ -1,5 +1,6 @@
 """Runs of plain decisions: one call of a kernel, and their events, ids and answers made together."""
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import accumulate
@@ -83,7 +84,7 @@ def _log_decisions(
     if bandit.offers is not None:
         offers = _pack_offers(bandit.offers, first, calls, rows, ends)
     signed, columns = choices.signed, (choices.indices.tolist(), choices.scores.tolist())
-    propensities = [None] * count if np.isnan(signed).all() else signed.tolist()
+    propensities = [None if math.isnan(known) else known for known in signed.tolist()]
     made, labels = [], []
     ids = bandit.ids.ids_of(first, count)
     for place, (call, index, score, known) in enumerate(zip(calls, *columns, propensities, strict=True)):

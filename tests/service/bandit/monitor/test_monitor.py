@@ -160,8 +160,9 @@ def test_reports_that_come_too_late_are_found(shop: FedShop) -> None:
     assert "after their window had closed" in shop.alarms()["window_too_short"].sentence
 
 
-def test_exploration_that_has_collapsed_is_told_from_a_policy_that_explores_by_optimism(tmp_path: Path) -> None:
-    for policy, rings in (("OTFLinTS", True), ("OTFLinUCB", False)):
+def test_exploration_that_has_collapsed_is_told_from_a_policy_whose_propensities_are_1(tmp_path: Path) -> None:
+    """Those that an optimist knows, and of a sampler without draws those of pinned actions, are 1."""
+    for policy, rings in (("recommended", True), ("Uniform", True), ("OTFLinTS", False), ("OTFLinUCB", False)):
         shop = FedShop(tmp_path / f"{policy}.db", policy=policy)
         bandit = shop.store.read_bandit(NAME)
         stamp = shop.store.clock.now()

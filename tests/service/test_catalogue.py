@@ -90,6 +90,32 @@ def test_every_policy_decides_among_a_catalogue(tmp_path: Path, policy: str) -> 
             assert caught.value.field == "search"
 
 
+@pytest.mark.parametrize(
+    ("more", "needed"),
+    [
+        (
+            {"parameters": {"draws": 4}, "challenger": {"policy": "Uniform", "share": 0.5}},
+            "a bandit without a challenger",
+        ),
+        ({"parameters": {"draws": 4, "ceiling": 0.7}}, "without a ceiling or limits"),
+        ({"parameters": {"draws": 4, "limits": {"a": {"ceiling": 0.5}}}}, "without a ceiling or limits"),
+        ({"policy": "OTFLinUCB"}, "sampled θ̃"),
+    ],
+)
+def test_an_approximate_search_is_refused_where_every_action_is_judged(
+    tmp_path: Path, more: dict[str, Any], needed: str
+) -> None:
+    spec: dict[str, Any] = {"dim": 2, "window": 50, "policy": "OTFLinTS"} | more
+    with lc.open(tmp_path / "a.db", **spec) as bandit:
+        bandit.put_actions(VECTORS)
+        for arguments in ({}, {"candidates": ["a"]}, {"k": 2}):
+            with pytest.raises(InputError, match=needed) as caught:
+                bandit.decide_catalogue(search="approximate", **arguments)
+            assert caught.value.field == "search"
+        assert bandit.stats().rounds == 0
+        assert bandit.decide_catalogue().round == 1
+
+
 def test_features_are_encoded_in_the_context_of_the_decision(tmp_path: Path) -> None:
     encoder = lc.Encoder(8, context={"hour": ["day", "night"]}, actions={"price": {"scale": 10}, "kind": ["x", "y"]})
     goods = {"cheap": {"price": 1.0, "kind": "x"}, "dear": {"price": 9.0, "kind": "y"}, "odd": {"price": 5.0}}

@@ -128,6 +128,20 @@ def test_bad_rankings_change_nothing_over_http_and_clients_rank(tmp_path: Path) 
         assert client.convert("x", answer.ranking[2].decision_id) is lc.Verdict.ACCEPTED
         among = client.decide_ranking("x", None, 2, exclude=["a"])
         assert {entry.action_id for entry in among.ranking} < {"b", "c", "d"}
+        features = {"p": {"price": 1.0}, "q": {"price": 0.5}, "r": {"price": 0.1}}
+        client.create("named", dim=8, window="1d", features={"price": {"scale": 1}})
+        answers: list[Any] = [
+            client.decide("x", ROWS, k=2),
+            client.decide("x", ROWS.tolist(), ids=IDS, k=2, examination=[1.0, 0.5]),
+            client.decide("x", ROWS, examination=[0.5]),
+            client.decide_catalogue("x", k=3, exclude=["a"]),
+            client.decide_features("named", features, k=2),
+        ]
+        assert all(isinstance(answer, RankingAnswer) for answer in answers)
+        assert [len(answer.ranking) for answer in answers] == [2, 2, 1, 3, 2]
+        assert not isinstance(client.decide("x", ROWS, k=1), RankingAnswer)
+        with pytest.raises(InputError, match="k must be at most 4"):
+            client.decide("x", ROWS, k=5)
         outcomes = client.decide_many("x", [{"actions": ROWS.tolist(), "k": 2}, {"actions": ROWS.tolist(), "k": 9}])
         assert isinstance(outcomes[0], RankingAnswer)
         assert len(outcomes[0].ranking) == 2
@@ -135,6 +149,9 @@ def test_bad_rankings_change_nothing_over_http_and_clients_rank(tmp_path: Path) 
 
         async def rank() -> int:
             async with AsyncClient(server.url) as other:
+                ranked: Any = [await other.decide("x", ROWS, k=2), await other.decide_catalogue("x", k=2)]
+                ranked.append(await other.decide_features("named", features, k=2))
+                assert [len(answer.ranking) for answer in ranked] == [2, 2, 2]
                 found = await other.decide_ranking("x", {"p": {"price": 1.0}, "q": {"price": 0.5}}, 2)
                 return len(found.ranking)
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from latecomer.client.decision_calls import catalogue_body
+from latecomer.client.decision_calls import catalogue_body, make_call, make_options
 from latecomer.client.protocol import Call, bandit_path, encode_json
 from latecomer.encoding.values import FeatureRow, to_plain_features
 from latecomer.errors import InputError
@@ -73,6 +73,8 @@ def decide_catalogue(
     request_id: str | None = None,
     deferred: bool = False,
     subject: str | None = None,
+    k: int = 1,
+    examination: Sequence[float] | None = None,
 ) -> Call[DecisionAnswer]:
     """Make the call for a decision among a catalogue."""
     body = catalogue_body(
@@ -84,4 +86,4 @@ def decide_catalogue(
         deferred=deferred,
         subject=subject,
     )
-    return Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=DecisionAnswer, content=encode_json(body))
+    return make_call(name, body | make_options(False, None, None, None, k, examination))

@@ -19,6 +19,8 @@ class CatalogueOptions(TypedDict, total=False):
     request_id: str | None
     deferred: bool
     subject: str | None
+    k: int
+    examination: Sequence[float] | None
 
 
 class CatalogueClient:
@@ -51,7 +53,7 @@ class CatalogueClient:
 
         `context`: features of the moment, where the actions have features. `candidates` or `exclude`: the ids to choose
         from, or to leave out. `search="approximate"`: by an index, for policies that sample θ̃. `request_id`,
-        `deferred` and `subject` are as in `decide`.
+        `deferred`, `subject`, `k` and `examination` are as in `decide`.
         """
         found: DecisionAnswer = self._send(catalogue_calls.decide_catalogue(name, **options))
         return found
@@ -96,7 +98,7 @@ class AsyncCatalogueClient:
 
         `context`: features of the moment, where the actions have features. `candidates` or `exclude`: the ids to choose
         from, or to leave out. `search="approximate"`: by an index, for policies that sample θ̃. `request_id`,
-        `deferred` and `subject` are as in `decide`.
+        `deferred`, `subject`, `k` and `examination` are as in `decide`.
         """
         found: DecisionAnswer = await self._send(catalogue_calls.decide_catalogue(name, **options))
         return found

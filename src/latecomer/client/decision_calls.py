@@ -56,7 +56,7 @@ def decide(
         )
     plain = rows.tolist() if isinstance(rows, np.ndarray) else rows
     body = {"actions": plain, "request_id": request_id} | ({} if ids is None else {"ids": list(ids)})
-    return Call(method="POST", path=path, gives=DecisionAnswer, content=encode_json(body | options))
+    return make_call(name, body | options)
 
 
 def decide_features(
@@ -68,8 +68,14 @@ def decide_features(
     options: dict[str, Any],
 ) -> Call[DecisionAnswer]:
     """Make the call for a decision between actions that are described by features."""
-    body = _features_body(actions, context=context, request_id=request_id, **options)
-    return Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=DecisionAnswer, content=encode_json(body))
+    return make_call(name, _features_body(actions, context=context, request_id=request_id, **options))
+
+
+def make_call(name: str, body: Mapping[str, Any]) -> Call[DecisionAnswer]:
+    """Make the call for a decision with this body; where it says how many, the answer has a ranking."""
+    is_ranking = "k" in body or "examination" in body
+    gives = RankingAnswer if is_ranking else DecisionAnswer
+    return Call(method="POST", path=f"{bandit_path(name)}/decisions", gives=gives, content=encode_json(body))
 
 
 def _features_body(
@@ -97,10 +103,16 @@ def decide_ranking(name: str, actions: object, k: int, options: Mapping[str, Any
 
 
 def make_options(
-    deferred: bool, subject: str | None, exclude: Sequence[int | str] | None, pin: int | str | None
+    deferred: bool,
+    subject: str | None,
+    exclude: Sequence[int | str] | None,
+    pin: int | str | None,
+    k: int = 1,
+    examination: Sequence[float] | None = None,
 ) -> dict[str, Any]:
     """Return the options of a decision that differ from their defaults."""
-    given = {"deferred": deferred or None, "subject": subject, "exclude": exclude, "pin": pin}
+    given: dict[str, Any] = {"deferred": deferred or None, "subject": subject, "exclude": exclude, "pin": pin}
+    given |= {"k": None if k == 1 else k, "examination": examination}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -109,14 +109,17 @@ class Client(CatalogueClient):
         subject: str | None = None,
         exclude: Sequence[int | str] | None = None,
         pin: int | str | None = None,
+        k: int = 1,
+        examination: Sequence[float] | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, rows of numbers. The same `request_id` again is the same decision.
 
         A decision that is `deferred` counts only once it is activated (`activate`). `subject` is the user that it is
         for, whom a conversion may name in its place. Actions in `exclude` are not chosen, and `pin` is; both take
-        indices, or ids.
+        indices, or ids. With `k` above 1, or with an `examination` (the probability that each position is looked at),
+        the answer is a `RankingAnswer`, as `decide_ranking` returns it.
         """
-        options = make_options(deferred, subject, exclude, pin)
+        options = make_options(deferred, subject, exclude, pin, k, examination)
         return self._send(decision_calls.decide(name, actions, ids=ids, request_id=request_id, options=options))
 
     def decide_features(
@@ -130,9 +133,11 @@ class Client(CatalogueClient):
         subject: str | None = None,
         exclude: Sequence[int | str] | None = None,
         pin: int | str | None = None,
+        k: int = 1,
+        examination: Sequence[float] | None = None,
     ) -> DecisionAnswer:
         """Choose one of the actions, which are described by features: {id: {name: value}}."""
-        options = make_options(deferred, subject, exclude, pin)
+        options = make_options(deferred, subject, exclude, pin, k, examination)
         return self._send(
             decision_calls.decide_features(name, actions, context=context, request_id=request_id, options=options)
         )

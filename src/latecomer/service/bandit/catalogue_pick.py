@@ -88,6 +88,8 @@ def pick_actions(bandit: "Bandit", pick: CataloguePick, *, needs_rows: bool = Fa
         raise InputError("the catalogue has no actions: put some, or send them with the decision", field="actions")
     if pick.context is not None and catalogue.features is None:
         raise InputError("context is for a catalogue of actions with features; this one has vectors", field="context")
+    if pick.find_index is not None:
+        _check_approximate(bandit)
     offer = pack_catalogue_offer(catalogue.version, pick.candidates, pick.excluded, pick.context)
     places: Integers | None = None
     if pick.candidates is not None:
@@ -127,15 +129,25 @@ def _find_excluded(catalogue: Catalogue, excluded: Sequence[str]) -> Integers:
     return found
 
 
+def _check_approximate(bandit: "Bandit") -> None:
+    """Raise `InputError` where a bandit must see every row, which an index does not show."""
+    policy, needed = bandit.policy, ""
+    if bandit.contest is not None:
+        needed = "a bandit without a challenger, as both policies judge every action"
+    elif policy.bounds_actions:
+        needed = "a policy without a ceiling or limits, which take the probabilities of all actions"
+    elif bandit.catalogue.features is not None or not policy.plays_largest_product:
+        needed = (
+            "a catalogue of vectors, and a policy that plays the largest ⟨a, θ̃⟩ of a sampled θ̃ (OTFLinTS, LinTS, or "
+            "MaturedLinTS without optimism, without a guard)"
+        )
+    if needed:
+        raise InputError(f'search="approximate" needs {needed}: leave it out, or use such', field="search")
+
+
 def _find_search(bandit: "Bandit", pick: CataloguePick, excluded: Integers) -> ExactSearch | None:
     """Return a search over vectors; None where the policy must see every row."""
     catalogue, policy = bandit.catalogue, bandit.policy
-    if pick.find_index is not None and (catalogue.features is not None or not policy.plays_largest_product):
-        raise InputError(
-            'search="approximate" needs a catalogue of vectors, and a policy that plays the largest ⟨a, θ̃⟩ of a '
-            "sampled θ̃ (OTFLinTS, LinTS, or MaturedLinTS without optimism, without a guard): leave it out, or use such",
-            field="search",
-        )
     if catalogue.features is not None or not policy.samples_theta or policy.bounds_actions:
         return None
     found = None if pick.find_index is None else pick.find_index(catalogue, excluded)

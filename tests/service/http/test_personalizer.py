@@ -131,7 +131,10 @@ WRONG: dict[str, tuple[Any, int, str, str | None]] = {
     "a large number": (
         lambda: RankRequest(actions=[RankableAction(id="a", features=[{"price": 30.0}])]), 400, "BadRequest", None,
     ),
-    "another body": (lambda: make_request("rank 1", excluded=["cake"]), 409, "BadRequest", None),
+    "a long id": (
+        lambda: RankRequest(actions=[RankableAction(id="a" * 201, features=[])]), 400, "BadRequest", "actions",
+    ),
+    "another body": (lambda: make_request("rank 1", excluded=["cake"]), 409, "BadRequest", "eventId"),
 }  # fmt: skip
 
 
@@ -145,6 +148,7 @@ def test_a_bad_rank_has_an_error_in_its_shape(service: Service, case: str) -> No
     assert error.value.response.status_code == status
     assert error.value.error.error.code == code
     assert error.value.error.error.message
+    assert "request_id" not in error.value.error.error.message
     assert target is None or error.value.error.error.target == target
     assert service.stats()["rounds"] == rounds
 
@@ -168,3 +172,25 @@ def test_unknown_events_wrong_values_and_keys_are_refused(service: Service) -> N
     key = {"ocp-apim-subscription-key": service.key}
     ours = service.server.http.post("/v1/bandits/meals/decisions", json={"actions": []}, headers=key)
     assert ours.status_code == 401  # Personalizer's header opens its own paths alone
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "/nothing", "/events/e/nothing", "/configurations/policy", "/events//reward"]
+)
+@pytest.mark.parametrize("bandit", ["", "/v1/bandits/meals"])
+def test_an_address_that_is_not_there_has_an_error_in_its_shape(service: Service, path: str, bandit: str) -> None:
+    answer = service.server.http.post(f"{bandit}/personalizer/v1.0{path}", json={})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "ResourceNotFound")
+    ours = service.server.http.post("/v1/personalizer/v1.0/rank", json={})
+    assert (ours.status_code, ours.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_a_reward_is_a_share_of_the_scale(service: Service) -> None:
+    spec = {"dim": 16, "window": "30 min", "reward": {"scale": 200, "unit": "EUR"}}
+    service.call("PUT", "/v1/bandits/money", spec)
+    client = service.client("/v1/bandits/money", service.admin)
+    for event, value in (("a", 0.75), ("b", 1.0)):
+        client.rank(make_request(event))
+        client.events.reward(event, value)
+    stats = service.stats("money")
+    assert (stats["value"], stats["capped"]) == (350.0, 0)

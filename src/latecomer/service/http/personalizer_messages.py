@@ -8,7 +8,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from latecomer.service.http.errors import HTTPError, make_problem
 
 _CODES = {401: "Unauthorized", 403: "Forbidden", 404: "ResourceNotFound"}
-_FIELDS = {"context": "contextFeatures", "exclude": "excludedActions", "request_id": "eventId", "subject": "eventId"}
+_FIELDS = {
+    "context": "contextFeatures",
+    "exclude": "excludedActions",
+    "ids": "actions",
+    "request_id": "eventId",
+    "subject": "eventId",
+}
 """Fields of our own requests, as Personalizer's call them."""
 
 Text = Annotated[str, Meta(min_length=1, max_length=256)]

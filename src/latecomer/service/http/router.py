@@ -11,9 +11,8 @@ from latecomer.service.http.personalizer_operations import EVENT, PERSONALIZER
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response
 
-_PERSONALIZER = re.compile(
-    rf"(/v1/bandits/(?P<bandit>[^/]+))?{re.escape(PERSONALIZER)}/(events/(?P<event>.+)/)?(?P<verb>\w+)", re.DOTALL
-)
+_PERSONALIZER = re.compile(rf"(/v1/bandits/(?P<bandit>[^/]+))?{re.escape(PERSONALIZER)}(?P<rest>/.*)?", re.DOTALL)
+_VERB = re.compile(r"/(events/(?P<event>.+)/)?(?P<verb>\w+)", re.DOTALL)
 Handler = Callable[[Request], Awaitable[Response]]
 """Answers an authorised request: `request.bandit` and `request.key` are set."""
 
@@ -96,9 +95,14 @@ class Router:
         return self._find_personalizer_path(request, text) if PERSONALIZER in text else self._paths.get(text)
 
     def _find_personalizer_path(self, request: Request, text: str) -> _Path | None:
+        """Return a path of Personalizer's; the route of a request below them is noted even where there is none."""
         found = _PERSONALIZER.fullmatch(text)
         if found is None:
             return None
-        request.bandit, request.event = found["bandit"] or self._personalizer, found["event"] or ""
-        event = "" if found["event"] is None else f"events/{EVENT}/"
-        return self._paths.get(f"{PERSONALIZER}/{event}{found['verb']}")
+        request.route, request.bandit = PERSONALIZER, found["bandit"] or self._personalizer
+        asked = _VERB.fullmatch(found["rest"] or "")
+        if asked is None:
+            return None
+        request.event = asked["event"] or ""
+        event = "" if asked["event"] is None else f"events/{EVENT}/"
+        return self._paths.get(f"{PERSONALIZER}/{event}{asked['verb']}")

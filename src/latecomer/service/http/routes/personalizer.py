@@ -9,6 +9,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from latecomer.errors import ConflictError
 from latecomer.service.http import personalizer_operations as operations
 from latecomer.service.http.bodies import DecisionRequest, DescribedAction
 from latecomer.service.http.context import AppContext
@@ -27,6 +28,7 @@ from latecomer.service.http.response import Response, json_response
 from latecomer.service.http.router import Route
 from latecomer.service.http.routes.decisions import parse_features
 from latecomer.service.messages import MAX_ID_LENGTH, BanditInfo, Conversion, EventActivation, RankedAnswer, Verdict
+from latecomer.validation import short_repr
 
 _rank_decoder = msgspec.json.Decoder(RankRequest)
 _reward_decoder = msgspec.json.Decoder(RewardRequest)
@@ -43,17 +45,22 @@ def routes(context: AppContext) -> list[Route]:
         if not 1 <= len(asked.actions) <= limits.max_actions:
             raise invalid(f"actions must be 1 to {limits.max_actions} (the setting max_actions)", "actions")
         event = asked.event_id or uuid.uuid4().hex
-        answer = await queue.decide(info, _parse(asked, event, info, limits.max_terms))
+        try:
+            answer = await queue.decide(info, _parse(asked, event, info, limits.max_terms))
+        except ConflictError:
+            message = f"eventId {short_repr(event)} was used for another request: a new event needs a new id"
+            raise HTTPError(409, message, field="eventId") from None
         if not isinstance(answer, RankedAnswer):
             raise HTTPError(409, "eventId was used as a request_id by a decision that was no Rank", field="eventId")
         return json_response(_rank(asked, event, answer), 201)
 
     async def reward(request: Request) -> Response:
-        await access.find(request.bandit)
+        info = await access.find(request.bandit)
         asked: RewardRequest = await context.body_reader.read_json(request, _reward_decoder)
         if not 0.0 <= asked.value <= 1.0:
             raise invalid(f"value must be from 0 to 1: shift and scale rewards; got {asked.value:g}", "value")
-        conversion = Conversion(value=asked.value, subject=_shorten(request.event))
+        scale = 1.0 if isinstance(info.reward, str) else info.reward.scale
+        conversion = Conversion(value=asked.value * scale, subject=_shorten(request.event))
         (verdict,) = await access.report("convert", request.bandit, [conversion])
         return _respond(verdict, "it was not ranked here, or not activated, or its window has closed")
 

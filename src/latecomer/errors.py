@@ -14,7 +14,7 @@ class InputError(LatecomerError, ValueError):
 
 
 class ClockError(InputError):
-    """A time lies further back than a whole window. Nothing has changed."""
+    """A time lies further back than a whole window, and the grace of a conversion. Nothing has changed."""
 
 
 class OccurredBeforeDecisionWarning(UserWarning):

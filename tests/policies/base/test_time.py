@@ -71,6 +71,17 @@ def test_a_step_back_of_more_than_the_window_is_refused() -> None:
     assert policy.rng.state() == before
 
 
+def test_a_conversion_may_lie_back_by_the_window_and_the_grace() -> None:
+    policy = lc.OTFLinUCB(dim=2, window=HOUR, grace="2h")
+    first, second = policy.decide(ACTIONS, at=START), policy.decide(ACTIONS, at=START)
+    assert policy.convert(first, at=START - 3 * HOUR) is lc.Verdict.ACCEPTED
+    cause = r"further back than the window and the grace, 3:00:00; got a time 3:00:00.000001 before"
+    with pytest.raises(lc.errors.ClockError, match=cause):
+        policy.convert(second, at=START - 3 * HOUR - timedelta(microseconds=1))
+    with pytest.raises(lc.errors.ClockError, match=r"further back than the window, 1:00:00; got"):
+        policy.decide(ACTIONS, at=START - 2 * HOUR)
+
+
 def test_a_refused_time_names_the_decision_that_it_lies_behind() -> None:
     """A missing time means now: the rows after it are refused, and are not to blame."""
     policy = lc.OTFLinUCB(dim=2, window=HOUR, clock=lambda: START + 48 * HOUR)

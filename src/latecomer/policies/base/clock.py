@@ -63,17 +63,20 @@ class WindowClock:
                 raise type(error)(f"for set {i} of the batch: {error}") from None
         return stamps
 
-    def not_before(self, stamp: int, now: int, *, latest: int) -> int:
+    def not_before(self, stamp: int, now: int, *, latest: int, grace: int = 0) -> int:
         """Return a stamp that is not before `now`, when round `latest` was decided.
 
-        An earlier stamp counts as `now`, unless it is off by more than the window.
+        An earlier stamp counts as `now`, unless it is off by more than the window, and the grace of a conversion.
         """
         if stamp >= now:
             return stamp
-        if now - stamp > self.span:
+        if now - stamp > self.span + grace:
+            limit = f"the window, {timedelta(microseconds=self.span)}"
+            if grace:
+                limit = f"the window and the grace, {timedelta(microseconds=self.span + grace)}"
             behind = timedelta(microseconds=now - stamp)
             raise ClockError(
-                f"at must not lie further back than the window, {timedelta(microseconds=self.span)}; "
+                f"at must not lie further back than {limit}; "
                 f"got a time {behind} before the latest decision, round {latest} at {to_datetime(now).isoformat()}: "
                 "check the clock, or its unit; or a missing time (None is now) or a mistyped one went before it"
             )

@@ -225,7 +225,7 @@ class ConvertingPolicy(StagedPolicy):
             return stamp  # as it is: the kernel tells a time before its own decision from one before the latest
         if self.state.judge_conversion(round_, now) != ACCEPTED:
             return now  # an old message for a decision that is closed or converted: the verdict says so
-        return self._clock.not_before(stamp, now, latest=self.rounds)  # raises
+        return self._clock.not_before(stamp, now, latest=self.rounds, grace=self.state.grace)  # raises
 
 
 def find_position(decision: Decision | float | None, position: int) -> int:

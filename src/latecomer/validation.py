@@ -62,12 +62,12 @@ def check_at_least_one(name: str, value: object) -> float:
     return result
 
 
-def check_probability(name: str, value: object) -> float:
-    """Return a probability strictly between 0 and 1."""
+def check_probability(name: str, value: object, *, usual: float = 0.1) -> float:
+    """Return a probability strictly between 0 and 1; an error has the one that is usual, by default that of δ."""
     result = check_number(name, value, "a probability strictly between 0 and 1")
     if not 0.0 < result < 1.0:
         raise InputError(
-            f"{name} must be a probability strictly between 0 and 1; got {value!r}, 0.1 is usual", field=name
+            f"{name} must be a probability strictly between 0 and 1; got {value!r}, {usual:g} is usual", field=name
         )
     return result
 

@@ -217,3 +217,19 @@ def test_a_bandit_is_created_with_the_encoder_of_its_import(tmp_path: Path) -> N
         assert store.info("shop").encoder == encoder.spec
     missing = CliRunner().invoke(app, [*arguments, "--encoder", str(tmp_path / "nope.json")])
     assert missing.exit_code == 2
+
+
+def test_an_import_warns_where_most_conversions_are_late(tmp_path: Path) -> None:
+    make_table(60).with_columns(converted_at=pl.col("decided_at") + 3000.0).write_parquet(tmp_path / "log.parquet")
+    for window, expected in (
+        ("7", "--window 7 is 7 rounds; a time has a unit, such as 7d"),
+        ("30 min", "shorter than"),
+    ):
+        arguments = ["--bandit", "shop", "--window", window, "--policy", "OTFLinUCB"]
+        where = [str(tmp_path / "log.parquet"), "--store", str(tmp_path / f"{len(window)}.db")]
+        ended = CliRunner().invoke(app, ["import", *where, *arguments])
+        assert ended.exit_code == 0
+        assert len(ended.stderr.splitlines()) == 1
+        assert expected in ended.stderr
+    ended = CliRunner().invoke(app, ["import", *where[:2], str(tmp_path / "long.db"), *arguments[:2], "--window", "2h"])
+    assert (ended.exit_code, ended.stderr) == (0, "")

@@ -85,8 +85,17 @@ def import_log(
         f"{bandit}: {report.decisions - report.known} decisions imported, {report.known} were there before; "
         f"of the new ones, {accepted} conversions accepted, {late} late"
     )
+    if late > accepted:
+        typer.echo(f"WARNING: most conversions came too late to be learnt from: {_explain_late(window)}", err=True)
     for reason, count in read.skipped.items():
         typer.echo(f"skipped {count}: {reason}")
+
+
+def _explain_late(window: str | None) -> str:
+    """Say what may have been meant."""
+    if window is not None and window.isdecimal():
+        return f"--window {window} is {window} rounds; a time has a unit, such as {window}d"
+    return "the bandit's window is shorter than most delays; `latecomer window` compares windows"
 
 
 def _make_spec(dim: int, window: str | None, policy: str, encoder: Any) -> dict[str, Any] | None:

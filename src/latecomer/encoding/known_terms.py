@@ -55,7 +55,7 @@ def weigh_terms(
             f"policy must have the encoder's dim, {spec.dim}; got {policy.dim}: take the policy that it encodes for",
             field="policy",
         )
-    quantile = NormalDist().inv_cdf(0.5 + check_probability("confidence", confidence) / 2.0)
+    quantile = NormalDist().inv_cdf(0.5 + check_probability("confidence", confidence, usual=0.9) / 2.0)
     rows = np.zeros((len(terms), spec.dim))
     for row, term in zip(rows, terms, strict=True):
         row[list(term.columns)] = term.weights

@@ -47,7 +47,7 @@ class BettingInterval:
 
     def __init__(self, largest_weight: float, *, confidence: float = 0.9, expected_rounds: int = 10_000) -> None:
         self._bound = check_positive("largest_weight", largest_weight)
-        self._alpha = 1.0 - check_probability("confidence", confidence)
+        self._alpha = 1.0 - check_probability("confidence", confidence, usual=0.9)
         self._expected = expected_rounds
         self._grid = (np.arange(GRID) + 0.5) / GRID
         self._log_capital = np.zeros((2, 2, GRID))  # side, bet, value

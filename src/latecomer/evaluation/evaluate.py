@@ -93,10 +93,16 @@ def evaluate(
     names = (estimator,) if isinstance(estimator, str) else tuple(estimator)
     for name in names:
         check_choice("estimator", name, ESTIMATORS)
-    check_probability("confidence", confidence)
+    check_probability("confidence", confidence, usual=0.9)
     for name, number in (("value", value), ("traffic", traffic), ("largest_weight", largest_weight)):
         if number is not None:
             check_positive(name, number)
+    if currency and value is None:
+        raise InputError(
+            f"currency is of value, the worth of a conversion; got {short_repr(currency)} alone: give value too, or "
+            "leave currency out",
+            field="currency",
+        )
     targets = _make_targets(log, policies)
     log = log.first_positions().with_context([column for target in targets.values() for column in target.columns])
     parts = len(log.parts)
@@ -164,11 +170,11 @@ def _learn_delays(
             "converted=… where conversions come at once",
             field="window",
         )
-    ends = make_grid(window)
-    check_window(log, ends)
+    ends, counts_rounds = make_grid(window), isinstance(parse_window(window), int)
+    check_window(log, ends, counts_rounds=counts_rounds)
     facts = run_tasks(engine, partial(measure_delays, log, ends), len(log.parts))
     cells = [part.cells for part in facts]
-    maturity, curve = estimate_maturity(log, ends, cells, counts_rounds=isinstance(parse_window(window), int))
+    maturity, curve = estimate_maturity(log, ends, cells, counts_rounds=counts_rounds)
     return maturity, curve, test_delays(facts)
 
 

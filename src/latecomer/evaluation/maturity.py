@@ -17,6 +17,8 @@ from latecomer.evaluation.batch import LogBatch
 from latecomer.evaluation.decision_log import DecisionLog
 
 Cells = dict[str, Integers]
+_LEAST_TIME = 1e9
+"""Seconds since 1970 up to 2001: a log that goes on beyond has times, and does not count rounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +72,16 @@ def make_grid(window: Span) -> Floats:
     return make_time_grid(span.total_seconds())
 
 
-def check_window(log: DecisionLog, ends: Floats) -> None:
-    """Refuse a window that no decision of the log was watched for: what comes at its end has left no trace."""
+def check_window(log: DecisionLog, ends: Floats, *, counts_rounds: bool = False) -> None:
+    """Refuse a window that no decision of the log was watched for: what comes at its end has left no trace.
+
+    One in rounds is refused where the log has times, for it would be as many seconds.
+    """
+    if counts_rounds and log.last >= _LEAST_TIME:
+        raise InputError(
+            f"window must be a time, such as {ends[-1]:.0f}d, since the log has times; got {ends[-1]:.0f}",
+            field="window",
+        )
     watched = log.until - log.first
     if watched < ends[-1]:
         raise NotIdentifiableError(

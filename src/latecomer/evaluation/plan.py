@@ -62,7 +62,10 @@ def read_answer(name: str, answer: object, batch: LogBatch, row: int) -> int | F
         if 0 <= answer < size:
             return int(answer)
         raise _refuse(name, answer, batch, row, f"an index from 0 to {size - 1}")
-    chances = np.asarray(answer, np.float64)
+    try:
+        chances = np.asarray(answer, np.float64)
+    except (TypeError, ValueError):  # no numbers, or rows of several lengths
+        chances = np.empty(0)
     if chances.shape != (size,) or not (chances >= -_TOLERANCE).all() or abs(chances.sum() - 1.0) > _TOLERANCE:
         raise _refuse(name, answer, batch, row, f"an index, or {size} probabilities that sum to 1")
     return chances

@@ -38,7 +38,7 @@ def bound_running_mean(count: int, total: float, *, confidence: float = 0.95) ->
     >>> low < 0.03 < high, round(high - low, 3)
     (True, 0.012)
     """
-    alpha = 1.0 - check_probability("confidence", confidence)
+    alpha = 1.0 - check_probability("confidence", confidence, usual=0.95)
     if not 0.0 <= total <= count:
         raise InputError(f"total must be between 0 and count, {count}; got {total!r}", field="total")
     if count == 0:
@@ -58,7 +58,7 @@ def find_refuted(counts: Floats, totals: Floats, values: Floats, *, confidence: 
     >>> find_refuted(np.array([10_000, 10_000]), np.array([300, 300]), np.array([0.03, 0.04])).tolist()
     [False, True]
     """
-    threshold = math.log(2.0 / (1.0 - check_probability("confidence", confidence)))
+    threshold = math.log(2.0 / (1.0 - check_probability("confidence", confidence, usual=0.95)))
     refuted = np.zeros(len(counts), np.bool_)
     for tilts in (_TILTS, -_TILTS):
         logs = tilts * totals[:, None] - counts[:, None] * np.log1p(np.expm1(tilts) * values[:, None])

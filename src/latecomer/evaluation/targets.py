@@ -64,9 +64,18 @@ class RuleTarget(Target):
 
     def plan(self, batch: LogBatch) -> Plan:
         """Ask the rule for every round."""
-        asked = zip(batch.contexts(), batch.offers(), strict=True)
-        answers = [self.rule(context, actions) for context, actions in asked]
+        asked = enumerate(zip(batch.contexts(), batch.offers(), strict=True))
+        answers = [self._ask(batch, row, context, actions) for row, (context, actions) in asked]
         return make_plan([read_answer(self.name, answer, batch, row) for row, answer in enumerate(answers)], batch)
+
+    def _ask(self, batch: LogBatch, row: int, context: Any, actions: Any) -> Any:
+        try:
+            return self.rule(context, actions)
+        except Exception as error:
+            raise InputError(
+                f"policy {self.name!r}, a function of (context, actions), raised {type(error).__name__} for row "
+                f"{batch.rows[row]} of the log: {error}"
+            ) from error
 
 
 def make_target(name: str, given: object, log: DecisionLog, columns: list[str]) -> Target:

@@ -97,7 +97,7 @@ class DelayCurve:
             nothing is truncated; "anytime", at least that at every look, however often one looks, from conversions of
             closed rounds alone.
         """
-        level = check_probability("level", level)
+        level = check_probability("level", level, usual=0.9)
         if (checked := check_band(band)) != "anytime":
             return beta_product_band(self.events, self.at_risk, level=level, band=checked)
         if self.closed is None:

@@ -144,7 +144,7 @@ class PolicyReadings:
 
         It comes from the counts alone; the curve has a prior, and may be outside where they say little.
         """
-        return estimate_delay_band(self.state, check_probability("level", level))
+        return estimate_delay_band(self.state, check_probability("level", level, usual=0.9))
 
     def scores(self, actions: npt.ArrayLike, *, at: Moment | None = None) -> Array:
         """Return the actions' scores as the next decision would have them, a sampler's without its noise: (K,).

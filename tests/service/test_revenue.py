@@ -286,3 +286,23 @@ def test_stats_have_the_amounts_to_double_precision(path: Path, scale: float, am
             bandit.convert(bandit.decide(OFFERS), value=amount, conversion_id="1")
         assert bandit.stats().value == pytest.approx(math.fsum(amounts), rel=1e-15, abs=0)
         bandit.decide(OFFERS)
+
+
+@pytest.mark.parametrize("reward", ["binary", {"scale": 100, "unit": "EUR"}])
+def test_an_export_has_what_was_revoked_as_a_whole(path: Path, reward: Any) -> None:
+    """By the decision alone, in a row of its own and in one with other returns; plain conversions are among them."""
+    ids: list[str | None] = ["1", None, "2", None, "3", "4"]
+    with lc.open(path, name="shop", dim=2, window="1d", policy="Uniform", reward=reward) as bandit:
+        answers = [bandit.decide(OFFERS) for _ in ids]
+        for answer, id_ in zip(answers, ids, strict=True):
+            bandit.convert(answer, value=1.0, conversion_id=id_)
+        bandit.revoke(answers[0])
+        bandit.revoke(answers[1])
+        store, reports = bandit._store, [Revocation(answers[3].decision_id), Revocation(answers[4].decision_id)]
+        store.wait(store.revoke("shop", [*reports, Revocation(answers[5].decision_id, conversion_id="4")])[1])
+        fates = [bandit.explain(answer).decision for answer in answers]
+    table = next(frame for kind, frame in export(path, "shop") if kind == "decisions")
+    assert table["revoked"].to_list() == [True, True, False, True, True, True]
+    assert table["value"].to_list() == [1.0] * 6
+    assert [fate.fate == "revoked" for fate in fates] == table["revoked"].to_list()
+    assert table["converted_at"].to_list() == [fate.converted_at for fate in fates]

@@ -18,6 +18,12 @@ class CreditChange(Struct, frozen=True):
     round: int
     credit: float
     arrival: int
+    is_conversion: bool
+
+
+def changes_credits(payload: events.Payload) -> bool:
+    """Tell whether a payload has reports that change the credit of a decision that may have had another."""
+    return not payload.present.isdisjoint((events.PURCHASE, events.RETURN))
 
 
 def read_credit_changes(payload: events.Payload) -> Iterator[CreditChange]:
@@ -25,7 +31,7 @@ def read_credit_changes(payload: events.Payload) -> Iterator[CreditChange]:
 
     A payload of plain conversions and revocations alone has none.
     """
-    if not len(payload.numbers(events.PURCHASE)) and not len(payload.numbers(events.RETURN)):
+    if not changes_credits(payload):
         return
     numbers = [payload.numbers(kind) for kind in _KINDS]
     changes = [change for kind in _KINDS for change in _read_kind(payload, kind)]
@@ -41,4 +47,5 @@ def _read_kind(payload: events.Payload, kind: int) -> Iterator[CreditChange | No
     for round_, verdict, credit, arrival in zip(
         records["round"].tolist(), records["verdict"].tolist(), credits, arrivals, strict=True
     ):
-        yield CreditChange(round_, credit, arrival) if verdict == ACCEPTED else None
+        is_conversion = kind == events.PURCHASE
+        yield CreditChange(round_, credit, arrival, is_conversion) if verdict == ACCEPTED else None

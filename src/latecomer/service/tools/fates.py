@@ -1,6 +1,7 @@
 """The fates of decisions: when each converted, with what value, and whether that was revoked."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -8,10 +9,27 @@ import numpy.typing as npt
 from latecomer.core.conversions import ACCEPTED
 from latecomer.core.state import Array, Integers
 from latecomer.service.bandit import events
-from latecomer.service.bandit.credit_changes import read_credit_changes
+from latecomer.service.bandit.credit_changes import CreditChange, changes_credits, read_credit_changes
 from latecomer.service.bandit.reports import compute_arrivals
 
 _CONVERTED = np.dtype([("round", "<i8"), ("arrival", "<i8"), ("value", "<f8")])
+
+
+class _Change(NamedTuple):
+    """The fate of a decision whose credit has changed; without an arrival, that of its plain conversion stays."""
+
+    arrival: int | None = None
+    value: float | None = None
+    is_revoked: bool = False
+
+    def follow(self, change: CreditChange) -> "_Change":
+        """Return the fate after a further change; the first conversion is the one that counts as arrived."""
+        arrival = change.arrival if self.arrival is None and change.is_conversion else self.arrival
+        is_revoked = change.credit < 0.0
+        return _Change(arrival, self.value if is_revoked else change.credit, is_revoked)
+
+
+_UNCHANGED = _Change()
 
 
 class Fates:
@@ -21,7 +39,7 @@ class Fates:
     """
 
     def __init__(self, payloads: Iterable[events.Payload]) -> None:
-        changed: dict[int, tuple[int, float, bool]] = {}
+        changed: dict[int, _Change] = {}
         converted, revoked = [np.empty(0, _CONVERTED)], [np.empty(0, np.int64)]
         for payload in payloads:
             reports = payload.records(events.CONVERSION)
@@ -30,20 +48,27 @@ class Fates:
             found["round"], found["value"] = reports["round"], reports["value"]
             found["arrival"] = compute_arrivals(reports["occurred"], reports["stamp"])
             converted.append(found)
+            if changes_credits(payload):
+                for change in read_credit_changes(payload):
+                    changed[change.round] = changed.get(change.round, _UNCHANGED).follow(change)
+                continue
             reports = payload.records(events.REVOCATION)
-            revoked.append(np.array(reports["round"][reports["verdict"] == ACCEPTED]))
-            for change in read_credit_changes(payload):
-                arrival, value, _ = changed.get(change.round, (change.arrival, 0.0, False))
-                is_revoked = change.credit < 0.0
-                changed[change.round] = (arrival, value if is_revoked else change.credit, is_revoked)
-        again = [round_ for round_, (_, _, is_revoked) in changed.items() if not is_revoked]
-        if changed:
-            pairs = [(round_, arrival, value) for round_, (arrival, value, _) in changed.items()]
-            converted.append(np.array(pairs, _CONVERTED))
-            revoked.append(np.array([round_ for round_, (*_, is_revoked) in changed.items() if is_revoked], np.int64))
-        self._converted = np.concatenate(converted)
+            rounds = np.array(reports["round"][reports["verdict"] == ACCEPTED])
+            revoked.append(rounds)
+            for round_ in rounds.tolist() if changed else ():
+                if round_ in changed:
+                    changed[round_] = changed[round_]._replace(is_revoked=True)
+        arrived = [
+            (round_, one.arrival, one.value or 0.0) for round_, one in changed.items() if one.arrival is not None
+        ]
+        self._converted = np.concatenate([*converted, np.array(arrived, _CONVERTED)])
         self._converted.sort(order="round")
-        self._revoked = np.setdiff1d(np.concatenate(revoked), again)
+        for round_, one in changed.items():
+            if one.arrival is None and one.value is not None:  # it had a plain conversion, unless that has been pruned
+                self._converted["value"][self._converted["round"] == round_] = one.value
+        taken_back = [round_ for round_, one in changed.items() if one.is_revoked]
+        others = np.setdiff1d(np.concatenate(revoked), np.array([*changed], np.int64))
+        self._revoked = np.union1d(others, np.array(taken_back, np.int64))
 
     def find(self, rounds: Integers) -> tuple[npt.NDArray[np.bool_], Integers, Array, npt.NDArray[np.bool_]]:
         """Return, for each round, whether it converted, when, with what value, and whether that was revoked."""

@@ -215,6 +215,24 @@ class Model:
         self.counts["r", verdict] += 1
         return verdict
 
+    def correct(self, round_: int, value: float, occurred: int, reported: int) -> Verdict:
+        moment, basket = max(occurred, reported), self.baskets.get(round_)
+        if basket is not None:
+            if self.is_past_returns(round_, occurred, reported):
+                return Verdict.LATE
+            kept = [amount for amount in basket.values() if amount is not None]
+            if not kept or kept == [value]:
+                return Verdict.DUPLICATE
+            self.baskets[round_] = dict.fromkeys(basket) | {"correction": value}
+            return Verdict.ACCEPTED
+        verdict = self.judge(round_, moment, moment, is_revocation=True)
+        if verdict is not Verdict.DUPLICATE:
+            return Verdict.UNKNOWN if verdict is Verdict.ACCEPTED else verdict
+        if round_ in self.revoked or self.credits[round_ - 1] == value:
+            return Verdict.DUPLICATE
+        self.credits[round_ - 1] = value
+        return Verdict.ACCEPTED
+
     @property
     def pending(self) -> int:
         return sum(credit is None for credit in self.credits[self.forgotten :])

@@ -8,7 +8,7 @@ from catalogue_rules import CatalogueRules
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from latecomer.service.messages import Conversion, Revocation, StageReport, Verdict
+from latecomer.service.messages import Conversion, Correction, Revocation, StageReport, Verdict
 
 
 class BasketRules(CatalogueRules):
@@ -42,6 +42,16 @@ class BasketRules(CatalogueRules):
         self.store.wait(ticket)
         expected = [self.model.revoke(round_, moment, self.now, name) for round_ in rounds or [0]]
         assert verdicts == [Verdict.ACCEPTED if Verdict.ACCEPTED in expected else expected[-1]]
+
+    @rule(data=st.data(), value=st.sampled_from([0.25, 0.5, 1.0]))
+    def correct(self, data: Any, value: float) -> None:
+        """All that a decision is credited with is replaced by one value."""
+        id_, round_ = self.pick(data)
+        round_ = self.known(id_, round_)
+        occurred, moment = self.moment(data)
+        verdicts, ticket = self.store.correct("shop", [Correction(id_, value, occurred)])
+        self.store.wait(ticket)
+        assert verdicts == [self.model.correct(round_, value, moment, self.now)]
 
     @rule(data=st.data(), stage=st.sampled_from(["click", "cart"]))
     def reach(self, data: Any, stage: str) -> None:

@@ -34,7 +34,7 @@ _BEYOND_A_SCHEMA = (
     r"parameters: limits: (the floors|'.*': floor must be at most)",  # it adds and compares no numbers
     r"parameters: half_life (must be|is for)",  # it does not compare units, nor know which policies forget
     r"occurred_at of report \d+ must not lie more than a day ahead",  # it has no clock
-    r"value of conversion \d+ must be in \[0, 1\]",  # it knows no bandit
+    r"value of (conversion|correction) \d+ must be in \[0, 1\]",  # it knows no bandit
     r"both policies must know the probability of each choice",  # it does not know which do
     r"unit must be left out where the reward has a scale",  # it compares no fields
     r"actions must be one for each of \d+ decisions",

@@ -25,6 +25,7 @@ from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
     Conversion,
+    Correction,
     DecisionAnswer,
     StageReport,
     Verdict,
@@ -165,6 +166,18 @@ class AsyncClient(AsyncCatalogueClient):
             answer = await self._send(protocol.convert(name, part))
             found.append_portion(answer.verdicts, answer.warnings, answer.attributed)
         return found
+
+    async def correct(
+        self, name: str, decision_id: DecisionAnswer | str, value: float, *, occurred_at: Moment | None = None
+    ) -> Verdict:
+        """Replace all that a decision is credited with by another value: in [0, 1], or with a reward an amount.
+
+        It can be corrected for as long as it could be revoked. `DUPLICATE`: it has that value already, or its
+        conversions were revoked; `UNKNOWN`: also, it has not converted.
+        """
+        occurred = parse_datetime(occurred_at, name="occurred_at")
+        corrections = [Correction(decision_id_of(decision_id), value, occurred)]
+        return (await self._send(protocol.correct(name, corrections))).verdicts[0]
 
     async def stage(
         self, name: str, decision_id: DecisionAnswer | str, stage: str, *, occurred_at: Moment | None = None

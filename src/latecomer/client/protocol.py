@@ -18,6 +18,7 @@ from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
     Conversion,
+    Correction,
     DecisionAnswer,
     ImportAnswer,
     ImportBatch,
@@ -157,6 +158,13 @@ def revoke(name: str, revocations: Sequence[Revocation]) -> "Call[_Verdicts]":
     """Make the call that takes conversions back."""
     return Call(
         method="POST", path=f"{bandit_path(name)}/revocations", gives=_Verdicts, content=encode_json(revocations)
+    )
+
+
+def correct(name: str, corrections: Sequence[Correction]) -> "Call[_Verdicts]":
+    """Make the call that replaces what decisions are credited with."""
+    return Call(
+        method="POST", path=f"{bandit_path(name)}/corrections", gives=_Verdicts, content=encode_json(corrections)
     )
 
 

@@ -24,6 +24,7 @@ from latecomer.service.messages import (
     BanditInfo,
     BanditStats,
     Conversion,
+    Correction,
     DecisionAnswer,
     StageReport,
     Verdict,
@@ -198,6 +199,18 @@ class Client(CatalogueClient):
         """Take a decision's conversions back, or the one of a `conversion_id`."""
         revocation = make_revocation(decision_id, occurred_at, conversion_id)
         return self._send(protocol.revoke(name, [revocation])).verdicts[0]
+
+    def correct(
+        self, name: str, decision_id: DecisionAnswer | str, value: float, *, occurred_at: Moment | None = None
+    ) -> Verdict:
+        """Replace all that a decision is credited with by another value: in [0, 1], or with a reward an amount.
+
+        It can be corrected for as long as it could be revoked. `DUPLICATE`: it has that value already, or its
+        conversions were revoked; `UNKNOWN`: also, it has not converted.
+        """
+        occurred = parse_datetime(occurred_at, name="occurred_at")
+        corrections = [Correction(decision_id_of(decision_id), value, occurred)]
+        return (self._send(protocol.correct(name, corrections))).verdicts[0]
 
     def stage(
         self, name: str, decision_id: DecisionAnswer | str, stage: str, *, occurred_at: Moment | None = None

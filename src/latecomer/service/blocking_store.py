@@ -22,6 +22,7 @@ from latecomer.service.messages import (
     BanditStats,
     CatalogueInfo,
     Conversion,
+    Correction,
     DecisionAnswer,
     Health,
     ImportAnswer,
@@ -113,6 +114,14 @@ class BlockingStore:
 
         async def call() -> VerdictList:
             return await self._store.revoke(name, revocations)
+
+        return self._run(call()), DoneTicket()
+
+    def correct(self, name: str, corrections: Sequence[Correction]) -> tuple[VerdictList, Ticket]:
+        """Replace what decisions are credited with."""
+
+        async def call() -> VerdictList:
+            return await self._store.correct(name, corrections)
 
         return self._run(call()), DoneTicket()
 

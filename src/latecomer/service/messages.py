@@ -11,7 +11,7 @@ from latecomer.errors import InputError
 from latecomer.evaluation.arm_comparison import ArmComparison
 from latecomer.policies.base.decision import Verdict
 from latecomer.service.bandit_spec import ChallengerSpec, RewardSpec, ValueUnit
-from latecomer.service.report_messages import Activation, Conversion, Revocation, StageCounts, StageReport
+from latecomer.service.report_messages import Activation, Conversion, Correction, Revocation, StageCounts, StageReport
 from latecomer.validation import check_text, list_items, short_repr, to_plain_text
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "BanditStats",
     "CatalogueInfo",
     "Conversion",
+    "Correction",
     "DecisionAnswer",
     "Health",
     "ImportAnswer",

@@ -5,8 +5,9 @@ from typing import Any, Generic, TypeVar
 
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.freezing import freeze_bandit
+from latecomer.service.bandit.purchases import correct_credits
 from latecomer.service.bandit.verdict_list import VerdictList
-from latecomer.service.messages import Activation, Conversion, Revocation, StageReport
+from latecomer.service.messages import Activation, Conversion, Correction, Revocation, StageReport
 
 Given = TypeVar("Given")
 """The answer of a call: verdicts with a ticket to wait for before they leave, or a future that has them."""
@@ -28,6 +29,10 @@ class ReportCalls(Generic[Given]):
     def revoke(self, name: str, revocations: Sequence[Revocation]) -> Given:
         """Take conversions back."""
         return self.report(name, Bandit.revoke, revocations)
+
+    def correct(self, name: str, corrections: Sequence[Correction]) -> Given:
+        """Replace what decisions are credited with."""
+        return self.report(name, correct_credits, corrections)
 
     def activate(self, name: str, activations: Sequence[Activation]) -> Given:
         """Report deferred decisions that were shown."""

@@ -32,6 +32,14 @@ class Revocation(Struct, frozen=True, forbid_unknown_fields=True):
     conversion_id: str | None = None
 
 
+class Correction(Struct, frozen=True, forbid_unknown_fields=True):
+    """A report that replaces all that a decision is credited with by one `value`: in [0, 1], or an amount."""
+
+    decision_id: str
+    value: float
+    occurred_at: datetime | None = None
+
+
 class StageReport(Struct, frozen=True, forbid_unknown_fields=True):
     """A report that a decision has reached a stage before any conversion, such as a click or a cart."""
 

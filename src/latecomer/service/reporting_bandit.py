@@ -1,8 +1,8 @@
-"""Reports of a bandit in this process besides its conversions: activations, stages, and freezes."""
+"""Reports of a bandit in this process besides its conversions: activations, corrections, stages, and freezes."""
 
 from typing import TYPE_CHECKING
 
-from latecomer.service.messages import Activation, DecisionAnswer, StageReport, Verdict, decision_id_of
+from latecomer.service.messages import Activation, Correction, DecisionAnswer, StageReport, Verdict, decision_id_of
 from latecomer.service.store import Store
 from latecomer.timestamps import Moment, parse_datetime
 
@@ -19,6 +19,18 @@ class ReportingBandit:
     def activate(self, decision_id: DecisionAnswer | str) -> Verdict:
         """Report that a deferred decision was shown: it counts from now on, and its window begins."""
         verdicts, ticket = self._store.activate(self.name, [Activation(decision_id_of(decision_id))])
+        self._store.wait(ticket)
+        return verdicts[0]
+
+    def correct(self, decision_id: DecisionAnswer | str, value: float, *, occurred_at: Moment | None = None) -> Verdict:
+        """Replace all that a decision is credited with by another value: in [0, 1], or with a reward an amount.
+
+        It can be corrected for as long as it could be revoked. `DUPLICATE`: it has that value already, or its
+        conversions were revoked; `UNKNOWN`: also, it has not converted.
+        """
+        occurred = parse_datetime(occurred_at, name="occurred_at")
+        corrections = [Correction(decision_id_of(decision_id), value, occurred)]
+        verdicts, ticket = self._store.correct(self.name, corrections)
         self._store.wait(ticket)
         return verdicts[0]
 

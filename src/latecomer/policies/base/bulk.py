@@ -227,6 +227,14 @@ def revoke(policy: LinearPolicy, round: int, stamp: int, reported: int, digest: 
     return policy.revoke_conversion(round, digest, stamp, reported)
 
 
+def correct(policy: LinearPolicy, round: int, amount: float, stamp: int, reported: int) -> tuple[int, float]:
+    """Replace what a round is credited with by an amount; return the verdict by its number, and the credit."""
+    if isinstance(policy.window, int):
+        stamp = reported = UNSTAMPED
+    verdict = policy.correct_credit(round, amount, stamp, reported)
+    return verdict, policy.reward.credit([amount]) if verdict == ACCEPTED else 0.0
+
+
 def _stamps(policy: LinearPolicy, stamps: Integers) -> Integers:
     return np.full(len(stamps), UNSTAMPED) if isinstance(policy.window, int) else stamps
 

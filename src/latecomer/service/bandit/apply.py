@@ -10,12 +10,14 @@ from latecomer.core.state import Integers
 from latecomer.service.bandit import events
 from latecomer.service.bandit.bandit import Bandit
 from latecomer.service.bandit.catalogue import read_change
+from latecomer.service.bandit.credit_changes import CHANGES
 from latecomer.service.bandit.decision_ids import read_secrets
 from latecomer.service.bandit.events import Payload
 from latecomer.service.bandit.freezing import apply_freeze
 from latecomer.service.bandit.offers import read_contexts
 from latecomer.service.bandit.report_appliers import (
     Conversions,
+    Corrections,
     Purchases,
     Returns,
     Revocations,
@@ -51,7 +53,7 @@ def apply_foreign_payload(bandit: Bandit, data: bytes, stamp: int) -> Payload:
     kinds = _KINDS[payload.kinds]
     present = {int(_KINDS[kind]) for kind in payload.present}
     appliers = {kind: applier(bandit, payload) for kind, applier in _APPLIERS.items() if kind in present}
-    in_order = not present.isdisjoint(_CHANGE_CREDITS)
+    in_order = not present.isdisjoint(CHANGES)
     for kind, part in events.split_runs(kinds[kinds != _NOTHING]):
         if kind in appliers:
             appliers[kind].apply(part)
@@ -180,7 +182,7 @@ class _Freezes:
         """Do nothing."""
 
 
-_Reports = Conversions | Revocations | Purchases | Returns | Stages
+_Reports = Conversions | Revocations | Purchases | Returns | Corrections | Stages
 _Applier = _Decisions | _Reports | _Deferred | _Activations | _Catalogue | _Freezes
 _APPLIERS: dict[int, type[_Applier]] = {
     events.DECISION: _Decisions,
@@ -188,6 +190,7 @@ _APPLIERS: dict[int, type[_Applier]] = {
     events.REVOCATION: Revocations,
     events.PURCHASE: Purchases,
     events.RETURN: Returns,
+    events.CORRECTION: Corrections,
     events.STAGE: Stages,
     events.DEFERRED: _Deferred,
     events.ACTIVATION: _Activations,
@@ -195,7 +198,6 @@ _APPLIERS: dict[int, type[_Applier]] = {
     events.FREEZE: _Freezes,
 }
 
-_CHANGE_CREDITS = {events.PURCHASE, events.RETURN}
 _NOTHING = 0
 _KINDS = np.arange(256, dtype=np.uint8)
 """By kind, the kind whose applier takes the event; `_NOTHING` for annotations."""

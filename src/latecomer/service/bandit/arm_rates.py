@@ -8,8 +8,8 @@ from latecomer.core.state import Array
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit.lift import ARMS, CONTEST
 from latecomer.service.bandit.matured_decisions import compute_matured_rate, weigh_open_rounds
-from latecomer.service.bandit.tally.open_rounds import CONVERTED
-from latecomer.service.bandit.tally.tally import CONTROLS, Tally, split_arms
+from latecomer.service.bandit.tally.open_rounds import CONVERTED, split_arms
+from latecomer.service.bandit.tally.tally import CONTROLS, Tally
 from latecomer.service.messages import ArmRates
 
 if TYPE_CHECKING:

@@ -9,7 +9,9 @@ from latecomer.core.conversions import ACCEPTED, REVOKED
 from latecomer.service.bandit import events
 from latecomer.service.bandit.reports import compute_arrivals
 
-_KINDS = (events.PURCHASE, events.RETURN, events.REVOCATION)
+CHANGES = (events.PURCHASE, events.RETURN, events.CORRECTION)
+"""Reports that change the credit of a decision that may have had another; the log has the credit after each."""
+_KINDS = (*CHANGES, events.REVOCATION)
 
 
 class CreditChange(Struct, frozen=True):
@@ -23,7 +25,7 @@ class CreditChange(Struct, frozen=True):
 
 def changes_credits(payload: events.Payload) -> bool:
     """Tell whether a payload has reports that change the credit of a decision that may have had another."""
-    return not payload.present.isdisjoint((events.PURCHASE, events.RETURN))
+    return not payload.present.isdisjoint(CHANGES)
 
 
 def read_credit_changes(payload: events.Payload) -> Iterator[CreditChange]:

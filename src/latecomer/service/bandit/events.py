@@ -27,6 +27,7 @@
 | 50 | conversion with an amount or an id: as 4, its value the amount; credit f64, id's digest (16), joined u8 | 59 |
 | 51 | revocation of a conversion by its id: as 5; credit f64, the id's digest (16) | 50 |
 | 52 | a stage that a decision has reached: as 5; its name in ASCII, filled up with zeros (32) | 58 |
+| 53 | correction of a credit: as 4, its value the amount; credit f64 | 42 |
 
 The action summary is `core.action_summary`: the mean of the actions to choose from, and how they vary. Stamps are the
 store's microseconds since 1970; `occurred` is `NOT_GIVEN` where the report does not say. Verdicts are the kernels'
@@ -52,7 +53,7 @@ PROPENSITY, OFFER, REPEATED_OFFER = range(11, 14)
 DEFERRED, ACTIVATION, SUBJECT, CATALOGUE, RANKED, DEFERRED_ID = range(20, 26)
 PLACE, PROBABILITIES = 30, 31
 FREEZE = 40
-PURCHASE, RETURN, STAGE = 50, 51, 52
+PURCHASE, RETURN, STAGE, CORRECTION = range(50, 54)
 ANNOTATIONS = (RANKED, PLACE, PROBABILITIES, LABEL, PROPENSITY, OFFER, REPEATED_OFFER, SUBJECT, DEFERRED_ID)
 """Events that say more of the decision before them."""
 
@@ -82,9 +83,10 @@ REVOCATIONS = np.dtype(_REPORT)
 _CREDIT = [("credit", "<f8"), ("conversion", f"V{DIGEST}")]
 PURCHASES = np.dtype([*CONVERSIONS.descr, *_CREDIT, ("joined", "u1")])
 RETURNS = np.dtype([*_REPORT, *_CREDIT])
+CORRECTIONS = np.dtype([*CONVERSIONS.descr, _CREDIT[0]])
 STAGES = np.dtype([*_REPORT, ("stage", "S32")])
-REPORTS = (CONVERSION, REVOCATION, PURCHASE, RETURN)
-"""Events of conversions and of what takes them back."""
+REPORTS = (CONVERSION, REVOCATION, PURCHASE, RETURN, CORRECTION)
+"""Events of conversions, and of what takes them back or corrects them."""
 
 Records = npt.NDArray[Any]
 
@@ -101,6 +103,7 @@ def get_layout(dim: int) -> dict[int, np.dtype[np.void]]:
         PURCHASE: PURCHASES,
         RETURN: RETURNS,
         STAGE: STAGES,
+        CORRECTION: CORRECTIONS,
         UNKNOWN: np.dtype([("kind", "u1"), ("conversions", "<u4"), ("revocations", "<u4")]),
         BEGUN: np.dtype([("kind", "u1"), ("uid", "V8")]),
         DELETED: np.dtype([("kind", "u1"), ("number", "<u4")]),

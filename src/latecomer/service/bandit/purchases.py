@@ -16,7 +16,7 @@ from latecomer.errors import InputError
 from latecomer.policies.base import bulk
 from latecomer.policies.base.converting_policy import join_verdicts
 from latecomer.policies.base.decision import Verdict
-from latecomer.policies.base.reward import NOT_GIVEN
+from latecomer.policies.base.reward import NOT_GIVEN, NotGiven
 from latecomer.service.bandit import events
 from latecomer.service.bandit.attribution import attribute_conversions
 from latecomer.service.bandit.reports import (
@@ -27,7 +27,7 @@ from latecomer.service.bandit.reports import (
     parse_occurrences,
 )
 from latecomer.service.bandit.verdict_list import VerdictList, make_early_warnings
-from latecomer.service.messages import Conversion, Revocation
+from latecomer.service.messages import Conversion, Correction, Revocation
 
 if TYPE_CHECKING:
     from latecomer.service.bandit.bandit import Bandit
@@ -61,7 +61,8 @@ class Purchases:
     def convert(self, conversions: Sequence[Conversion], *, now: int, shift: int) -> tuple[VerdictList, bytes]:
         """Apply conversions in their order; return the verdicts and the events for the log."""
         bandit = self._bandit
-        amounts = np.array([self._check_amount(one.value, place) for place, one in enumerate(conversions)], np.float64)
+        values = enumerate(NOT_GIVEN if one.value is None else one.value for one in conversions)
+        amounts = np.array([self._check_amount(value, place, "conversion") for place, value in values], np.float64)
         digests = [digest_report(one, place) for place, one in enumerate(conversions)]
         occurred = parse_occurrences(conversions, now=now, shift=shift)
         attributed = attribute_conversions(bandit, conversions, compute_arrivals(occurred, now), now)
@@ -86,11 +87,9 @@ class Purchases:
         answers.warnings = make_early_warnings(early.tolist())
         return answers if attributed is None else attributed.join(answers, bandit.deferrals.id_of), data
 
-    def _check_amount(self, value: object, place: int) -> float:
+    def _check_amount(self, value: float | NotGiven, place: int, report: str) -> float:
         try:
-            return self._policy.reward.check_amount(
-                NOT_GIVEN if value is None else value, f"value of conversion {place}"
-            )
+            return self._policy.reward.check_amount(value, f"value of {report} {place}")
         except InputError as error:
             error.field = f"[{place}].value"
             raise
@@ -142,6 +141,22 @@ class Purchases:
         stamps = (UNSTAMPED, UNSTAMPED) if self._bandit.in_rounds else (arrival, now)
         return self._policy.find_conversion(digest, *stamps)
 
+    def correct(self, corrections: Sequence[Correction], *, now: int, shift: int) -> tuple[VerdictList, bytes]:
+        """Replace the credits of decisions in their order; return the verdicts and the events for the log."""
+        bandit = self._bandit
+        values = enumerate(one.value for one in corrections)
+        amounts = np.array([self._check_amount(value, place, "correction") for place, value in values], np.float64)
+        occurred = parse_occurrences(corrections, now=now, shift=shift)
+        rounds = np.array([bandit.find_round(one.decision_id) for one in corrections], np.int64)
+        bandit.has_unlogged_change = True
+        arrivals = compute_arrivals(occurred, now)
+        verdicts, credits = self.replace_credits(rounds, amounts, arrivals, np.full(len(rounds), now))
+        if bandit.tally.note_corrections(rounds, credits, verdicts, now):
+            bandit.count_notes()
+        records = pack_reports(events.CORRECTIONS, events.CORRECTION, verdicts, rounds, occurred, now)
+        records["value"], records["credit"] = amounts, credits
+        return bandit.finish_reports(records, verdicts, now, unknown=(0, 0))
+
     # ---- changes to the policy, live and replayed ----
 
     def credit(
@@ -172,7 +187,26 @@ class Purchases:
                 credits[place] = REVOKED if basket is None else basket.credit
         return verdicts, credits
 
+    def replace_credits(
+        self, rounds: Integers, amounts: Array, arrivals: Integers, reported: Integers
+    ) -> tuple[Integers, Array]:
+        """Replace credits in their order: verdicts by number, and the credits that the rounds then have."""
+        verdicts, credits = np.empty(len(rounds), np.int64), np.zeros(len(rounds))
+        reports = zip(rounds.tolist(), amounts.tolist(), arrivals.tolist(), reported.tolist(), strict=True)
+        for place, report in enumerate(reports):
+            for other in self._bandit.policies[1:]:
+                bulk.correct(other, *report)
+            verdicts[place], credits[place] = bulk.correct(self._policy, *report)
+        return verdicts, credits
+
     def find_watched(self, rounds: Integers, found: bulk.Credited) -> Integers:
         """Return verdicts for the monitor, which counts a decision's first conversion alone."""
         is_later = (found.verdicts == ACCEPTED) & ~found.is_first
         return self._bandit.leave_out_stragglers(rounds, np.where(is_later, DUPLICATE, found.verdicts))
+
+
+def correct_credits(
+    bandit: "Bandit", corrections: Sequence[Correction], *, now: int, shift: int = 0
+) -> tuple[VerdictList, bytes]:
+    """Replace what decisions of a bandit are credited with; see `Purchases.correct`."""
+    return bandit.purchases.correct(corrections, now=now, shift=shift)

@@ -76,7 +76,8 @@ class _RangeCounter:
             elif kind == events.REVOCATION:
                 tally.note_revocations(rounds, verdicts, stamps)
             else:
-                note = tally.note_purchases if kind == events.PURCHASE else tally.note_returns
+                notes = {events.PURCHASE: tally.note_purchases, events.RETURN: tally.note_returns}
+                note = notes.get(kind, tally.note_corrections)
                 note(rounds, np.array(reports["credit"]), verdicts, stamps)
 
     def finish(self) -> Range:

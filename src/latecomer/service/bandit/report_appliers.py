@@ -87,11 +87,10 @@ class Revocations(Reports):
 
 
 class CreditChanges(Reports):
-    """Conversions with amounts or ids, or their returns: the log has the credits that follow."""
+    """Conversions with amounts or ids, or what corrects them: the log has the credits that follow."""
 
     def __init__(self, bandit: Bandit, payload: Payload) -> None:
         super().__init__(bandit, payload)
-        self._digests = self._records["conversion"].tolist()
         self._credits = np.zeros(len(self._records))
 
     def finish(self, payload: Payload) -> None:
@@ -110,7 +109,8 @@ class Purchases(CreditChanges):
 
     def __init__(self, bandit: Bandit, payload: Payload) -> None:
         super().__init__(bandit, payload)
-        self._amounts, self._is_joined = copy_column(self._records["value"]), self._records["joined"] > 0
+        self._digests, self._amounts = self._records["conversion"].tolist(), copy_column(self._records["value"])
+        self._is_joined = self._records["joined"] > 0
         self._made = bandit.rounds + np.searchsorted(payload.numbers(events.DECISION), self._numbers)
 
     def apply(self, part: slice) -> None:
@@ -140,6 +140,10 @@ class Returns(CreditChanges):
 
     kind = events.RETURN
 
+    def __init__(self, bandit: Bandit, payload: Payload) -> None:
+        super().__init__(bandit, payload)
+        self._digests = self._records["conversion"].tolist()
+
     def apply(self, part: slice) -> None:
         """Apply the reports of a run."""
         self._verdicts[part], self._credits[part] = self._bandit.purchases.take_back(
@@ -155,6 +159,27 @@ class Returns(CreditChanges):
         """Write the verdicts back where they are others, and count them."""
         super().finish(payload)
         self._bandit.counters.add_revocations(self._verdicts)
+
+
+class Corrections(CreditChanges):
+    """Corrections of all that a decision is credited with."""
+
+    kind = events.CORRECTION
+
+    def __init__(self, bandit: Bandit, payload: Payload) -> None:
+        super().__init__(bandit, payload)
+        self._amounts = copy_column(self._records["value"])
+
+    def apply(self, part: slice) -> None:
+        """Apply the reports of a run."""
+        self._verdicts[part], self._credits[part] = self._bandit.purchases.replace_credits(
+            self._rounds[part], self._amounts[part], self._arrivals[part], self._reported[part]
+        )
+
+    def note(self, part: slice) -> None:
+        """Note the reports of a run for the tally."""
+        rounds, credits, verdicts = self._rounds[part], self._credits[part], self._verdicts[part]
+        self._bandit.tally.note_corrections(rounds, credits, verdicts, self._reported[part])
 
 
 class Stages(Reports):

@@ -8,7 +8,7 @@ from latecomer.core.state import Integers
 from latecomer.errors import InputError
 from latecomer.policies.base.baskets import digest_conversion
 from latecomer.service.bandit import events
-from latecomer.service.messages import Conversion, Revocation, StageReport
+from latecomer.service.messages import Conversion, Correction, Revocation, StageReport
 from latecomer.timestamps import Moment, parse_timestamp, to_datetime
 from latecomer.validation import check_conversion_value
 
@@ -33,13 +33,15 @@ def check_value(value: object, position: int) -> float:
         raise
 
 
-def parse_occurrences(reports: Sequence[Conversion | Revocation | StageReport], *, now: int, shift: int) -> Integers:
+def parse_occurrences(
+    reports: Sequence[Conversion | Correction | Revocation | StageReport], *, now: int, shift: int
+) -> Integers:
     """Return when each report occurred, in the store's time; `NOT_GIVEN` where it does not say.
 
     Parameters
     ----------
     reports
-        Conversions or revocations; `InputError` where `occurred_at` lies more than a day in the future.
+        Conversions, revocations and others; `InputError` where `occurred_at` lies more than a day in the future.
     now
         The store's time.
     shift

@@ -13,6 +13,7 @@ from latecomer.service.messages import (
     Activation,
     BanditInfo,
     Conversion,
+    Correction,
     DecisionAnswer,
     Revocation,
     StageReport,
@@ -29,6 +30,7 @@ Index = Annotated[int, Meta(ge=0, le=1 << 40)]
 Features = dict[str, float | bool | str | list[str] | None]
 Conversions = Conversion | Annotated[list[Conversion], Meta(min_length=1, max_length=MAX_REPORTS)]
 Revocations = Revocation | Annotated[list[Revocation], Meta(min_length=1, max_length=MAX_REPORTS)]
+Corrections = Correction | Annotated[list[Correction], Meta(min_length=1, max_length=MAX_REPORTS)]
 StageReports = StageReport | Annotated[list[StageReport], Meta(min_length=1, max_length=MAX_REPORTS)]
 Activations = Activation | Annotated[list[Activation], Meta(min_length=1, max_length=MAX_REPORTS)]
 

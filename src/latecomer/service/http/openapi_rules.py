@@ -112,12 +112,13 @@ def constrain(components: dict[str, Schema], settings: Settings) -> None:
     components["EncoderSpec"]["properties"]["dim"] |= {"minimum": 1, "maximum": _LARGEST_DIM}
     _constrain_decision(components, settings)
     times = {"type": "string", "format": "date-time", "pattern": "^(?!0000)"}
-    for name in ("Conversion", "Revocation", "StageReport"):
+    for name in ("Conversion", "Correction", "Revocation", "StageReport"):
         components[name]["properties"]["occurred_at"]["anyOf"] = [times, _NULL]
     text: Schema = {"type": "string"}
     short = text | {"minLength": 1, "maxLength": 200}
     conversion = components["Conversion"]["properties"]
     conversion["value"]["anyOf"] = [{"type": "number", "minimum": 0, "maximum": LARGEST_AMOUNT}, _NULL]
+    components["Correction"]["properties"]["value"] |= {"minimum": 0, "maximum": LARGEST_AMOUNT}
     conversion["subject"]["anyOf"] = conversion["conversion_id"]["anyOf"] = [short, _NULL]
     components["Revocation"]["properties"]["conversion_id"]["anyOf"] = [short, _NULL]
     components["Revocation"]["anyOf"] = [

@@ -12,6 +12,7 @@ from latecomer.service.http.bodies import (
     Bandits,
     CatalogueRequest,
     Conversions,
+    Corrections,
     DecisionOutcome,
     Decisions,
     Freeze,
@@ -182,6 +183,7 @@ GET_ACTIONS = Operation(
 )
 CONVERT = _reports("convert", "conversions", "Report conversions", Conversions)
 REVOKE = _reports("revoke", "revocations", "Take conversions back", Revocations)
+CORRECT = _reports("correct", "corrections", "Replace what decisions are credited with", Corrections)
 STAGE = _reports("stage", "stages", "Report stages that decisions have reached", StageReports)
 ACTIVATE = _reports("activate", "activations", "Report deferred decisions that were shown", Activations, scope="decide")
 FREEZE = Operation(
@@ -280,7 +282,7 @@ PAGE_DECISION = _page(
 
 OPERATIONS = (
     CREATE_BANDIT, LIST_BANDITS, GET_BANDIT, DELETE_BANDIT, GET_STATS, GET_REPORT, EXPLAIN, DECIDE,
-    PUT_ACTIONS, GET_ACTIONS, CONVERT, REVOKE, ACTIVATE, STAGE, FREEZE, IMPORT, HEALTHZ, READYZ, METRICS, SCHEMA,
-    PAGE,
+    PUT_ACTIONS, GET_ACTIONS, CONVERT, REVOKE, CORRECT, ACTIVATE, STAGE, FREEZE, IMPORT,
+    HEALTHZ, READYZ, METRICS, SCHEMA, PAGE,
     PAGE_STYLE, PAGE_SCRIPT, PAGE_ICON, PAGE_LIST, PAGE_BANDIT, PAGE_DECISION,
 )  # fmt: skip

@@ -38,7 +38,7 @@ _TURN_SECONDS = 0.1
 """Seconds that one batch may hold up other requests, about."""
 _ON_THE_LOOP = 32
 """Requests of a batch up to which it is decided on the loop; a thread is woken in the time of a few decisions."""
-ReportKind = Literal["convert", "revoke", "activate", "report_stages", "freeze"]
+ReportKind = Literal["convert", "revoke", "correct", "activate", "report_stages", "freeze"]
 
 
 _NOTHING: AbstractContextManager[Any] = nullcontext()

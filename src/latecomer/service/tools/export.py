@@ -195,7 +195,8 @@ class _Part:
 
     def _make_reports(self, kind: int, run: events.Records) -> pl.DataFrame:
         occurred, rounds = np.ascontiguousarray(run["occurred"]), np.ascontiguousarray(run["round"])
-        converted, has_id = kind in (events.CONVERSION, events.PURCHASE), kind in (events.PURCHASE, events.RETURN)
+        converted = kind in (events.CONVERSION, events.PURCHASE, events.CORRECTION)
+        has_id = kind in (events.PURCHASE, events.RETURN)
         names = [digest.hex() if any(digest) else None for digest in run["conversion"].tolist()] if has_id else None
         stages = [name.decode() for name in run["stage"].tolist()] if kind == events.STAGE else None
         values = np.full(len(run), np.nan)
@@ -224,9 +225,9 @@ class _Part:
 
 
 def _name_kind(kind: int) -> str:
-    if kind == events.STAGE:
-        return "stage"
-    return "conversion" if kind in (events.CONVERSION, events.PURCHASE) else "revocation"
+    if kind in (events.CONVERSION, events.PURCHASE):
+        return "conversion"
+    return {events.STAGE: "stage", events.CORRECTION: "correction"}.get(kind, "revocation")
 
 
 def _make_times(stamps: Integers) -> pl.Series:

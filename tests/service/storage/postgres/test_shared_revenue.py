@@ -22,4 +22,8 @@ def test_processes_share_baskets(database: str) -> None:
     with lc.open(database) as again:
         assert again.stats().value == pytest.approx(60.0)
         assert again.stats().unit == "EUR"
+        with lc.open(database) as other:
+            assert other.correct(answer, 80.0) is lc.Verdict.ACCEPTED
+            assert other.correct(answer, 80.0) is lc.Verdict.DUPLICATE
+        assert again.stats().value == pytest.approx(80.0)
         assert again.revoke(answer) is lc.Verdict.ACCEPTED

@@ -106,3 +106,9 @@ class OpenRounds:
         self.first, self.open, self._begin = saved["first"], saved["open"], 0
         self._facts = np.frombuffer(saved["facts"], _WIDE if saved.get("has_segments") else _NARROW).copy()
         self._end = len(self._facts)
+
+
+def split_arms(flags: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.bool_], ...]:
+    """Tell which rounds the policy chose, which the control, and of which neither is known."""
+    is_control, is_unknown = (flags & CONTROL) != 0, (flags & UNKNOWN) != 0
+    return ~(is_control | is_unknown), is_control, is_unknown

@@ -18,7 +18,7 @@ from latecomer.core.state import Array, Integers
 from latecomer.service.bandit.tally.credited_rounds import CreditedRounds
 from latecomer.service.bandit.tally.exact_sums import PARTS, join_parts, split_values
 from latecomer.service.bandit.tally.notes import Note, Notes, concatenate_notes, join_notes
-from latecomer.service.bandit.tally.open_rounds import CONTROL, CONVERTED, UNIT, UNKNOWN, Facts, OpenRounds
+from latecomer.service.bandit.tally.open_rounds import CONTROL, CONVERTED, UNIT, UNKNOWN, Facts, OpenRounds, split_arms
 from latecomer.service.bandit.tally.segments import Context, Segments
 from latecomer.service.bandit.tally.time_buckets import TimeBuckets
 
@@ -70,7 +70,7 @@ class Tally:
         self._decisions: list[Note] = []
         self._columns: list[Notes] = []
         """Decisions that were noted in columns; those of `_decisions` come after them."""
-        self._reports: list[tuple[int, Integers, Array, Integers, Integers]] = []
+        self._reports: list[tuple[int | None, Integers, Array, Integers, Integers]] = []
 
     # ---- notes ----
 
@@ -109,8 +109,12 @@ class Tally:
         """Note revocations with the credits that their rounds then have."""
         return self._note_reports(REVOKED, rounds, credits, verdicts, stamps)
 
+    def note_corrections(self, rounds: Integers, credits: Array, verdicts: Integers, stamps: int | Integers) -> bool:
+        """Note corrections with the credits that their rounds then have; by themselves they are not counted."""
+        return self._note_reports(None, rounds, credits, verdicts, stamps)
+
     def _note_reports(
-        self, column: int, rounds: Integers, credits: Array, verdicts: Integers, stamps: int | Integers
+        self, column: int | None, rounds: Integers, credits: Array, verdicts: Integers, stamps: int | Integers
     ) -> bool:
         arrived = stamps if isinstance(stamps, np.ndarray) else np.full(len(rounds), stamps)
         self._reports.append((column, rounds, credits, verdicts, arrived))
@@ -136,8 +140,9 @@ class Tally:
             rounds, credits, verdicts, stamps = map(np.concatenate, zip(*(report[1:] for report in group), strict=True))
             accepted = verdicts == ACCEPTED
             if accepted.any():
-                self._cover(stamps[accepted])
-                self.buckets.add(stamps[accepted], column)
+                if column is not None:
+                    self._cover(stamps[accepted])
+                    self.buckets.add(stamps[accepted], column)
                 self._change_credits(rounds[accepted], credits[accepted])
 
     def close_rounds(self, oldest: int, *, kept: int | None = None) -> Integers:
@@ -295,9 +300,3 @@ class Tally:
         self._rounds.restore(saved["rounds"])
         if self.credited is not None:
             self.credited.restore(saved.get("credited", {}))
-
-
-def split_arms(flags: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.bool_], ...]:
-    """Tell which rounds the policy chose, which the control, and of which neither is known."""
-    is_control, is_unknown = (flags & CONTROL) != 0, (flags & UNKNOWN) != 0
-    return ~(is_control | is_unknown), is_control, is_unknown

@@ -1,4 +1,4 @@
-"""POST /v1/bandits/{name}/conversions, …/revocations, …/stages, …/activations: one or a list; a verdict for each."""
+"""POST /v1/bandits/{name}/conversions, …/revocations, …/corrections, …: one report or a list; a verdict for each."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from latecomer.errors import InputError
 from latecomer.service.http import operations
-from latecomer.service.http.bodies import Activations, Conversions, Revocations, StageReports, Verdicts
+from latecomer.service.http.bodies import Activations, Conversions, Corrections, Revocations, StageReports, Verdicts
 from latecomer.service.http.context import AppContext
 from latecomer.service.http.request import Request
 from latecomer.service.http.response import Response, json_response
@@ -20,6 +20,7 @@ def routes(context: AppContext) -> list[Route]:
     return [
         Route(operations.CONVERT, _handler(context, msgspec.json.Decoder(Conversions), "convert")),
         Route(operations.REVOKE, _handler(context, msgspec.json.Decoder(Revocations), "revoke")),
+        Route(operations.CORRECT, _handler(context, msgspec.json.Decoder(Corrections), "correct")),
         Route(operations.STAGE, _handler(context, msgspec.json.Decoder(StageReports), "report_stages")),
         Route(operations.ACTIVATE, _handler(context, msgspec.json.Decoder(Activations), "activate")),
     ]

@@ -14,7 +14,6 @@ import latecomer as lc
 from latecomer.core.state import UNSTAMPED
 from latecomer.errors import InputError
 from latecomer.policies.base import bulk
-from latecomer.policies.base.search import ExactSearch, summarise
 
 SETS = [unit_actions(np.random.default_rng(i), 4, 2) for i in range(40)]
 RANDOMISED: dict[str, Any] = {"floor": 0.2, "draws": 8, "control": {"share": 0.25, "policy": "uniform"}, "seed": 7}
@@ -291,18 +290,6 @@ def test_a_ranking_refuses_a_ceiling() -> None:
         policy.decide(np.eye(2), k=2)
     assert found.value.field == "k"
     assert policy.rounds == 0
-
-
-@pytest.mark.parametrize("make", [lc.OTFLinTS, lc.ImputedLinTS, lc.LogisticLinTS, lc.WaitingLinTS, lc.recommended])
-def test_what_must_be_chosen_has_propensity_1_whatever_the_policy(make: Any) -> None:
-    policy, one = make(2, 50, seed=0), np.eye(2)[:1]
-    assert policy.decide(one).propensity == 1.0
-    assert policy.decide(one, deferred=True).propensity == 1.0
-    assert policy.decide_by_search(ExactSearch(one, summarise(one))).propensity == 1.0
-    assert [each.propensity for each in policy.decide_many([one, np.eye(2)])] == [1.0, None]
-    assert [each.propensity for each in policy.decide_many(np.stack([one, one]))] == [1.0, 1.0]
-    assert (policy.decide(one, k=1, examination=[0.5]).propensity, policy.decide(np.eye(2)).propensity) == (1.0, None)
-    assert policy.decide(np.eye(2), k=2).propensities == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("wrong", [0.0, -0.1, 1.1, float("nan"), "half"])

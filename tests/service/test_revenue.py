@@ -1,7 +1,6 @@
 """Conversions with amounts and ids, and returns, in a store: after restarts, in a replay, exported, over HTTP."""
 
 import asyncio
-import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +13,8 @@ from servers import error_of, run_server
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError
-from latecomer.service.bandit_spec import BanditSpec, ChallengerSpec, RewardSpec, ValueUnit
-from latecomer.service.messages import Conversion, Correction, Revocation
+from latecomer.service.bandit_spec import BanditSpec, RewardSpec, ValueUnit
+from latecomer.service.messages import Conversion, Revocation
 from latecomer.service.store import Store
 from latecomer.service.tools.export import export
 from latecomer.service.tools.replay import replay
@@ -259,129 +258,3 @@ def test_an_open_bandit_takes_amounts(tmp_path: Path) -> None:
         assert bandit.stats().value == pytest.approx(50.0)
         assert bandit.stats().unit == "EUR"
         assert bandit.explain(answer).decision.value == 0.25
-
-
-def test_amounts_of_a_large_scale_are_taken_over_http_and_from_a_batch(tmp_path: Path) -> None:
-    with run_server(tmp_path / "a.db") as server, server.client() as client:
-        client.create("x", dim=2, window="1d", reward={"scale": 5e9, "unit": "IDR"})
-        answer = client.decide("x", OFFERS)
-        assert client.convert("x", answer, value=2e9, conversion_id="p") == "accepted"
-        with client.batch("x") as batch:
-            batch.convert(answer, value=1.5e9, conversion_id="q")
-            with pytest.raises(InputError, match="at most 1e15"):
-                batch.convert(answer, value=2e15, conversion_id="r")
-        assert client.stats("x").value == pytest.approx(3.5e9)
-        bad = server.http.post("/v1/bandits/x/conversions", json={"decision_id": "x", "value": 2e15})
-        assert (bad.status_code, error_of(bad)["field"]) == (400, "value")
-
-
-@pytest.mark.parametrize(
-    ("scale", "amounts"),
-    [(200.0, [60.0, 150.0]), (1e9, [10_000.0] * 20), (1e12, [1.0]), (250.0, [0.1] * 30), (1e12, [0.01, 3e11])],
-)
-def test_stats_have_the_amounts_to_double_precision(path: Path, scale: float, amounts: list[float]) -> None:
-    reward = {"scale": scale, "unit": "EUR"}
-    with lc.open(path, dim=2, window="1d", policy="Uniform", reward=reward) as bandit:
-        for amount in amounts:
-            bandit.convert(bandit.decide(OFFERS), value=amount, conversion_id="1")
-        assert bandit.stats().value == pytest.approx(math.fsum(amounts), rel=1e-15, abs=0)
-        bandit.decide(OFFERS)
-
-
-@pytest.mark.parametrize("reward", ["binary", {"scale": 100, "unit": "EUR"}])
-def test_an_export_has_what_was_revoked_as_a_whole(path: Path, reward: Any) -> None:
-    """By the decision alone, in a row of its own and in one with other returns; plain conversions are among them."""
-    ids: list[str | None] = ["1", None, "2", None, "3", "4"]
-    with lc.open(path, name="shop", dim=2, window="1d", policy="Uniform", reward=reward) as bandit:
-        answers = [bandit.decide(OFFERS) for _ in ids]
-        for answer, id_ in zip(answers, ids, strict=True):
-            bandit.convert(answer, value=1.0, conversion_id=id_)
-        bandit.revoke(answers[0])
-        bandit.revoke(answers[1])
-        store, reports = bandit._store, [Revocation(answers[3].decision_id), Revocation(answers[4].decision_id)]
-        store.wait(store.revoke("shop", [*reports, Revocation(answers[5].decision_id, conversion_id="4")])[1])
-        fates = [bandit.explain(answer).decision for answer in answers]
-    table = next(frame for kind, frame in export(path, "shop") if kind == "decisions")
-    assert table["revoked"].to_list() == [True, True, False, True, True, True]
-    assert table["value"].to_list() == [1.0] * 6
-    assert [fate.fate == "revoked" for fate in fates] == table["revoked"].to_list()
-    assert table["converted_at"].to_list() == [fate.converted_at for fate in fates]
-
-
-@pytest.mark.parametrize(
-    "more",
-    [{}, {"reward": "binary", "returns": None}, {"challenger": ChallengerSpec(policy="Uniform", share=0.5)}],
-)
-def test_a_correction_survives_restarts_and_replays(path: Path, more: dict[str, Any]) -> None:
-    """Of a bandit without baskets too; with a challenger, both policies learn of it."""
-    shop = Shop(path, **more)
-    ids = [shop.decide() for _ in range(4)]
-    for decision in ids[:3]:
-        shop.convert(decision, 1.0)
-
-    def correct(*corrections: Correction) -> list[str]:
-        verdicts, ticket = shop.store.correct("shop", list(corrections))
-        shop.store.wait(ticket)
-        return list(verdicts)
-
-    assert correct(Correction(ids[0], 0.5), Correction(ids[1], 1.0)) == ["accepted", "duplicate"]
-    assert correct(Correction(ids[3], 0.5), Correction("1-00", 0.5)) == ["unknown", "unknown"]
-    shop.revoke(Revocation(ids[2]))
-    assert correct(Correction(ids[2], 0.5), Correction(ids[0], 0.5)) == ["duplicate", "duplicate"]
-    shop.restart()
-    bandit, scale = shop.store.read_bandit("shop"), 1.0 if more.get("reward") == "binary" else 200.0
-    for policy in bandit.policies:
-        np.testing.assert_allclose(policy.B, [1.5 / scale, 0.0], atol=1e-12)
-    stats = shop.store.stats("shop")
-    assert (stats.value, stats.conversions["accepted"], stats.revocations["accepted"]) == (1.5, 3, 1)
-    shop.machine.advance(12 * SECOND)
-    shop.decide()
-    assert correct(Correction(ids[0], 0.25)) == ["accepted"]  # in the grace, or the time for returns
-    shop.restart()
-    assert shop.store.stats("shop").value == 1.25
-    replay(shop.store, "shop", "again", window="3600s")
-    assert shop.store.stats("again").value == 1.25
-    whole = shop.store.bandit_report("shop", datetime(2026, 1, 1, tzinfo=UTC), None)
-    assert whole.value * scale == pytest.approx(1.25, rel=1e-12)
-    assert [each.fate for each in whole.recent][::-1] == ["converted", "converted", "revoked", "closed", "open"]
-    shop.store.close()
-    assert len(list(verify(path))) > 1
-    frames = dict(export(path, "shop"))
-    assert frames["decisions"]["value"].to_list() == pytest.approx([0.25, 1.0, 1.0, None, None])
-    corrections = frames["reports"].filter(kind="correction")
-    assert corrections["value"].to_list() == [0.5, 1.0, 0.5, 0.5, 0.5, 0.25]
-
-
-def test_a_correction_over_http_and_by_the_clients(tmp_path: Path) -> None:
-    with run_server(tmp_path / "a.db") as server, server.client() as client:
-        client.create("x", dim=2, window="1d", reward={"scale": 200, "unit": "EUR"})
-        answer = client.decide("x", OFFERS)
-        client.convert("x", answer, value=60, conversion_id="p")
-        assert client.correct("x", answer, 35.0) == "accepted"
-        assert client.correct("x", answer, 35.0) == "duplicate"
-        for body, field in (
-            ({"decision_id": answer.decision_id}, None),
-            ({"decision_id": answer.decision_id, "value": -1}, "value"),
-            ([{"decision_id": answer.decision_id, "value": 1}, {"decision_id": "x", "value": 2e15}], "[1].value"),
-        ):
-            bad = server.http.post("/v1/bandits/x/corrections", json=body)
-            assert (bad.status_code, error_of(bad).get("field")) == (400, field), bad.text
-        assert client.stats("x").value == 35.0
-
-        async def correct() -> str:
-            async with lc.AsyncClient(server.url) as other:
-                return await other.correct("x", answer, 20.0)
-
-        assert asyncio.run(correct()) == "accepted"
-        assert client.stats("x").value == 20.0
-        for wrong in (None, "much", float("nan")):
-            with pytest.raises(InputError):
-                client.correct("x", answer, wrong)  # type: ignore[arg-type]
-    with lc.open(tmp_path / "b.db", dim=2, window="1d") as bandit:
-        answer = bandit.decide(OFFERS)
-        bandit.convert(answer)
-        for wrong in (None, 1.5, "much"):
-            with pytest.raises(InputError, match="value of correction 0 must be"):
-                bandit.correct(answer, wrong)  # type: ignore[arg-type]
-        assert bandit.correct(answer, 0.5) == "accepted"
-        assert bandit.stats().value == 0.5

@@ -8,7 +8,6 @@ import pytest
 
 import latecomer as lc
 from latecomer.errors import ConflictError, InputError
-from latecomer.policies.base import bulk
 from latecomer.service.messages import DecisionAnswer
 from latecomer.service.tools.export import export
 
@@ -120,9 +119,3 @@ def test_a_pinned_action_has_propensity_1_where_others_have_none(tmp_path: Path,
         assert [answer.propensity for answer in answers] == [None, 1.0] * 6
     table = next(frame for kind, frame in export(tmp_path / "a.db", "default") if kind == "decisions")
     assert table["propensity"].to_list() == [1.0, *[None, 1.0] * 6]
-
-
-def test_columns_of_a_batch_have_propensity_1_for_what_must_be_chosen() -> None:
-    policy, rows = lc.OTFLinTS(2, 50, seed=0), np.concatenate([ROWS, ROWS[:1]])
-    signed = bulk.decide_together(policy, rows, np.array([4, 5]), at=None).signed
-    np.testing.assert_array_equal(signed, [np.nan, 1.0])

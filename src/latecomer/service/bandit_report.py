@@ -27,8 +27,9 @@ class RateReport(Struct, frozen=True, kw_only=True):
 
     `naive` is conversions over decisions, which counts what is still on its way as lost. `matured` divides by the
     decisions weighed by the share of their conversions that has had time to arrive, Σ F̂(age); null where the policy
-    has no delay curve. `closed` is that of decisions whose window has closed. `on_its_way` estimates how many
-    conversions are still to come, and `share_on_its_way` is their share of all.
+    has no delay curve, and while decisions are open and too few conversions have come to know the delays. `closed` is
+    that of decisions whose window has closed. `on_its_way` estimates how many conversions are still to come, and
+    `share_on_its_way` is their share of all.
     """
 
     naive: float | None

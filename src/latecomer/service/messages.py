@@ -228,7 +228,7 @@ class ArmRates(Struct, frozen=True, kw_only=True):
     """Conversion rates of the decisions of one arm: those of the policy or its control, the champion or the challenger.
 
     `naive`, `matured` and `closed` are as in the report's rates: conversions over decisions, over `matured_decisions`,
-    Σ F̂(age), and among closed decisions alone. Null where there is none, or where no policy has a delay curve.
+    Σ F̂(age), and among closed decisions alone. Null where there is none, or where the delays are not known.
     """
 
     decisions: int

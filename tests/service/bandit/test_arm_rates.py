@@ -15,10 +15,10 @@ ROWS = np.eye(2)
 
 
 def play(store: Store, clocks: FakeClocks, rounds: int) -> list[bool]:
-    """Decide twice a day, and convert every third decision; return who decided."""
+    """Decide eight times a day, and convert every third decision; return who decided."""
     made = []
     for number in range(rounds):
-        clocks.advance(DAY // 2)
+        clocks.advance(DAY // 8)
         answer, ticket = store.decide("shop", ROWS)
         if number % 3 == 0:
             ticket = store.convert("shop", [Conversion(answer.decision_id)])[1]
@@ -42,9 +42,9 @@ def test_the_curve_of_either_policy_matures_both_arms(path: Path, champion: str,
     spec = BanditSpec(dim=2, window="3d", policy=champion, challenger=ChallengerSpec(policy=challenger, share=0.5))
     with Store.open(path, clock=clocks) as store:
         store.create("shop", spec)
-        made = play(store, clocks, 20)
+        made = play(store, clocks, 40)
         arms, report = store.stats("shop").arms, store.bandit_report("shop")
-    assert [arms["champion"].decisions, arms["challenger"].decisions] == [sum(made), 20 - sum(made)]
+    assert [arms["champion"].decisions, arms["challenger"].decisions] == [sum(made), 40 - sum(made)]
     assert arms == report.arms
     if challenger == "LinUCB":
         assert all(rates.matured is None for rates in arms.values())
@@ -64,9 +64,9 @@ def test_a_range_has_rates_of_its_decisions(path: Path) -> None:
         store.create(
             "shop", BanditSpec(dim=2, window="3d", parameters={"control": {"share": 0.5, "policy": "uniform"}})
         )
-        made = play(store, clocks, 10)
+        made = play(store, clocks, 30)
         cut = store.bandit_report("shop").at
-        made += play(store, clocks, 10)
+        made += play(store, clocks, 30)
         early, late = store.bandit_report("shop", until=cut), store.bandit_report("shop", since=cut)
         whole = store.bandit_report("shop").arms
     for arm, is_control in (("policy", False), ("control", True)):
@@ -82,7 +82,7 @@ def test_rounds_that_close_after_the_tally_was_taken_count_as_closed(path: Path)
     clocks = FakeClocks()
     with Store.open(path, clock=clocks) as store:
         store.create("shop", BanditSpec(dim=2, window="3d", challenger=ChallengerSpec(policy="LinUCB", share=0.5)))
-        play(store, clocks, 20)
+        play(store, clocks, 40)
         bandit = store.read_bandit("shop")
         bandit.count_notes()
         taken = bandit.tally

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_clocks import SECOND, FakeClocks
+from fake_clocks import DAY, SECOND, FakeClocks
 from test_tally import IDS, SPEC, play
 
 from latecomer.service.bandit.lift import report_lift
@@ -97,6 +97,37 @@ def test_a_window_of_nothing_takes_what_comes_at_once(tmp_path: Path, window: in
     assert verdicts == ["accepted", "late"]
     assert (report.decisions, report.conversions, report.alarms) == (4, 1, [])
     assert report.rates.note in write_bandit(report)
+
+
+def test_young_decisions_are_not_called_old(tmp_path: Path) -> None:
+    clocks = FakeClocks()
+    with Store.open(tmp_path / "a.db", clock=clocks) as store:
+        store.create("b", BanditSpec(dim=3, window="7d", parameters=SPEC.parameters))
+
+        def decide(count: int) -> Any:
+            decisions = [store.decide("b", np.eye(3))[0].decision_id for _ in range(count)]
+            clocks.advance(SECOND)
+            store.convert("b", [Conversion(decision) for decision in decisions[1::2]])
+            return store.bandit_report("b")
+
+        one = decide(1)
+        assert (one.rates.naive, one.rates.matured, one.rates.on_its_way) == (0.0, None, None)
+        assert one.rates.note.startswith("too few conversions to know the delays; 1 decision is open")
+        assert "Half of the conversions" not in write_bandit(one)
+        assert "Too few conversions have come to know their delays" in write_bandit(one)
+        young = decide(31)  # 15 conversions, but no decision is old enough to know a delay from
+        assert (young.conversions, young.rates.matured) == (15, None)
+        assert [arm.matured for arm in young.arms.values()] == [None, None]
+        clocks.advance(60 * SECOND)
+        store.decide("b", np.eye(3))  # the curve is brought up to date by a decision
+        clocks.advance(60 * SECOND)
+        known = store.bandit_report("b")
+        assert known.rates.matured == pytest.approx(15 / 33)
+        assert known.rates.note.startswith("they hardly do: 33 decisions are open")
+        clocks.advance(8 * DAY)
+        old = store.bandit_report("b")
+        assert old.rates.note.startswith("they do not: every decision is old enough")
+        assert old.rates.matured == 15 / 33
 
 
 def test_policy_without_a_curve_has_no_matured_rate(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from latecomer.service.page.layout import TITLES, write_report
 sync_api = pytest.importorskip("playwright.sync_api", reason="NO BROWSER TEST: playwright is not installed")
 CHROMIUM = os.environ.get("LATECOMER_CHROMIUM") or shutil.which("chromium") or ""
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="NO BROWSER TEST: `apt-get install chromium` to run it")
-ROUNDS = 150
+ROUNDS = 240
 SERIOUS = ("serious", "critical")
 DEFAULT_WIDTH = 1280
 """Of a page whose size nobody gives."""

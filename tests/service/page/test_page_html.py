@@ -22,7 +22,7 @@ from latecomer.service.page.texts import format_share, format_value
 from latecomer.service.store import Store
 from latecomer.service.store_alarms import list_store_alarms
 
-ROUNDS = 120
+ROUNDS = 240
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,7 @@ def test_page_has_the_numbers_and_sentences_of_the_report(shop: tuple[Path, Band
     report = shop[1]
     html = write_bandit(report)
     assert report.lift is not None
+    assert report.rates.matured is not None
     rates = (
         format_share(report.rates.matured),
         format_share(report.rates.naive),

@@ -10,9 +10,9 @@ from msgspec import Struct, structs
 from latecomer.core.state import Array, Integers
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit.alarms import list_alarms
-from latecomer.service.bandit.arm_rates import find_curve, rate_arms
+from latecomer.service.bandit.arm_rates import find_curve, find_known_curve, rate_arms
 from latecomer.service.bandit.lift import ARMS, CONTEST, report_lift
-from latecomer.service.bandit.matured_decisions import compute_matured_rate, weigh_open_rounds
+from latecomer.service.bandit.matured_decisions import compute_matured_rate, count_young, weigh_open_rounds
 from latecomer.service.bandit.segment_report import report_segments
 from latecomer.service.bandit.tally import tally as columns
 from latecomer.service.bandit.tally.exact_sums import join_parts
@@ -58,7 +58,7 @@ def make_report(
     tally = bandit.tally if only is None else only.tally
     totals = tally.buckets.counts.sum(axis=0)
     decisions = int(totals[columns.DECISIONS])
-    source = find_curve(bandit)
+    source, young = find_known_curve(bandit, tally, now=now), _count_young(bandit, tally, now)
     weights = None if source is None else _weigh_periods(source, tally, now)
     band = None if curve is None else policy.delay_band()
     choices = _count_choices(tally)
@@ -82,7 +82,7 @@ def make_report(
         decisions=decisions,
         conversions=int(totals[columns.CREDITED]),
         value=join_parts(totals[columns.VALUES :]),
-        rates=_compute_rates(tally, totals, weights),
+        rates=_compute_rates(tally, totals, weights, young),
         lift=_find_lift(tally, totals, ARMS if bandit.contest is None else CONTEST),
         arms=rate_arms(bandit, tally, now=now),
         period_seconds=tally.buckets.width,
@@ -120,7 +120,13 @@ def _weigh_periods(policy: LinearPolicy, tally: Tally, now: int) -> Array:
     return weights
 
 
-def _compute_rates(tally: Tally, totals: Integers, weights: Array | None) -> RateReport:
+def _count_young(bandit: "Bandit", tally: Tally, now: int) -> int | None:
+    """Count the decisions that are younger than the window; None where no policy has a delay curve."""
+    policy = find_curve(bandit)
+    return None if policy is None else count_young(policy, end=tally.first_round + tally.count_decisions(), now=now)
+
+
+def _compute_rates(tally: Tally, totals: Integers, weights: Array | None, young: int | None) -> RateReport:
     decisions, conversions = int(totals[columns.DECISIONS]), int(totals[columns.CREDITED])
     closed, closed_conversions, *_ = tally.closed.sum(axis=0).tolist()
     matured = None if weights is None else float(weights.sum())
@@ -133,20 +139,28 @@ def _compute_rates(tally: Tally, totals: Integers, weights: Array | None) -> Rat
         closed=closed_conversions / closed if closed else None,
         on_its_way=coming,
         share_on_its_way=coming / every if coming is not None and every else None,
-        note=_explain_rates(decisions, matured),
+        note=_explain_rates(decisions, matured, young),
     )
 
 
-def _explain_rates(decisions: int, matured: float | None) -> str:
+def _explain_rates(decisions: int, matured: float | None, young: int | None) -> str:
     if not decisions:
         return "there is no decision yet"
-    if matured is None:
+    if young is None:
         return (
             "the naive rate counts conversions that are still on their way as lost; this policy has no delay curve to "
             "correct it with, so look at the rate of closed decisions"
         )
-    if decisions - matured < 0.5:
+    open_ones = f"{young:,} {'decision is' if young == 1 else 'decisions are'} open"
+    if matured is None:
+        return (
+            f"too few conversions to know the delays; {open_ones}. The naive rate counts what is on its way "
+            "for them as lost"
+        )
+    if not young:
         return "they do not: every decision is old enough for its conversions to have arrived"
+    if decisions - matured < 0.5:
+        return f"they hardly do: {open_ones}, but by the delays so far their conversions have arrived"
     return (
         f"of {decisions:,} decisions some are too young for their conversions to have arrived: by the delay curve they "
         f"count as {matured:,.0f}. The naive rate divides by all of them, and so takes what is on its way for lost"

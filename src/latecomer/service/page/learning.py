@@ -12,6 +12,8 @@ def write_delays(report: BanditReport) -> Markup:
     if report.delay_curve is None:
         text = "This policy does not estimate how late conversions come; the default one does."
         return write_section("Delays", "delays", write_empty(text))
+    if report.rates.matured is None:
+        return write_section("Delays", "delays", write_empty("Too few conversions have come to know their delays."))
     in_rounds, longest = isinstance(report.window, int), report.delay_curve[-1][0]
 
     def name_age(age: float) -> str:

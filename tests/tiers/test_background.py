@@ -13,8 +13,9 @@ from compiling_processes import DECIDE, files_of, python, settings
 from processes import children_of
 
 import latecomer as lc
+from latecomer.core.jit import kernel
 from latecomer.policies.base.policy_code import PolicyCode
-from latecomer.tiers import tiered_kernel
+from latecomer.tiers import background, compiler, tiered_kernel
 
 FILL = """
 policy.decide(np.eye(2))
@@ -203,7 +204,7 @@ def play():
 first, is_loaded = play(), "numba" in sys.modules
 kernel, end = find_block_kernel(policy, world), time.monotonic() + 300
 """
-MEANWHILE = "compiling Uniform for d = 2 meanwhile, once on this machine"
+MEANWHILE = "compiling Uniform for d = 2 meanwhile; until then"
 
 
 def test_a_short_simulation_does_not_wait_for_the_compiler(tmp_path: Path) -> None:
@@ -253,6 +254,42 @@ while not policy_code.is_admissible.is_compiled:
 """
     assert python(code, cache).stdout.split() == ["True", "0.5"]
     assert missing.exists()
+
+
+def test_machine_code_of_another_processor_is_not_taken_for_its_own(warm: Path) -> None:
+    """Numba has the processor in its index: the files would be there, and nothing could be loaded from them."""
+    code = "from latecomer.tiers.code_cache import find_cache_folder\n"
+    code += "print(policy.state.code.decide_small.key.is_in(find_cache_folder()), 'numba' in sys.modules)"
+    assert python(code, warm).stdout.split() == ["True", "False"]
+    assert python(code, warm, NUMBA_CPU_NAME="generic").stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("place", ["background", "here"])
+def test_a_folder_that_cannot_be_written_is_mentioned_once(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LATECOMER_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(tiered_kernel, "_said", set())
+    monkeypatch.setattr(background._Worker, "_compile_in_child", lambda *_: None)
+    monkeypatch.setattr(compiler, "machine_code", lambda source, *_, **__: (source, 0.0))
+    said: list[str] = []
+    for _ in range(2):
+        kernel = tiered_kernel.TieredKernel(add_one, tuple, label="a kernel")
+        if place == "here":
+            kernel.compile(said.append)
+        else:
+            background._Worker()._make([kernel])
+        assert kernel.is_compiled
+    assert caplog.text.count(f"machine code cannot be kept in {tmp_path / 'file'}") == 1
+    assert "set LATECOMER_CACHE_DIR to a folder that can be written" in caplog.text
+    assert said == ["compiling a kernel …", "compiled in 0.0 s"] * 2 * (place == "here"), "not once on this machine"
+
+
+@kernel
+def add_one(number: float) -> float:
+    """Add one."""
+    return number + 1.0
 
 
 def test_symbols_of_machine_code_carry_its_key(warm: Path) -> None:

@@ -76,7 +76,7 @@ def prepare(world: World, templates: Mapping[str, Template], rounds: int, announ
             continue
         if compile_mode() == "auto" and rounds * len(policies) < PLAIN_ROUNDS and not kernel.is_on_disk:
             if announce is not None:
-                announce(f"compiling {kernel.label} meanwhile, once on this machine; until then it runs as Python")
+                announce(f"compiling {kernel.label} meanwhile; until then it runs as Python")
             request([kernel])
         else:
             kernel.prepare(rounds, announce)

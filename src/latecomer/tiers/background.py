@@ -82,6 +82,7 @@ class _Worker:
             self._compile_in_child(missing, folder)
             self._load(kernels, folder)
         else:
+            tiers.say_not_kept(folder)
             with TemporaryDirectory(prefix="latecomer-code-") as name:
                 self._compile_in_child(missing, Path(name))
                 self._load(kernels, Path(name))

@@ -1,6 +1,6 @@
-"""Where machine code is kept on disk, and under which key: the text that is compiled, and the versions that compile it.
+"""Where machine code is kept on disk, and under which key: the text, the versions that compile it, and the processor.
 
-Nothing here imports a compiler: whether code is there can be told without one.
+Nothing here imports Numba: whether code is there can be told without it.
 """
 
 import hashlib
@@ -56,6 +56,22 @@ def _versions() -> str:
     return " ".join((platform.python_version(), *map(find, ("numpy", "numba", "llvmlite"))))
 
 
+@cache
+def _processor() -> str:
+    """Return what machine code is made for, as Numba's own index has it: the platform, the processor and its features.
+
+    Without it in the key, code of another processor would seem to be there, and be compiled where it is to be loaded.
+    """
+    try:
+        from llvmlite import binding  # type: ignore[import-untyped]  # noqa: PLC0415 - 40 ms, where a key is needed
+    except ImportError:
+        return platform.machine()
+    name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    if features is None:
+        features = "" if str(name).lower() == "generic" else binding.get_host_cpu_features().flatten()
+    return f"{binding.get_process_triple()} {name or binding.get_host_cpu_name()} {features}"
+
+
 class CodeKey(NamedTuple):
     """The key of an entry point's machine code."""
 
@@ -73,5 +89,6 @@ class CodeKey(NamedTuple):
 
 def code_key(entry: Callable[..., Any], text: str, *, holds_gil: bool) -> CodeKey:
     """Return the key of an entry point whose flattened source is `text`."""
-    digest = hashlib.sha256(f"{__name__} 2 {_versions()} {holds_gil}\n{text}".encode()).hexdigest()
+    described = f"{__name__} 3 {_versions()} {_processor()} {holds_gil}\n{text}"
+    digest = hashlib.sha256(described.encode()).hexdigest()
     return CodeKey(entry.__name__, digest[:32])

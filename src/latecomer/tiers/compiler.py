@@ -1,8 +1,8 @@
 """Machine code of kernels, by Numba, kept on disk.
 
-A kernel is flattened (`flatten`), and the text of the result, with the versions of what compiles it, is the key of its
-machine code (`code_cache`): a changed kernel is never run from old code, and processes that share a folder write the
-same thing. A folder that cannot be written is read all the same. Importing this module imports Numba.
+A kernel is flattened (`flatten`), and the text of the result, with the versions of what compiles it and the processor,
+is the key of its machine code (`code_cache`): a changed kernel is never run from old code, and processes that share a
+folder write the same thing. A folder that cannot be written is read all the same. Importing this module imports Numba.
 """
 
 import ctypes

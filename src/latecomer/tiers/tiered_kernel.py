@@ -18,7 +18,8 @@ from threading import Event, Lock
 from typing import Any, ClassVar
 
 from latecomer.core.jit import Declaration, find_declaration
-from latecomer.tiers.code_cache import CodeKey, code_key, find_cache_folder
+from latecomer.tiers.code_cache import VARIABLE as FOLDER_VARIABLE
+from latecomer.tiers.code_cache import CodeKey, code_key, find_cache_folder, is_writable
 from latecomer.tiers.flatten import flatten
 from latecomer.tiers.interpreter import interpret
 from latecomer.tiers.source import Source, StateKind
@@ -61,20 +62,29 @@ def say_once(text: str) -> None:
         _logger.warning(text)
 
 
+def say_not_kept(folder: Path | None) -> None:
+    """Log once that the machine code that is made now cannot be kept."""
+    say_once(
+        f"machine code cannot be kept in {folder}, so that every process compiles anew: set {FOLDER_VARIABLE} to a "
+        "folder that can be written"
+    )
+
+
 def compile_mode() -> str:
     """Return the mode of LATECOMER_COMPILE: "never" also where Numba is not installed."""
     mode = os.environ.get(VARIABLE) or "auto"
     if mode not in MODES:
         say_once(f"{VARIABLE} must be one of {', '.join(MODES)}; got {mode!r}: auto is taken")
         mode = "auto"
-    if mode != "never" and not _has_numba():
-        say_once("Numba is not installed: decisions are made by plain Python, in tenths of a millisecond")
+    if mode != "never" and not has_numba():
+        say_once("Numba is not installed: decisions are made by plain Python, which is slower")
         mode = "never"
     return mode
 
 
 @cache
-def _has_numba() -> bool:
+def has_numba() -> bool:
+    """Tell whether Numba is installed."""
     return find_spec("numba") is not None
 
 
@@ -189,9 +199,13 @@ class TieredKernel:
     def _machine_code(self, announce: Announce | None, folder: Path | None) -> Callable[..., Any]:
         from latecomer.tiers.compiler import machine_code  # noqa: PLC0415 - it imports Numba
 
-        is_new = announce is not None and not self.key.is_in(folder)
+        is_new = not self.key.is_in(folder)
+        is_kept = is_new and folder is not None and is_writable(folder)
         if announce is not None and is_new:
-            announce(f"compiling {self.label or self.function.__name__}, once on this machine …")
+            once = ", once on this machine" if is_kept else ""
+            announce(f"compiling {self.label or self.function.__name__}{once} …")
+        if is_new and not is_kept:
+            say_not_kept(folder)
         code, seconds = machine_code(self._source, self.key, self.examples(), folder=folder, holds_gil=self._holds_gil)
         if announce is not None and is_new:
             announce(f"compiled in {seconds:.1f} s")
@@ -219,7 +233,7 @@ def request(kernels: Sequence[TieredKernel]) -> None:
         kernel.is_requested = True
     mode = compile_mode()
     if mode == "never":
-        say_once(f"{VARIABLE} is never: decisions are made by plain Python, in tenths of a millisecond")
+        say_once(f"{VARIABLE} is never: decisions are made by plain Python, which is slower")
     elif wanted and mode != "bulk":
         from latecomer.tiers.background import submit  # noqa: PLC0415 - no thread before one is needed
 

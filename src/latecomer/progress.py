@@ -14,6 +14,11 @@ def show_progress(label: str, total: int, *, progress: bool | None) -> AbstractC
     return _draw_bar(label, total) if find_spec("rich") else _print_count(label, total)
 
 
+def announce(text: str) -> None:
+    """Write a line about what takes a while to standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def _ignore_step() -> None:
     """Do nothing."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from commands import run_command
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner, Result
 
@@ -42,6 +43,19 @@ window = 10
 policy = "Uniform"
 window = 10
 """
+
+
+def test_simulate_says_that_it_compiles(tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text(
+        SMALL.replace("horizon = 60", "horizon = 2000")
+        .replace("dim = 5", "dim = 2")
+        .replace('"OTFLinUCB"', '"Uniform"')
+    )
+    done = run_command(
+        "simulate", "two.toml", "--runs", "1", folder=tmp_path,
+        LATECOMER_COMPILE="auto", LATECOMER_CACHE_DIR=str(tmp_path / "cold"),
+    )  # fmt: skip
+    assert done.stderr == "compiling Uniform for d = 2 meanwhile; until then it runs as Python\n"
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Many runs, on all cores or many machines, with the same result to the last bit."""
 
 import os
-import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -14,13 +13,14 @@ from latecomer.core.linalg.blas import one_thread
 from latecomer.core.state import Array
 from latecomer.errors import InputError
 from latecomer.policies.base.policy import LinearPolicy
-from latecomer.progress import show_progress
+from latecomer.progress import announce, show_progress
 from latecomer.simulation.own_rule import FreshRule, Rule
 from latecomer.simulation.player import Template, check_template, prepare
 from latecomer.simulation.result import Result
 from latecomer.simulation.run import trace_run
 from latecomer.simulation.trace import Trace, Traces
 from latecomer.simulation.world import World
+from latecomer.tiers.tiered_kernel import Announce
 from latecomer.validation import check_integer, check_positive
 
 Regrets = dict[str, Array]
@@ -138,7 +138,7 @@ def simulate(
     engine
         In place of threads, e.g. `latecomer.simulation.dask_engine.DaskEngine`.
     progress
-        A bar on standard error; by default where that is a terminal.
+        A bar on standard error; by default where that is a terminal. With False, nothing is said of compiling either.
     common_draws
         Give every policy the same draws of its own, too: for policies of one kind that differ in a parameter, such as
         the window, their differences are then less noisy.
@@ -171,14 +171,27 @@ def simulate(
     traces = Traces(list(templates), runs, horizon)
     done: set[int] = set()
     collect = one_thread(_collect)
-    if engine is None or isinstance(engine, ThreadEngine):
-        prepare(world, templates, horizon * runs, None if progress is False or engine is not None else _announce)
-        collect((engine or ThreadEngine(jobs)).map(partial(_fill, traces, play), runs), traces, done, progress=progress)
+    engine = ThreadEngine(jobs) if engine is None else engine
+    if isinstance(engine, ThreadEngine):
+        prepare_here(engine, world, templates, horizon * runs, None if progress is False else announce)
+        collect(engine.map(partial(_fill, traces, play), runs), traces, done, progress=progress)
     else:
         collect(engine.map(play, runs), traces, done, progress=progress)
     if not done:
         raise KeyboardInterrupt
     return Result(traces if len(done) == runs else traces.keep(sorted(done)), runs_requested=runs, per_day=rate)
+
+
+def prepare_here(
+    engine: Engine | None,
+    world: World,
+    templates: Mapping[str, Template],
+    rounds: int,
+    announce: Announce | None = announce,
+) -> None:
+    """Have machine code for so many rounds of each policy, where this process plays them; say what takes a while."""
+    if engine is None or isinstance(engine, ThreadEngine):
+        prepare(world, templates, rounds, announce)
 
 
 def _check_memory(needed: int) -> None:
@@ -189,10 +202,6 @@ def _check_memory(needed: int) -> None:
             f"policies × runs × horizon must fit into memory, {there / 1e9:.0f} GB; got {needed / 1e9:,.0f} GB: "
             "choose a shorter horizon, or fewer runs"
         )
-
-
-def _announce(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _play(

@@ -14,11 +14,13 @@ from latecomer.core.state import Array, Ring, StateArray
 from latecomer.core.width import pending_width_at
 from latecomer.policies.base.algorithm import width
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
+from latecomer.progress import announce
 from latecomer.simulation.kernel import group_arrivals, run_block
 from latecomer.simulation.logged_actions import Rows
 from latecomer.simulation.run import Episode
 from latecomer.simulation.simulate import Engine, ThreadEngine
 from latecomer.simulation.world import BLOCK, World
+from latecomer.tiers.tiered_kernel import TieredKernel
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -83,16 +85,20 @@ def _watch(
         )  # fmt: skip
 
 
+def _find_watch(policy: OTFLinUCB) -> TieredKernel:
+    counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
+    return policy.state.code.kernel(
+        _watch, np.ones((1, policy.dim)), numbers, np.ones((1, 1), np.int32), 0, numbers, counts, counts, flags,
+        numbers, numbers, numbers,
+    )  # fmt: skip
+
+
 def _watch_run(world: World, policy: OTFLinUCB, tau: float, horizon: int, seed: int, run: int) -> dict[str, Array]:
     episode = Episode(world, horizon, seed=seed, run=run)
     starts, order = group_arrivals(episode.delays)
     state = policy.fresh().state
     state.fit(min(horizon, state.span + 1 + BLOCK))
-    counts, numbers, flags = np.ones(1, np.int64), np.ones(1), np.ones(1, np.bool_)
-    watch = state.code.kernel(
-        _watch, np.ones((1, state.dim)), numbers, np.ones((1, 1), np.int32), 0, numbers, counts, counts, flags, numbers,
-        numbers, numbers,
-    ).prepare(horizon)  # fmt: skip
+    watch = _find_watch(policy).prepare(horizon)
     ratios, regret, converts = np.empty(horizon), np.empty(horizon), np.zeros(horizon, np.bool_)
     for first in range(0, horizon, BLOCK):
         block = episode.block(first)
@@ -109,5 +115,7 @@ def measure_coverage(
     """Play OTFLinUCB, and compare its deviation with its radius before every round."""
     tau = float(world.delays.cdf(policy.window))
     play = partial(_watch_run, world, policy, tau, horizon, seed)
+    if engine is None or isinstance(engine, ThreadEngine):
+        _find_watch(policy).prepare(horizon, announce)
     done = dict((engine or ThreadEngine()).map(play, runs))
     return Coverage(np.stack([done[run]["ratios"] for run in sorted(done)]), float(policy.parameters["delta"]))

@@ -9,7 +9,7 @@ from latecomer.core.state import Array
 from latecomer.delays import Geometric
 from latecomer.policies.otf_lin_ucb import OTFLinUCB
 from latecomer.simulation.actions import Fixed, Uniform
-from latecomer.simulation.simulate import Engine, simulate
+from latecomer.simulation.simulate import Engine, prepare_here, simulate
 from latecomer.simulation.world import World
 from latecomer.theory.bounds import gap, lower_bound, upper_bound, vacuous_until
 
@@ -59,6 +59,7 @@ def measure_growth(horizons: list[int], *, runs: int, seed: int, engine: Engine 
 
 def _simulate_regret(world: World, horizon: int, runs: int, seed: int, engine: Engine | None) -> Array:
     policies = {"ucb": OTFLinUCB(DIM, WINDOW)}
+    prepare_here(engine, world, policies, horizon * runs)
     result = simulate(world, policies, horizon=horizon, runs=runs, seed=seed, engine=engine, progress=False)
     if not result.is_complete:
         raise KeyboardInterrupt

@@ -9,7 +9,7 @@ import polars as pl
 from latecomer.delays import Criteo, CriteoDelays, DelayLaw, read_criteo
 from latecomer.experiments.paper import experiments as paper
 from latecomer.simulation.result import Result
-from latecomer.simulation.simulate import Engine, simulate
+from latecomer.simulation.simulate import Engine, prepare_here, simulate
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Setting:
     def play(self, experiment: paper.Experiment, what: str) -> Result:
         """Simulate; an interrupted simulation interrupts the report."""
         self.before(what)
+        prepare_here(self.engine, experiment.world, experiment.policies, experiment.horizon * self.runs)
         result = simulate(
             experiment.world,
             experiment.policies,

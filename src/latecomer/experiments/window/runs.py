@@ -16,10 +16,11 @@ from latecomer.experiments.window.grid import HOUR
 from latecomer.experiments.window.source import KnownDelays
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.policies.uniform import Uniform
-from latecomer.progress import show_progress
+from latecomer.progress import announce, show_progress
 from latecomer.simulation.run import play_run
-from latecomer.simulation.simulate import Engine, Regrets
+from latecomer.simulation.simulate import Engine, Regrets, prepare_here
 from latecomer.simulation.world import World
+from latecomer.tiers.tiered_kernel import Announce
 
 UNIFORM = "uniform play"
 _FIRST_LOOK = 10
@@ -34,7 +35,8 @@ class PairedRuns:
         policies: dict[str, LinearPolicy] = {UNIFORM: Uniform(setting.dim, 0)}
         for name, window in zip(self._names, windows, strict=True):
             policies[name] = advised_policy(setting.dim, math.floor(scaled.rounds_an_hour * window / HOUR))
-        self._play = partial(_play, make_world(known, setting), policies, scaled.rounds, setting.seed)
+        self._world, self._policies, self._rounds = make_world(known, setting), policies, scaled.rounds
+        self._play = partial(_play, self._world, policies, scaled.rounds, setting.seed)
         self._lost = scaled.each / scaled.pooled  # conversions that one of the simulated ones stands for
         self._engine = engine
         self._done: dict[int, Regrets] = {}
@@ -53,6 +55,10 @@ class PairedRuns:
     def uniform(self) -> Array:
         """(runs,): conversions lost by playing at random."""
         return self._column(UNIFORM)
+
+    def prepare(self, announce: Announce | None) -> None:
+        """Have machine code for a run, where runs are played here."""
+        prepare_here(self._engine, self._world, self._policies, self._rounds, announce)
 
     def extend(self, runs: int, advance: Callable[[], None] = lambda: None) -> None:
         """Play more, until there are so many; what is done stays, whatever interrupts it."""
@@ -109,6 +115,7 @@ def simulate_windows(
     most = choose_scale(known, setting).most_runs
     looks, is_interrupted = look_schedule(most), False
     try:
+        paired.prepare(None if progress is False else announce)
         with show_progress("runs, at most", most, progress=progress) as advance:
             for look in looks:
                 paired.extend(look, advance)

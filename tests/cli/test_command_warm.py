@@ -30,7 +30,11 @@ def test_warm_compiles_what_a_policy_needs(kernels: Any, tmp_path: Path, monkeyp
     monkeypatch.setenv("LATECOMER_CACHE_DIR", str(tmp_path / "code"))
     done = CliRunner().invoke(app, ["warm", "--policy", "Uniform", "--dim", "2"])
     assert done.exit_code == 0, done.output
-    assert "compiling Uniform for d = 2, once on this machine …" in done.output
+    lines = done.output.splitlines()
+    made = [line for line in lines if line.endswith(": compiling Uniform for d = 2, once on this machine …")]
+    assert made, done.output
+    assert len({line.split(":")[0] for line in made}) == len(made), "each says which of how many it is"
+    assert {line.split(":")[0].split(" of ")[1] for line in lines[:-1]} == {lines[-2].split(" of ")[0]}
     assert f"machine code is in {tmp_path / 'code'}" in done.output
     assert all(key.is_in(tmp_path / "code") for key in missing)
 
@@ -43,6 +47,15 @@ def test_warm_refuses_what_it_does_not_know(arguments: list[str], said: str) -> 
     done = CliRunner().invoke(app, ["warm", *arguments])
     assert done.exit_code == 2
     assert said in done.output
+
+
+def test_warm_says_why_there_is_nothing_to_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATECOMER_COMPILE", "never")
+    done = CliRunner().invoke(app, ["warm"])
+    assert (done.exit_code, done.stderr) == (1, "LATECOMER_COMPILE is never: unset it to make machine code\n")
+    monkeypatch.setattr("latecomer.policies.warm.has_numba", lambda: False)
+    done = CliRunner().invoke(app, ["warm"])
+    assert (done.exit_code, done.stderr) == (1, "there is no machine code without Numba: pip install numba\n")
 
 
 def test_warm_needs_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

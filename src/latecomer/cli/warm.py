@@ -19,7 +19,8 @@ def warm(policy: PolicyOption = None, dim: DimOption = None) -> None:
 
     Without options: recommended, for d = 5. The service's reader of requests is compiled besides. The machine code
     goes to the folder LATECOMER_CACHE_DIR, or to the user's own for caches. A process that finds it there loads it,
-    also where the folder is read-only by then.
+    also where the folder is read-only by then. It takes one to two minutes for each dimension, and the code is for
+    this type of processor.
 
     \b
     Example:

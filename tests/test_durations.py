@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import latecomer as lc
-from latecomer.durations import parse_duration, parse_window
+from latecomer.durations import format_duration, parse_duration, parse_window
 from latecomer.errors import InputError
-from latecomer.experiments.window.grid import LADDER, format_duration
+from latecomer.experiments.window.grid import LADDER
 
 WEEK = timedelta(days=7)
 

@@ -97,6 +97,19 @@ def parse_grace(grace: Duration | None, window: int | timedelta) -> timedelta:
     return found
 
 
+def format_duration(seconds: float) -> str:
+    """Format a duration in the largest unit that it holds one of.
+
+    >>> [format_duration(seconds) for seconds in (90, 3600, 86_400 * 29.97, 0.25, 86_400 * 20_776)]
+    ['1.5 min', '1 h', '30 d', '0.25 s', '20,776 d']
+    """
+    for name, unit in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= unit:
+            count = seconds / unit
+            return f"{count:,.0f} {name}" if count >= 100 else f"{count:.3g} {name}"
+    return f"{seconds:.3g} s"
+
+
 def _from_numpy(duration: np.timedelta64, name: str, such_as: str) -> timedelta:
     is_finer = np.datetime_data(duration.dtype)[0] in _FINER
     found = (duration.astype("timedelta64[us]") if is_finer else duration).item()

@@ -61,7 +61,7 @@ def import_log(
     from latecomer.service.import_batches import check_log, count_rows_at_once  # noqa: PLC0415
 
     if encoder is not None and not encoder.is_file():
-        raise InputError(f"--encoder must be a file that Encoder.save wrote; {encoder} is not there")
+        raise InputError(f"--encoder must be a file that Encoder.save wrote; {encoder} is not there: check the path")
     made = None if encoder is None else Encoder.load(encoder)
     read = read_log(
         log,

@@ -166,7 +166,7 @@ def _delete_shared(address: str, bandit: str) -> None:
 
 def _check_file(store: str) -> None:
     if not Path(store).is_file():
-        raise InputError(f"STORE must be a store's file; {store} is not there")
+        raise InputError(f"STORE must be a store's file; {store} is not there: check the path")
 
 
 @app.command("adjust-clock")

@@ -86,7 +86,7 @@ def _write(result: "Result", folder: Path) -> list[Path]:
 
     figure = plot_regret(result)
     writers: dict[str, Callable[[Path], object]] = {
-        "regret.parquet": result.write,
+        "regret.parquet": lambda path: result.to_frame().write_parquet(path),
         "summary.csv": lambda path: result.regret_by_round().write_csv(path),
         "regret.png": lambda path: write_picture(figure, path, suffix=".png"),
         "regret.svg": lambda path: write_picture(figure, path, suffix=".svg"),

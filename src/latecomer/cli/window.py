@@ -149,7 +149,7 @@ def _show(advice: "WindowAdvice") -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from latecomer.experiments.window.grid import format_duration  # noqa: PLC0415
+    from latecomer.durations import format_duration  # noqa: PLC0415
     from latecomer.experiments.window.text import format_amount, format_bytes, format_plus_minus  # noqa: PLC0415
 
     chosen = advice.recommended.total_seconds()

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from latecomer.durations import format_duration
 from latecomer.experiments.paper.experiments import OURS, RELEASED_TS, RELEASED_UCB, TS, UCB, UCB_BUFFERED, UNIFORM
-from latecomer.experiments.window.grid import format_duration
 from latecomer.simulation.plot import COLOURS, draw_result, escape_label, make_figure, plot_result, style_by_position
 from latecomer.simulation.result import Result
 

@@ -59,7 +59,10 @@ def recommended(dim: int, window: Span, **common: Unpack[CommonParameters]) -> M
     >>> policy.convert(policy.decide([[1.0, 0.0], [0.0, 1.0]])).name
     'ACCEPTED'
     """
-    return MaturedLinTS(dim, window, **constants(dim), **common)
+    chosen = constants(dim)
+    if fixed := sorted(chosen.keys() & common.keys()):
+        raise TypeError(f"recommended() chooses {fixed[0]} itself: use MaturedLinTS, which takes it")
+    return MaturedLinTS(dim, window, **chosen, **common)
 
 
 recommended.__signature__ = expand_common(recommended)  # type: ignore[attr-defined]

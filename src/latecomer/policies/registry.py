@@ -77,10 +77,17 @@ def check_registered(policy: type["LinearPolicy"]) -> None:
 def load(path: str | PathLike[str], *, clock: "Clock | None" = None) -> "LinearPolicy":
     """Return the policy that was saved at `path`; it continues bit for bit, its generator included.
 
-    Raises `DamagedFileError` or `NewerFileError`; `clock` is as in the policy's constructor, for it is not saved. A
-    policy from outside the package must have been registered.
+    Raises `InputError` where there is no file, `DamagedFileError` or `NewerFileError`; `clock` is as in the policy's
+    constructor, for it is not saved. A policy from outside the package must have been registered.
     """
-    return from_bytes(Path(path).read_bytes(), name=os.fspath(path), clock=clock)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"path must be that of a saved policy; got '{os.fspath(path)}' ({error.strerror}): check the path",
+            field="path",
+        ) from None
+    return from_bytes(data, name=os.fspath(path), clock=clock)
 
 
 def from_bytes(data: bytes, *, name: str, clock: "Clock | None" = None) -> "LinearPolicy":

@@ -23,7 +23,7 @@ from latecomer.service.bandit_spec import (
 from latecomer.service.durations import format_grace, format_window, parse_retention
 from latecomer.service.open_bandit import OpenBandit
 from latecomer.service.storage.clock import Clocks
-from latecomer.service.storage.creation import check_not_lost
+from latecomer.service.storage.creation import check_not_lost, check_path
 from latecomer.service.storage.postgres.address import hide_secrets, is_address
 from latecomer.service.store import Store
 from latecomer.validation import check_flag, short_repr, to_plain_text
@@ -121,7 +121,8 @@ def open(
     create = check_flag("create", create)
     address = os.fspath(path) if is_address(path) else None
     if dim is None and address is None and not Path(path).exists():
-        check_not_lost(Path(os.path.realpath(path)))
+        check_path(real := Path(os.path.realpath(path)))
+        check_not_lost(real)
         raise UnknownBanditError(f"{os.fspath(path)} is not there: give dim and window, and it is made")
     spec = None
     if dim is not None and window is not None:

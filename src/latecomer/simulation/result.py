@@ -1,6 +1,6 @@
 """The result of a simulation as arrays, frames, a summary, a picture or a file."""
 
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -110,6 +110,8 @@ class Result:
             import polars as pl  # noqa: PLC0415
 
         at = np.arange(1, self.horizon + 1) if rounds is None else np.asarray(rounds, np.int64)
+        if len(outside := at[(at < 1) | (at > self.horizon)]):
+            raise InputError(f"rounds must be from 1 to the horizon, {self.horizon}; got {outside[0]}", field="rounds")
         parts = []
         for name in self.policies:
             values = self.regret(name)[:, at - 1]
@@ -146,7 +148,12 @@ class Result:
         )
 
     def write(self, path: str | PathLike[str]) -> None:
-        """The tidy frame as Parquet; the same result gives the same bytes."""
+        """Write the tidy frame as Parquet; the same result gives the same bytes."""
+        if Path(path).suffix not in ("", ".parquet"):
+            raise InputError(
+                f"path must end with .parquet; got '{fspath(path)}': for other formats, use to_frame() and polars",
+                field="path",
+            )
         self.to_frame().write_parquet(Path(path))
 
     # ---- pictures ----

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from latecomer.core.state import Array
+from latecomer.durations import format_duration
 from latecomer.experiments.window.choice import Comparison, choose_window, compare_windows
-from latecomer.experiments.window.grid import LADDER, choose_windows, format_duration
+from latecomer.experiments.window.grid import LADDER, choose_windows
 from latecomer.experiments.window.runs import look_schedule
 from latecomer.experiments.window.text import write_finding
 

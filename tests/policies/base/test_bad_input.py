@@ -35,7 +35,7 @@ BAD_ACTIONS: dict[str, tuple[Any, str]] = {
     "objects": ([[None] * 5], r"actions must be a \(K, 5\) array of numbers; got dtype object"),
     "complex": (GOOD.astype(complex), r"actions must be a \(K, 5\) array of numbers; got dtype complex128"),
     "masked": (np.ma.masked_array(GOOD, mask=GOOD > 0), r"actions must be a \(K, 5\) array without a mask"),
-    "none": (None, r"actions must be a \(K, 5\) array, a row per action; got shape \(0,\)"),
+    "none": (None, r"actions must be a \(K, 5\) array of numbers; got None"),
 }
 
 

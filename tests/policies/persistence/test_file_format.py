@@ -256,7 +256,7 @@ def test_a_saved_file_has_the_mode_of_any_other_and_keeps_links(tmp_path: Path) 
 
 
 def test_load_refuses_a_path_without_a_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InputError, match="check the path"):
         lc.load(tmp_path / "nothing")
 
 

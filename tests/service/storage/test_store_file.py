@@ -81,7 +81,7 @@ def test_closed_store_refuses_changes(path: Path) -> None:
 
 def test_foreign_files_are_refused(path: Path) -> None:
     path.write_bytes(b"what a day" * 1000)
-    with pytest.raises(DamagedFileError, match="is damaged"):
+    with pytest.raises(DamagedFileError, match="is not a Latecomer store: check the path"):
         Store.open(path)
     path.unlink()
     with Store.open(path) as store:

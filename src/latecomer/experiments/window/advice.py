@@ -11,11 +11,11 @@ import polars as pl
 from latecomer.delays import DelayLaw
 from latecomer.delays.estimation.bands import DEFAULT_BAND, Band, check_band
 from latecomer.delays.readers.table_source import LogSource, is_table
-from latecomer.durations import Duration, parse_duration
+from latecomer.durations import Duration, format_duration, parse_duration
 from latecomer.errors import InputError
 from latecomer.experiments.window.cost import Setting, choose_scale, pending_bytes, regret_bound
 from latecomer.experiments.window.dependence import RecentDelays
-from latecomer.experiments.window.grid import HOUR, choose_windows, format_duration
+from latecomer.experiments.window.grid import HOUR, choose_windows
 from latecomer.experiments.window.runs import Simulated, simulate_windows
 from latecomer.experiments.window.source import KnownDelays, read_law_delays, read_log_delays
 from latecomer.experiments.window.text import MORE, SAME, UNCLEAR, write_finding, write_notes, write_reason

@@ -10,8 +10,8 @@ from latecomer.delays.distribution import Floats
 from latecomer.delays.estimation.bands import Band
 from latecomer.delays.estimation.dependence import DependenceTest
 from latecomer.delays.readers.conversion_log import ConversionLog
+from latecomer.durations import format_duration
 from latecomer.errors import LogError
-from latecomer.experiments.window.grid import format_duration
 from latecomer.timestamps import to_datetime
 
 _CLOCK_BEGINS = 1e8  # seconds; less is no date, but a log's own count

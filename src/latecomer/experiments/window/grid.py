@@ -1,11 +1,10 @@
-"""The ladder of windows to compare, each about twice the one before, and durations as text."""
+"""The ladder of windows to compare, each about twice the one before."""
 
 import numpy as np
 
 from latecomer.delays.distribution import Floats
 
 SECOND, MINUTE, HOUR, DAY = 1.0, 60.0, 3600.0, 86_400.0
-UNITS = {"d": DAY, "h": HOUR, "min": MINUTE, "s": SECOND}
 
 LADDER: Floats = np.concatenate(
     [
@@ -18,18 +17,6 @@ LADDER: Floats = np.concatenate(
 
 _LEAST_SHARE = 0.01
 _NEARLY = 1.02
-
-
-def format_duration(seconds: float) -> str:
-    """Format a duration in the largest unit that it holds one of.
-
-    >>> [format_duration(seconds) for seconds in (90, 3600, 86_400 * 29.97, 0.25)]
-    ['1.5 min', '1 h', '30 d', '0.25 s']
-    """
-    for name, unit in UNITS.items():
-        if seconds >= unit:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds:.3g} s"
 
 
 def choose_windows(ends: Floats, shares: Floats) -> Floats:

@@ -6,9 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from latecomer.durations import format_duration
 from latecomer.experiments.plots import COLOURS, line_style, make_figure
 from latecomer.experiments.window.advice import WindowAdvice
-from latecomer.experiments.window.grid import DAY, HOUR, MINUTE, format_duration
+from latecomer.experiments.window.grid import DAY, HOUR, MINUTE
 
 _TICKS = np.array([1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 365 * DAY])
 

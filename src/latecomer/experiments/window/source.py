@@ -14,9 +14,10 @@ from latecomer.delays.readers.conversion_log import ConversionLog, read_conversi
 from latecomer.delays.readers.delay_cells import make_time_grid
 from latecomer.delays.readers.row_checks import describe_skipped
 from latecomer.delays.readers.table_source import LogSource
+from latecomer.durations import format_duration
 from latecomer.errors import InputError
 from latecomer.experiments.window.dependence import RecentDelays, collect_tests, read_recent, write_dependence
-from latecomer.experiments.window.grid import HOUR, LADDER, format_duration
+from latecomer.experiments.window.grid import HOUR, LADDER
 from latecomer.timestamps import Moment, to_datetime
 from latecomer.validation import check_positive
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from latecomer.durations import format_duration
 from latecomer.experiments.window.choice import MOST, TOLERANCE, Comparison
-from latecomer.experiments.window.grid import format_duration
 
 Row = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from latecomer.errors import InputError
 DOUBLE = np.dtype(np.float64)
 
 
-def check_actions(actions: npt.ArrayLike, dim: int) -> Array:
+def check_actions(actions: npt.ArrayLike | None, dim: int) -> Array:
     """Return a (K, d) array of doubles, aligned and in C order; kernels check the norms."""
     array = _numeric("actions", actions, f"(K, {dim})")
     if array.ndim != 2:
@@ -78,6 +78,8 @@ def _numeric(name: str, value: object, shape: str) -> Array:
         raise InputError(f"{name} must be a {shape} array of numbers; NumPy says: {error}", field=name) from None
     if array.dtype.kind not in "fiub":
         kind = "text" if array.dtype.kind in "US" else f"dtype {array.dtype}"
+        if array.ndim == 0 and array.dtype.kind == "O":
+            kind = "None" if value is None else f"a {type(value).__name__}"
         raise InputError(f"{name} must be a {shape} array of numbers; got {kind}", field=name)
     with np.errstate(over="ignore"):
         return np.require(array, np.float64, ["C", "A", "W"])

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.core.state import UNSTAMPED
-from latecomer.durations import Span
+from latecomer.durations import Span, format_duration
 from latecomer.errors import ClockError, InputError
 from latecomer.timestamps import Moment, parse_timestamp, to_datetime
 
@@ -71,13 +71,12 @@ class WindowClock:
         if stamp >= now:
             return stamp
         if now - stamp > self.span + grace:
-            limit = f"the window, {timedelta(microseconds=self.span)}"
-            if grace:
-                limit = f"the window and the grace, {timedelta(microseconds=self.span + grace)}"
-            behind = timedelta(microseconds=now - stamp)
+            limit, behind = format_duration((self.span + grace) / 1e6), format_duration((now - stamp) / 1e6)
+            behind = f"just over {behind}" if behind == limit else behind
+            rule = "the window and the grace" if grace else "the window"
             raise ClockError(
-                f"at must not lie further back than {limit}; "
-                f"got a time {behind} before the latest decision, round {latest} at {to_datetime(now).isoformat()}: "
+                f"at must not lie further back than {rule}, {limit}; got a time {behind} before the latest "
+                f"decision, round {latest} at {to_datetime(now).isoformat()}: "
                 "check the clock, or its unit; or a missing time (None is now) or a mistyped one went before it"
             )
         return now

@@ -39,7 +39,7 @@ class OptionedPolicy(LearningPolicy):
         if oracle is not None:
             options = {"at": at, "control": control, "deferred": deferred, "subject": subject}
             return self._decide_by_oracle(oracle, actions, options)
-        actions = check_actions([] if actions is None else actions, self._dim)
+        actions = check_actions(actions, self._dim)
         with self._placed_limits(places, len(actions)):
             if deferred:
                 is_unstamped = at is None and self._in_rounds

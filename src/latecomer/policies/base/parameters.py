@@ -14,7 +14,7 @@ from latecomer.policies.base.reward import Reward
 from latecomer.policies.base.rng import Seed
 from latecomer.policies.base.subjects import Attribution
 from latecomer.policies.base.surrogates import DEFAULT_PRIOR
-from latecomer.validation import check_integer, check_positive
+from latecomer.validation import check_integer, check_positive, suggest
 
 LARGEST_SET = 1024
 """The largest dimension of a confidence set."""
@@ -80,6 +80,12 @@ def expand_common(function: Callable[..., object]) -> inspect.Signature:
             for name, default in _DEFAULTS.items()
         ]
     return signature.replace(parameters=own)
+
+
+def explain_unknown(policy: type, *names: str) -> TypeError:
+    """Make the error of keyword arguments that a policy does not have, with what may have been meant."""
+    known = inspect.signature(policy).parameters
+    return TypeError(f"{policy.__name__}() has no parameter {names[0]!r}{suggest(names[0], known)}")
 
 
 def check_dim(dim: int, *, has_set: bool) -> int:

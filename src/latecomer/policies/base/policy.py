@@ -27,7 +27,7 @@ from latecomer.policies.base.guard import check_guard, find_guarded, guard_numbe
 from latecomer.policies.base.kernels import UNFIT
 from latecomer.policies.base.limits import Limits
 from latecomer.policies.base.optioned_policy import OptionedPolicy
-from latecomer.policies.base.parameters import check_dim, check_ridge, expand_common, list_crediting
+from latecomer.policies.base.parameters import check_dim, check_ridge, expand_common, explain_unknown, list_crediting
 from latecomer.policies.base.policy_code import job_for
 from latecomer.policies.base.randomisation import Control, Randomisation, randomise
 from latecomer.policies.base.reward import Reward, parse_reward
@@ -125,7 +125,10 @@ class LinearPolicy(OptionedPolicy, SavedPolicy):
         stage_prior: float = DEFAULT_PRIOR,
         seed: Seed = None,
         clock: Clock | None = None,
+        **unknown: object,
     ) -> None:
+        if unknown:
+            raise explain_unknown(type(self), *unknown)
         self._randomisation = randomisation = Randomisation.check(floor, draws, control, ceiling, limits)
         self.limited_ids = tuple(limit.action for limit in randomisation.limits)
         algorithm, guarded = algorithm or self.algorithm, check_guard(guard)
@@ -215,7 +218,7 @@ class LinearPolicy(OptionedPolicy, SavedPolicy):
             return self._decide_with_options(actions, at, **options)
         state = self.state
         if type(actions) is not ndarray or actions.dtype is not DOUBLE or actions.ndim != 2:
-            actions = check_actions([] if actions is None else actions, self._dim)
+            actions = check_actions(actions, self._dim)
         is_unstamped = at is None and self._in_rounds
         stamp = UNSTAMPED if is_unstamped else self._clock.decision_stamp(at, now=self._now, rounds=self.rounds)
         draws = None

@@ -35,7 +35,7 @@ class RankingPolicy(SearchingPolicy):
         for name, is_given in (("oracle", oracle is not None), ("deferred", deferred)):
             if is_given:
                 raise InputError(f"{name} must be left out where k or examination is given", field=name)
-        return self._choose_ranking(check_actions([] if actions is None else actions, self._dim), k, **options)
+        return self._choose_ranking(check_actions(actions, self._dim), k, **options)
 
     def _choose_ranking(
         self,

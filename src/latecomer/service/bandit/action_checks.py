@@ -12,7 +12,7 @@ from latecomer.service.messages import MAX_ID_LENGTH
 from latecomer.validation import short_repr, to_plain_text
 
 
-def check_action_array(actions: npt.ArrayLike, dim: int) -> Array:
+def check_action_array(actions: npt.ArrayLike | None, dim: int) -> Array:
     """Return a (K, d) array of doubles; one that has that form already is returned as it is."""
     if (
         type(actions) is ndarray

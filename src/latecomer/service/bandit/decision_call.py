@@ -226,7 +226,7 @@ def check_decision_call(
         )
     array = None
     if pick is None or actions is not None:
-        array = action_checks.check_action_array([] if actions is None else actions, dim)
+        array = action_checks.check_action_array(actions, dim)
     if ids is not None and array is not None:
         ids = action_checks.check_action_ids(ids, len(array))
     if deferred is not False:

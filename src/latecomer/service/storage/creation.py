@@ -6,7 +6,7 @@ from latecomer.atomic_write import replace_file
 from latecomer.errors import DamagedFileError, FileError
 from latecomer.service.storage.lock import StoreLock, was_created
 from latecomer.service.storage.private_files import SHARED, WAL
-from latecomer.service.storage.schema import create_tables
+from latecomer.service.storage.schema import check_is_store, create_tables
 
 
 def check_not_lost(path: Path) -> None:
@@ -22,6 +22,20 @@ def check_not_lost(path: Path) -> None:
             f"{path} is {what}, and was a log before: restore it from a copy; or, to begin an empty one, say so once "
             f"with --create (LATECOMER_CREATE=true, create=True in Python), or remove {' and '.join(map(str, traces))}"
         )
+
+
+def check_path(path: Path) -> None:
+    """Raise `FileError` where a store cannot be at this path: there is no folder, or a file of another kind."""
+    if not path.parent.is_dir():
+        raise FileError(f"there is no folder {path.parent}: make it, or check the path")
+    if path.is_file():
+        check_is_store(path)
+
+
+def lock_path(path: Path) -> StoreLock:
+    """Take the lock of a store that is at this path, or may be made there."""
+    check_path(path)
+    return StoreLock(path)
 
 
 def create_if_missing(path: Path, *, create: bool) -> None:

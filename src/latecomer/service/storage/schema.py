@@ -8,10 +8,12 @@ from typing import Any
 import apsw
 
 from latecomer.errors import DamagedFileError, FileError, NewerFileError, NoRoomError
+from latecomer.service.storage.lock import was_created
 from latecomer.service.storage.private_files import SHARED, WAL
 
 FORMAT = 5
 _APPLICATION = 0x4C617465  # "Late"
+_SQLITE, _HEADER_SIZE = b"SQLite format 3\0", 100
 _PAGE_SIZE = 16_384
 """A commit's row is a few kilobytes: larger pages waste less of their space."""
 _TABLES = """
@@ -43,10 +45,27 @@ def create_tables(path: Path) -> None:
     connection.close()
 
 
+def check_is_store(path: Path) -> None:
+    """Raise `DamagedFileError` where a file that is not empty is of another kind, and has never been a store.
+
+    SQLite's name and the number of the application are in the first 100 bytes. A store that has lost these is damaged,
+    and its lock file says that it was one.
+    """
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_SIZE)
+    except OSError:
+        return  # SQLite says why it cannot be read
+    is_store = header.startswith(_SQLITE) and header[68:72] == _APPLICATION.to_bytes(4)
+    if header and not is_store and not was_created(path):
+        raise DamagedFileError(f"{path} is not a Latecomer store: check the path")
+
+
 def connect(path: str | PathLike[str], *, write: bool) -> apsw.Connection:
     """Open a connection to a store, to read or to write."""
     if not Path(path).is_file():
-        raise FileError(f"{fspath(path)} is not there")
+        raise FileError(f"{fspath(path)} is not there: check the path")
+    check_is_store(Path(path))
     try:
         connection = _open(os.path.realpath(path), write=write)
         connection.set_busy_timeout(5000)

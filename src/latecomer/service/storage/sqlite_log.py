@@ -21,7 +21,7 @@ from latecomer.service.storage.background import Job
 from latecomer.service.storage.chain import Chain
 from latecomer.service.storage.clock import Clocks, StoreClock
 from latecomer.service.storage.connections import Connections
-from latecomer.service.storage.creation import create_if_missing
+from latecomer.service.storage.creation import create_if_missing, lock_path
 from latecomer.service.storage.limits import Limits
 from latecomer.service.storage.listeners import OnCommit, OnDeath, OnTrouble
 from latecomer.service.storage.lock import StoreLock
@@ -258,7 +258,7 @@ def open_log(
     limits: Limits,
 ) -> tuple[SQLiteLog, Registry, StoreClock]:
     """Open a store's file, created if need be; recover its bandits and its clock, and start its writer."""
-    store_lock = StoreLock(real := Path(os.path.realpath(path)))
+    store_lock = lock_path(real := Path(os.path.realpath(path)))
     try:
         create_if_missing(real, create=create)
         opened = _open_locked(real, store_lock, clocks, snapshot_every, prune, limits)

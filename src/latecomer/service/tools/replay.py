@@ -111,7 +111,7 @@ def open_for_replay(path: str | PathLike[str]) -> Iterator[ReplayStore]:
             yield shared
         return
     if not Path(path).is_file():
-        raise FileError(f"{fspath(path)} is not there")
+        raise FileError(f"{fspath(path)} is not there: check the path")
     with Store.open(path, prune=False) as store:
         yield LocalReplay(store)
 

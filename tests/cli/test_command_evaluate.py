@@ -91,7 +91,7 @@ def test_wrong_input_is_one_line_and_code_2(log: Path, options: list[str], words
     assert ended.exit_code == 2
     assert words in ended.output
     assert len(ended.output.strip().splitlines()) == 1
-    assert not list(Path("evaluation-result").iterdir())
+    assert not Path("evaluation-result").exists()
 
 
 def test_dirty_rows_are_counted_or_refused(log: Path) -> None:

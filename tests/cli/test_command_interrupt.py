@@ -141,4 +141,45 @@ def test_an_interrupt_before_the_first_run_writes_nothing(tmp_path: Path, monkey
     ended = CliRunner().invoke(app, ["simulate", "long.toml"])
     assert ended.exit_code == 130
     assert ended.stderr == f"interrupted: 0 of {RUNS} runs were done; nothing is written\n"
-    assert list((tmp_path / "long-result").iterdir()) == []
+    assert not (tmp_path / "long-result").exists()
+
+
+def test_sigterm_keeps_the_finished_runs_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal comes when the tenth run begins, in this process."""
+    from typer.testing import CliRunner
+
+    from latecomer.cli.main import app
+    from latecomer.simulation import simulate
+
+    begun: list[Any] = []
+
+    def trace_run(*given: Any, **more: Any) -> Any:
+        begun.append(more)
+        if len(begun) == 10:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return play(*given, **more)
+
+    play: Any = vars(simulate)["trace_run"]
+    monkeypatch.setattr(simulate, "trace_run", trace_run)
+    monkeypatch.setenv("LATECOMER_COMPILE", "never")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "long.toml").write_text(LONG)
+    handler = signal.getsignal(signal.SIGTERM)
+    ended = CliRunner().invoke(app, ["simulate", "long.toml"])
+    assert ended.exit_code == 130, ended.output
+    assert re.search(rf"interrupted: \d+ of {RUNS} runs were done, and are written", ended.stderr)
+    assert (tmp_path / "long-result" / "regret.parquet").exists()
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_failed_command_leaves_no_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from latecomer.cli.main import app
+
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["window", "none.csv", "--out", "new/deep"]).exit_code != 0
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "old").mkdir()
+    assert CliRunner().invoke(app, ["window", "none.csv", "--out", "old"]).exit_code != 0
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]

@@ -233,7 +233,7 @@ def test_a_full_disk_is_an_error_that_names_the_file(small: Path, monkeypatch: p
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(lc.Result, "write", full)
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
     ended = simulate(small)
     assert ended.exit_code == 1
     assert ended.stderr == "small-result/regret.parquet could not be written: No space left on device\n"

@@ -286,6 +286,16 @@ def test_a_folder_that_cannot_be_written_is_mentioned_once(
     assert said == ["compiling a kernel …", "compiled in 0.0 s"] * 2 * (place == "here"), "not once on this machine"
 
 
+def test_an_interrupted_compilation_has_no_traceback_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiler, "machine_code", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="while compiling a kernel") as raised:
+        tiered_kernel.TieredKernel(add_one, tuple, label="a kernel").compile()
+    assert raised.value.__suppress_context__
+
+
 @kernel
 def add_one(number: float) -> float:
     """Add one."""

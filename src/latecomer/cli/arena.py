@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.cli.verb_end import take_sigterm_as_interrupt
 from latecomer.errors import InputError
 from latecomer.extras import require_packages
 
@@ -96,6 +97,7 @@ def arena(
     from latecomer.experiments.arena.result_folder import ResultFolder  # noqa: PLC0415
     from latecomer.experiments.arena.worlds import load_worlds  # noqa: PLC0415
 
+    take_sigterm_as_interrupt()
     if random and world:
         raise InputError("--random draws its own worlds: leave out --world, or --random")
     if rivals:

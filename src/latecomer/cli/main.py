@@ -19,6 +19,7 @@ from latecomer.cli.reproduce import reproduce
 from latecomer.cli.serve import serve
 from latecomer.cli.simulate import simulate
 from latecomer.cli.store import app as store
+from latecomer.cli.verb_end import end_verb
 from latecomer.cli.warm import warm
 from latecomer.cli.window import window
 from latecomer.errors import LatecomerError
@@ -38,6 +39,8 @@ class Verbs(TyperGroup):
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
+        finally:
+            end_verb()
 
     def _invoke_verb(self, ctx: Any) -> Any:
         try:

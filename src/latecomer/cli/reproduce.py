@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from latecomer.cli.verb_end import take_sigterm_as_interrupt
 from latecomer.extras import require_packages
 
 
@@ -43,6 +44,7 @@ def reproduce(
     from latecomer.experiments.paper.setting import Setting  # noqa: PLC0415
     from latecomer.validation import check_choice  # noqa: PLC0415
 
+    take_sigterm_as_interrupt()
     for name in section or ():
         check_choice("--section", name, tuple(SECTIONS))
     setting = Setting(

@@ -54,7 +54,7 @@ def serve(
 
     from latecomer.service.http.logging_setup import start_log  # noqa: PLC0415
     from latecomer.service.http.server import serve as run  # noqa: PLC0415
-    from latecomer.service.http.settings import find_injected, read_settings  # noqa: PLC0415
+    from latecomer.service.http.settings import find_injected, find_unknown, read_settings  # noqa: PLC0415
 
     loop_factory = _loop_factory()
     given = {"store": store, "host": host, "port": port, "keys": keys, "log_level": log_level}
@@ -67,6 +67,8 @@ def serve(
         for variable, value in find_injected().items():
             remedy = "set it to a port, give --port, or set enableServiceLinks: false"
             log.warning("a variable that Kubernetes has set is ignored", variable=variable, value=value, remedy=remedy)
+        for variable, meant in find_unknown().items():
+            log.warning(f"an unknown variable is ignored{meant}", variable=variable)
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             runner.run(run(chosen, log))
     except LatecomerError as error:  # the log is JSON, so this line is too

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latecomer.cli.verb_end import take_sigterm_as_interrupt
 from latecomer.extras import require_packages
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def simulate(
     from latecomer.experiments.experiment_file import read_experiment  # noqa: PLC0415
     from latecomer.simulation.simulate import simulate as run_simulation  # noqa: PLC0415
 
+    take_sigterm_as_interrupt()
     described = read_experiment(file)
     runs, seed = runs or described.runs, described.seed if seed is None else seed
     selected_engine = make_engine(engine, scheduler, jobs)

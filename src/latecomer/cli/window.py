@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from latecomer.cli.until import parse_until
+from latecomer.cli.verb_end import take_sigterm_as_interrupt
 from latecomer.errors import InputError
 from latecomer.extras import require_packages
 
@@ -79,6 +80,7 @@ def window(
     from latecomer.delays.estimation.bands import check_band  # noqa: PLC0415
     from latecomer.experiments.window.advice import advise_window  # noqa: PLC0415
 
+    take_sigterm_as_interrupt()
     source = _select_source(log, law)
     folder = make_output_folder(out)
     advice = advise_window(

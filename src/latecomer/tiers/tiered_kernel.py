@@ -206,7 +206,12 @@ class TieredKernel:
             announce(f"compiling {self.label or self.function.__name__}{once} …")
         if is_new and not is_kept:
             say_not_kept(folder)
-        code, seconds = machine_code(self._source, self.key, self.examples(), folder=folder, holds_gil=self._holds_gil)
+        try:
+            code, seconds = machine_code(
+                self._source, self.key, self.examples(), folder=folder, holds_gil=self._holds_gil
+            )
+        except KeyboardInterrupt:  # without the hundred lines of where the compiler was
+            raise KeyboardInterrupt(f"while compiling {self.label or self.function.__name__}") from None
         if announce is not None and is_new:
             announce(f"compiled in {seconds:.1f} s")
         return code

@@ -174,7 +174,8 @@ def list_items(name: str, given: Iterable[_Item], kind: type[_Item], form: str) 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     """Return a word that is one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}", field=name)
+        known = ", ".join(map(repr, choices))
+        raise InputError(f"{name} must be one of {known}; got {value!r}{suggest(value, choices)}", field=name)
     return to_plain_text(value)
 
 

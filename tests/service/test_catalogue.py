@@ -228,7 +228,7 @@ def test_http_and_both_clients(tmp_path: Path) -> None:
             ({"actions": [{"id": "", "vector": [1.0, 0.0]}]}, "actions[0].id"),
             ({"actions": [{"id": "a", "vector": [1.0, 0.0]}], "withdraw": ["a"]}, "withdraw[0]"),
             ({"replace": True}, "actions"),
-            ({"withdrawn": ["a"]}, None),
+            ({"withdrawn": ["a"]}, "withdrawn"),
         ):
             bad = server.http.put("/v1/bandits/x/actions", json=body)
             assert (bad.status_code, error_of(bad).get("field")) == (400, field), body

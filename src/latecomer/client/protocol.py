@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from socket import gaierror
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote, urlencode
 
@@ -43,6 +44,20 @@ IMPORT_TIMEOUT = 60.0
 REPORT_TIMEOUT = 60.0
 """Seconds for a report, which may have to read the whole log."""
 _MAX_WAIT = 5.0
+
+
+def explain_silence(url: str, error: Exception) -> errors.ServiceError:
+    """Make the error of a server that cannot be reached, or that gives no answer."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ConnectionRefusedError | gaierror):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ConnectionRefusedError) or "Connection refused" in str(error):
+        why = "connection refused; is the server running?"
+    elif isinstance(cause, gaierror):
+        why = "its name is not known; check the address"
+    else:
+        why = f"{type(error).__name__}{f': {error}' if str(error) else ''}"
+    return errors.ServiceError(f"{url} does not answer: {why}")
 
 
 class Call(Struct, Generic[T], frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ from latecomer.client.certificates import trusted_certificates
 from latecomer.client.decision_calls import make_options
 from latecomer.durations import Span
 from latecomer.encoding.values import FeatureRow
-from latecomer.errors import ServiceError
 from latecomer.service.bandit.verdict_list import VerdictList
 from latecomer.service.bandit_report import BanditReport
 from latecomer.service.decision_report import DecisionExplanation
@@ -277,7 +276,7 @@ class Client(CatalogueClient):
                 )
             except httpx.TransportError as error:
                 if delay is None:
-                    raise ServiceError(f"{self._redacted_url} does not answer: {error!r}") from error
+                    raise protocol.explain_silence(self._redacted_url, error) from error
                 time.sleep(delay)
             else:
                 if delay is None or answer.status_code not in protocol.TRANSIENT:

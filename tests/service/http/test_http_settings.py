@@ -27,10 +27,11 @@ def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("prot = 1", "'prot' is not a setting; there are store, host"),
-        ("port = 70000", "port"),
+        ("prot = 1", r"'prot' is not a setting; did you mean 'port'\?"),
+        ("zzz = 1", "'zzz' is not a setting; there are store, host"),
+        ("port = 70000", "port must be a whole number from 0 to 65,535; got 70000"),
         ("port = ", "is not valid TOML"),
-        ('log_level = "loud"', "log_level"),
+        ('log_level = "loud"', "log_level must be one of debug, error, info, warning; got 'loud'"),
         ("max_body = 0", "max_body"),
         ("[port]", "port"),
     ],
@@ -45,8 +46,23 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, message: str)
 
 def test_a_mistake_in_the_environment_is_named() -> None:
     for variable, value in {"LATECOMER_PORT": "many", "LATECOMER_LOG_LEVEL": "loud", "LATECOMER_MAX_BODY": ""}.items():
-        with pytest.raises(InputError, match=rf"^{variable}='{value}' of the environment .* or unset it$"):
+        with pytest.raises(InputError, match=rf"^{variable} must be .*; got '{value}': give another, or unset it$"):
             read_settings(environment={variable: value})
+
+
+def test_a_mistake_of_the_command_line_is_named_by_its_option() -> None:
+    for name, value, said in (
+        ("port", 70000, "--port must be a whole number from 0 to 65,535; got 70000"),
+        ("log_level", "loud", "--log-level must be one of debug, error, info, warning; got 'loud'"),
+    ):
+        with pytest.raises(InputError, match=f"^{said}$"):
+            read_settings(environment={}, given={name: value})
+
+
+def test_a_variable_that_is_no_setting_is_logged_at_the_start(tmp_path: Path) -> None:
+    with run_server(tmp_path / "a.db", LATECOMER_PROT="9999") as server:
+        (warned,) = server.logged("an unknown variable is ignored; did you mean 'LATECOMER_PORT'?")
+    assert warned["variable"] == "LATECOMER_PROT"
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

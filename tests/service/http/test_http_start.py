@@ -71,7 +71,7 @@ def test_serving_is_logged_once_connections_are_accepted(tmp_path: Path) -> None
     ("arguments", "code", "message"),
     [
         (("--port", "70000"), 2, "port"),
-        (("--log-level", "loud"), 2, "log_level"),
+        (("--log-level", "loud"), 2, "--log-level must be one of"),
         (("--config", "none.toml"), 2, "--config must be a file that can be read"),
         (("--host", "localhost"), 2, "host must be an IP address, such as 127.0.0.1; got 'localhost'"),
         (("--store", "damaged.db"), 1, "damaged.db"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from latecomer.service.http.errors import MALFORMED, HTTPError, invalid, malformed
+from latecomer.service.http.errors import MALFORMED, HTTPError, explain_malformed, invalid
 from latecomer.service.http.request import Request
 from latecomer.service.http.timeouts import SharedTimeout
 
@@ -107,4 +107,4 @@ def decode_json(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     try:
         return decoder.decode(body)
     except MALFORMED as error:
-        raise malformed(error) from None
+        raise explain_malformed(error, decoder.type) from None

@@ -79,7 +79,8 @@ class Router:
             return route
         if request.method == "OPTIONS":
             return Response(204, headers=path.allow)
-        raise HTTPError(405, "this address does not take this method", headers=path.allow)
+        taken = path.allow[0][1].decode()
+        raise HTTPError(405, f"this address takes {taken}; got {request.method}", headers=path.allow)
 
     def _find_path(self, request: Request) -> _Path | None:
         text = request.path

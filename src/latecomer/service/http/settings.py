@@ -1,20 +1,27 @@
 """The settings of a server, from a TOML file, the environment and the command line; the later ones win."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, inspect
 
 from latecomer.errors import InputError
+from latecomer.tiers import code_cache, tiered_kernel
+from latecomer.validation import suggest
 
 PREFIX = "LATECOMER_"
 """`LATECOMER_PORT` is the environment's name for `port`."""
 
 _PORT = f"{PREFIX}PORT"
+_INJECTED = re.compile(rf"{PREFIX}(SERVICE|PORT)_")
+"""Other variables that Kubernetes sets where a service is named latecomer."""
+_OTHER_VARIABLES = (f"{PREFIX}KEY", code_cache.VARIABLE, tiered_kernel.VARIABLE)
+"""Variables that are no settings of a server: the key of a command, and those of machine code."""
 
 Count = Annotated[int, Meta(ge=1, le=1 << 40)]
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
@@ -64,8 +71,10 @@ def read_settings(
     """
     found = _from_file(file) if file is not None else {}
     found |= _from_environment(os.environ if environment is None else environment)
-    found |= {name: value for name, value in (given or {}).items() if value is not None}
-    return _convert(found, "a setting")
+    for name, value in (given or {}).items():
+        if value is not None:
+            found[name] = _check_value(name, value, f"--{name.replace('_', '-')}")
+    return msgspec.convert(found, Settings)
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -75,7 +84,12 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise InputError(f"--config must be a file that can be read; got '{path}' ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid TOML: {error}") from None
-    _convert(found, str(path))
+    known = setting_names()
+    for name, value in found.items():
+        if name not in known:
+            remedy = suggest(name, known) or f"; there are {', '.join(known)}"
+            raise InputError(f"{path}: {name!r} is not a setting{remedy}")
+        found[name] = _check_value(name, value, f"{path}: {name}")
     return found
 
 
@@ -84,19 +98,28 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     for name in setting_names():
         variable = PREFIX + name.upper()
         if variable in environment and not _is_injected(variable, environment):
-            found[name] = environment[variable]
-            _check_variable(variable, name, environment[variable])
+            found[name] = _check_value(name, environment[variable], variable, remedy=": give another, or unset it")
     return found
 
 
-def _check_variable(variable: str, name: str, value: str) -> None:
+def _check_value(name: str, value: object, shown: str, *, remedy: str = "") -> object:
+    """Return a setting's value in its type; the error calls it `shown`, and says what it must be."""
     try:
-        msgspec.convert({name: value}, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        rule, default = str(error).partition(" - at ")[0], getattr(Settings(), name)
-        raise InputError(
-            f"{variable}={value!r} of the environment is wrong: {rule}; give a value such as {default!r}, or unset it"
-        ) from None
+        return getattr(msgspec.convert({name: value}, Settings, strict=False), name)
+    except msgspec.ValidationError:
+        raise InputError(f"{shown} must be {_describe_rule(name)}; got {value!r}{remedy}") from None
+
+
+def _describe_rule(name: str) -> str:
+    """Say which values a setting may have."""
+    (kind,) = (field.type for field in inspect.type_info(Settings).fields if field.name == name)  # type: ignore[attr-defined]
+    if isinstance(kind, inspect.LiteralType):
+        return f"one of {', '.join(map(str, kind.values))}"
+    if isinstance(kind, inspect.IntType):
+        return f"a whole number from {kind.ge:,} to {kind.le:,}"
+    if isinstance(kind, inspect.FloatType):
+        return f"a number above {kind.gt:g}, and at most {kind.le:g}"
+    return "a text" if isinstance(kind, inspect.StrType) else "true or false"
 
 
 def _is_injected(variable: str, environment: Mapping[str, str]) -> bool:
@@ -114,16 +137,20 @@ def find_injected(environment: Mapping[str, str] | None = None) -> dict[str, str
     return {variable: value for variable, value in found.items() if _is_injected(variable, found)}
 
 
+def find_unknown(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables that look like settings and are none, each with what may have been meant.
+
+    Those that Kubernetes sets for a service named latecomer are left out.
+
+    >>> find_unknown({"LATECOMER_PROT": "9999", "LATECOMER_KEY": "…", "LATECOMER_SERVICE_HOST": "10.0.0.1"})
+    {'LATECOMER_PROT': "; did you mean 'LATECOMER_PORT'?"}
+    """
+    settings = [PREFIX + name.upper() for name in setting_names()]
+    given = os.environ if environment is None else environment
+    unknown = [name for name in given if name.startswith(PREFIX) and name not in (*settings, *_OTHER_VARIABLES)]
+    return {name: suggest(name, settings) for name in unknown if not _INJECTED.match(name)}
+
+
 def setting_names() -> tuple[str, ...]:
     """List the names of the settings."""
     return Settings.__struct_fields__
-
-
-def _convert(found: dict[str, Any], where: str) -> Settings:
-    unknown = sorted(set(found) - set(setting_names()))
-    if unknown:
-        raise InputError(f"{where}: {unknown[0]!r} is not a setting; there are {', '.join(setting_names())}")
-    try:
-        return msgspec.convert(found, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{where} is wrong: {error}") from None

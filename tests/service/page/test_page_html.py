@@ -119,6 +119,7 @@ def test_list_says_where_an_alarm_rings_and_what_is_wrong_with_the_store(shop: t
     assert "Alarms (2)" in html
     assert "<code>latecomer log adjust-clock</code>" in html
     assert "Alarms" not in write_list(infos, {}, [])
+    assert '<th scope="col">pending</th>' in html, "decisions without a conversion, as in the stats"
     assert "Alarms (2)" in write_list([], {}, stuck)
 
 

@@ -96,7 +96,7 @@ def write_list(infos: Sequence[BanditInfo], counts: Mapping[str, BanditCounts], 
         first = write_empty(text, write_curl("PUT", "offers", '{"dim": 8, "window": "7d"}'))
         return tag("article", tag("h2", "No bandits yet"), *ringing, first)
     rows = [_write_entry(info, counts.get(info.name), alarms) for info in infos]
-    heads = ["name", "alarms", "decisions", "still open", "conversions", "policy", "window", "created (UTC)", "state"]
+    heads = ["name", "alarms", "decisions", "pending", "conversions", "policy", "window", "created (UTC)", "state"]
     return tag("article", tag("h2", "Bandits"), *ringing, make_table("Every bandit that may be read here", heads, rows))
 
 

@@ -157,7 +157,8 @@ def test_a_setting_removed_from_the_page_is_found(name: str) -> None:
 
 
 def test_readme_begins_with_the_policy_to_take() -> None:
-    first = page("README.md").split("```")[1]
+    install, first = (block.strip() for block in page("README.md").split("```")[1:4:2])
+    assert install.startswith("sh\npip install .")
     assert first.startswith("python")
     assert "lc.recommended(" in first
     assert "`lc.recommended(" in page("README.md").split("\n\n")[1], "the first paragraph names it"

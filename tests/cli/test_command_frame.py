@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -46,7 +47,7 @@ def test_help_has_a_line_for_each_verb_and_an_example() -> None:
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
     lines = [line.strip() for line in shown.stdout.splitlines()]
-    for verb in ("reproduce", "simulate", "arena", "window", "serve", "keys"):
+    for verb in ("reproduce", "simulate", "arena", "window", "serve", "keys", "log", "store"):
         line = next(line for line in lines if line.startswith(f"{verb} "))
         assert line.endswith("."), "cut short"
     assert "latecomer simulate examples/simulate.toml --runs 20" in lines
@@ -60,6 +61,21 @@ def test_every_verb_has_an_example(verb: str) -> None:
     assert shown.exit_code == 0
     assert "Example:" in shown.stdout
     assert f"latecomer {verb}" in shown.stdout
+
+
+@pytest.mark.parametrize("verb", ["keys", "log", "store", "reproduce", "warm", "log replay"])
+def test_help_cuts_nothing_and_names_values(verb: str) -> None:
+    shown = CliRunner().invoke(app, [*verb.split(), "--help"]).stdout
+    listed = shown.partition("Usage:")[2].partition("\n")[2]
+    assert "..." not in listed
+    assert "<" not in listed.partition("Options:")[2], "values have names, such as N"
+    assert "Example" in shown
+
+
+def test_the_first_key_says_that_a_server_needs_keys_from_now_on(tmp_path: Path) -> None:
+    arguments = ["keys", "add", "--scope", "read", "--store", str(tmp_path / "a.db")]
+    said = [CliRunner().invoke(app, arguments).stderr for _ in range(2)]
+    assert ["a running server on this store needs keys from now on" in each for each in said] == [True, False]
 
 
 def test_the_example_in_the_help_of_simulate_is_an_experiment_file() -> None:

@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from latecomer.service.http.keys import EditableKeys
     from latecomer.service.http.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys of a server.", rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Make, list and revoke the keys of a server.",
+    rich_markup_mode=None,
+    epilog="""\b
+Example:
+  latecomer keys add --scope decide --scope convert --store shop.db
+""",
+)
 
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The server's settings in TOML.")]
 Store = Annotated[
@@ -54,16 +62,22 @@ def add(
 ) -> None:
     """Make a key and print it. It is shown only once: the file keeps its hash.
 
+    With the first key, a running server on this store needs keys from now on: requests without one are refused.
+
     \b
     Example:
       latecomer keys add --scope decide --scope convert --bandit offers --note "web shop"
     """  # noqa: D301
     found = _settings(config, store, keys)
-    presented, key = _open_keys(found).add(scopes=scope, bandits=bandit or ("*",), note=note)
+    file = _open_keys(found)
+    is_alone = not file.keys()
+    presented, key = file.add(scopes=scope, bandits=bandit or ("*",), note=note)
     if not found.keys and "://" not in found.store and not Path(found.store).exists():
         typer.echo(f"there is no store {found.store} yet: the key is for a server that will create it", err=True)
     typer.echo(presented)
     typer.echo(f"key {key.id}: {', '.join(key.scopes)} for {', '.join(key.bandits)}; it is not shown again", err=True)
+    if is_alone:
+        typer.echo("a running server on this store needs keys from now on", err=True)
 
 
 @app.command("list")
@@ -80,7 +94,7 @@ def list_keys(config: Config = None, store: Store = None, keys: Keys = None) -> 
         typer.echo(f"{key.id}  {key.created:%Y-%m-%d}  {what}  {key.note}".rstrip())
 
 
-@app.command()
+@app.command(short_help="Revoke a key.")
 def revoke(
     id: Annotated[str, typer.Argument(metavar="ID", help="As `latecomer keys list` shows it.")],
     config: Config = None,

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 app = typer.Typer(
-    no_args_is_help=True, help="Verify, export and replay a store's log; delete a bandit.", rich_markup_mode=None
+    no_args_is_help=True,
+    help="Verify, export and replay a store's log; delete a bandit; adjust the store's clock.",
+    rich_markup_mode=None,
+    epilog="""\b
+Examples:
+  latecomer log verify shop.db
+  latecomer log export shop.db --bandit offers --out decisions
+  latecomer log replay shop.db --bandit offers --into offers-3d --window 3d
+""",
 )
 
 Store = Annotated[
@@ -25,7 +33,7 @@ Store = Annotated[
 ]
 
 
-@app.command()
+@app.command(short_help="Check every row, and the state that follows.")
 def verify(store: Store) -> None:
     """Check every page, every row and the state that follows from them. The store may be in use.
 
@@ -42,7 +50,7 @@ def verify(store: Store) -> None:
     typer.echo("whole")
 
 
-@app.command()
+@app.command(short_help="Write a bandit's decisions as Parquet.")
 def export(
     store: Store,
     bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit.")],
@@ -87,7 +95,7 @@ def _write_part(path: Path, frame: "pl.DataFrame") -> None:
         frame.write_parquet(part)
 
 
-@app.command()
+@app.command(short_help="Replay a bandit's log into a new bandit.")
 def replay(
     store: Store,
     bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit.")],
@@ -97,7 +105,7 @@ def replay(
     policy: Annotated[str | None, typer.Option(metavar="CLASS", help="Its policy.")] = None,
     parameters: Annotated[str | None, typer.Option(metavar="JSON", help="Its policy's parameters.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Replay what pruning and damage have left.")] = False,
-    promote: Annotated[bool, typer.Option("--promote", help="Take the challenger for its policy.")] = False,
+    promote: Annotated[bool, typer.Option("--promote", help="Make the challenger the policy.")] = False,
 ) -> None:
     """Replay a bandit's log into a new bandit of the same store, with another window or policy.
 
@@ -125,7 +133,7 @@ def replay(
     typer.echo(f"{into}: {stats.rounds} rounds, {accepted} conversions accepted, {late} late, {stats.pending} pending")
 
 
-@app.command()
+@app.command(short_help="Delete a bandit and all that it has.")
 def delete(
     store: Store,
     bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit.")],
@@ -169,7 +177,7 @@ def _check_file(store: str) -> None:
         raise InputError(f"STORE must be a store's file; {store} is not there: check the path")
 
 
-@app.command("adjust-clock")
+@app.command("adjust-clock", short_help="Adopt this machine's clock.")
 def adjust_clock(store: Store) -> None:
     """Adopt this machine's clock where the store's time is ahead of it. Stop the server first.
 

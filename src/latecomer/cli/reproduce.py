@@ -10,19 +10,23 @@ from latecomer.extras import require_packages
 
 
 def reproduce(
-    runs: Annotated[int, typer.Option(min=2, help="Independent runs of every experiment.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 0,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
+    runs: Annotated[int, typer.Option(metavar="N", min=2, help="Independent runs of every experiment.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed gives the same numbers.")] = 0,
+    jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; all cores by default.")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the report.")] = Path("report"),
     quick: Annotated[bool, typer.Option("--quick", help="Ten runs and shorter horizons, for a first look.")] = False,
     criteo: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="The Criteo attribution file, TSV or gzipped.")
+        Path | None,
+        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The Criteo attribution file, TSV or gzipped."),
     ] = None,
     section: Annotated[
-        list[str] | None, typer.Option(help="Run this section alone, such as figure-1; may be given more than once.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Run this section alone, such as figure-1; may be given more than once."),
     ] = None,
-    engine: Annotated[str, typer.Option(help="'threads', or 'dask' for a cluster.")] = "threads",
-    scheduler: Annotated[str | None, typer.Option(help="The Dask scheduler's address, with --engine dask.")] = None,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="'threads', or 'dask' for a cluster.")] = "threads",
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's address, with --engine dask.")
+    ] = None,
 ) -> None:
     """Run every experiment of the paper, and write a report: figures, tables and findings.
 

@@ -12,6 +12,11 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Make and upgrade a store on PostgreSQL; copy a store between a file and a database.",
     rich_markup_mode=None,
+    epilog="""\b
+Examples:
+  latecomer store init postgresql://owner@db.internal/offers
+  latecomer store copy shop.db postgresql://owner@db.internal/offers
+""",
 )
 
 VARIABLE = "LATECOMER_STORE"
@@ -47,7 +52,7 @@ def _find_address(address: str | None) -> str:
     return found
 
 
-@app.command()
+@app.command(short_help="Create the tables of a store in a database.")
 def init(address: Address = None) -> None:
     """Create the tables of a store in a database, in the schema `latecomer`. Where they exist, nothing changes.
 
@@ -64,7 +69,7 @@ def init(address: Address = None) -> None:
     typer.echo(f"{hide_secrets(found)} has {'a store now' if made else 'a store already'}")
 
 
-@app.command()
+@app.command(short_help="Bring the tables of a store to this version.")
 def upgrade(address: Address = None) -> None:
     """Bring the tables of a store to this version. Stop every replica first.
 
@@ -82,7 +87,7 @@ def upgrade(address: Address = None) -> None:
     typer.echo(f"{hide_secrets(found)} {said}")
 
 
-@app.command()
+@app.command(short_help="Copy a store to a file or a database.")
 def copy(source: FROM, target: TO) -> None:
     """Copy a store as of this moment, from a file to a database or back, and verify the copy.
 

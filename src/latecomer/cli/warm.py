@@ -6,11 +6,15 @@ import typer
 
 PolicyOption = Annotated[
     list[str] | None,
-    typer.Option("--policy", help="A policy by its name, or recommended; may be given again.", show_default=False),
+    typer.Option(
+        "--policy", metavar="NAME", help="A policy by its name, or recommended; may be given again.", show_default=False
+    ),
 ]
 DimOption = Annotated[
     list[int] | None,
-    typer.Option("--dim", min=1, help="d, the number of features; may be given again.", show_default=False),
+    typer.Option(
+        "--dim", metavar="D", min=1, help="d, the number of features; may be given again.", show_default=False
+    ),
 ]
 
 

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from latecomer.core.state import Array
 from latecomer.experiments.plots import COLOURS, make_figure
+from latecomer.experiments.point_labels import label_points
 
 
 def plot_arena(table: pl.DataFrame, *, runs: int) -> Figure:
@@ -67,19 +68,18 @@ def plot_comparison(table: pl.DataFrame) -> Figure:
     """Draw regret against the time of a round, a panel for each world: the lower and the further left the better."""
     names = table["world"].unique(maintain_order=True).to_list()
     made, panels = make_figure(len(names), width=5.6, height=6.4)
+    numbers: dict[str, int] = {}
+    """The number of each policy, the same in every panel: by its place in the first that has it."""
+    points: list[list[tuple[float, float, str]]] = []
     for axes, world in zip(panels, names, strict=True):
         scores = table.filter(pl.col("world") == world, pl.col("microseconds").is_not_null()).sort("mean")
         most = int(scores["runs"].max())  # type: ignore[arg-type] # a table has rows
-        for place, (policy, mean, micro, runs) in enumerate(
-            scores.select("policy", "mean", "microseconds", "runs").iter_rows()
-        ):
+        points.append([])
+        for policy, mean, micro, runs in scores.select("policy", "mean", "microseconds", "runs").iter_rows():
+            number = numbers.setdefault(policy, len(numbers) + 1)
             axes.plot(micro, mean, "o", color=COLOURS[0] if runs == most else COLOURS[1], markersize=4)
-            axes.annotate(
-                f"{place + 1}", (micro, mean), fontsize=6, xytext=(3, 2), textcoords="offset points", clip_on=True
-            )
-            axes.plot(
-                [], [], " ", label=f"{place + 1}  {policy}: {mean:.0f}" + (f" ({runs} runs)" if runs < most else "")
-            )
+            points[-1].append((micro, mean, f"{number}"))
+            axes.plot([], [], " ", label=f"{number}  {policy}: {mean:.0f}" + (f" ({runs} runs)" if runs < most else ""))
         axes.set_xscale("log")
         axes.set_yscale("log")
         for axis in (axes.xaxis, axes.yaxis):
@@ -89,6 +89,9 @@ def plot_comparison(table: pl.DataFrame) -> Figure:
         axes.set_ylabel("mean regret at the horizon", fontsize=8)
         axes.set_title(f"{scores['policy'][0]} loses least: {world}, {most} runs", fontsize=10)
         axes.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, handlelength=0, frameon=False)
+    made.draw_without_rendering()  # the panels have their sizes
+    for axes, marked in zip(panels, points, strict=True):
+        label_points(axes, marked, size=6)
     return made
 
 

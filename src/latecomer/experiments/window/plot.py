@@ -1,15 +1,19 @@
 """The advice as a picture: the share that each window keeps, its cost in simulation, and its bound in theory."""
 
 from textwrap import wrap
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator
 
+from latecomer.core.state import Array
 from latecomer.durations import format_duration
 from latecomer.experiments.plots import COLOURS, line_style, make_figure
 from latecomer.experiments.window.advice import WindowAdvice
 from latecomer.experiments.window.grid import DAY, HOUR, MINUTE
+from latecomer.experiments.window.text import format_amount
 
 _TICKS = np.array([1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 365 * DAY])
 
@@ -33,18 +37,19 @@ def plot_window(advice: WindowAdvice) -> Figure:
         kept.plot(recent["seconds"], recent["share"], label=f"later half, within {within}", **line_style(3))
     kept.plot(seconds, table["share"], "o", color=COLOURS[0], markersize=4)
     longest = format_duration(advice.facts["longest_seconds"])
-    kept.set(title="What a window keeps", ylabel=f"share of conversions within {longest}", ylim=(0, 1.03))
+    kept.set(title="Share kept", ylabel=f"share of conversions within {longest}", ylim=(0, 1.03))
 
     period = format_duration(advice.facts["horizon_seconds"])
     _plot_cost(lost, advice)
-    lost.set(title="What it costs, simulated", ylabel=f"conversions lost in {period}")
+    lost.set(title="Simulated loss", ylabel=f"conversions lost in {period}")
     lost.set_ylim(bottom=0)
 
     feared.plot(seconds, table["bound"], marker="o", markersize=4, label="bound, up to $1/\\tau_M$", **line_style(2))
-    feared.set(title="What theory fears (Theorem 2)", ylabel=f"bound on conversions lost in {period}", yscale="log")
+    feared.set(title="Theorem 2's bound", ylabel=f"bound on conversions lost in {period}", yscale="log")
+    _mark_bounds(feared, table["bound"].to_numpy())
     for axes in (kept, lost, feared):
         _label_windows(axes, advice, float(min(ages[0], seconds[0])), float(max(ages[-1], seconds[-1])))
-    feared.legend(frameon=False, fontsize=9, loc="upper center")  # the bound is high at both ends
+    _add_legend(feared, loc="upper center")  # the bound is high at both ends
     return made
 
 
@@ -77,4 +82,21 @@ def _label_windows(axes: Axes, advice: WindowAdvice, first: float, last: float) 
     axes.minorticks_off()
     chosen = advice.recommended.total_seconds()
     axes.axvline(chosen, color="#444444", linewidth=1.1, linestyle=":", label=f"take {format_duration(chosen)}")
-    axes.legend(frameon=False, fontsize=9)
+    _add_legend(axes)
+
+
+def _add_legend(axes: Axes, loc: Literal["best", "upper center"] = "best") -> None:
+    """Add a legend that covers what runs below it: the dotted line would run through its text."""
+    legend = axes.legend(fontsize=9, facecolor="white", framealpha=1.0, edgecolor="none", loc=loc)
+    legend.set_zorder(10)
+
+
+def _mark_bounds(axes: Axes, bounds: Array) -> None:
+    """Mark several values on the logarithmic axis of the bounds, however short it is."""
+    ratio = float(bounds.max() / bounds.min())
+    if ratio < 10.0:
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+    elif ratio < 1000.0:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    if ratio < 1000.0:
+        axes.yaxis.set_major_formatter(lambda value, _: format_amount(value))

@@ -20,7 +20,7 @@ from timing import micro, quiet
 
 from latecomer.service.bandit.monitor.grid import DAY, Grid
 from latecomer.service.bandit.monitor.monitor import Monitor
-from latecomer.service.bandit.tally.tally import DECISIONS as DECIDED
+from latecomer.service.bandit.tally.columns import Column
 from latecomer.service.bandit.tally.tally import MOST_NOTES, Tally
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import ImportBatch, ImportedConversions
@@ -131,7 +131,7 @@ def _time_counts(*, with_contexts: bool) -> float:
                     monitor.count_notes(tally.find_slots, tally.names)
                     tally.close_rounds(1)
             taken.append((time.thread_time() - begin) / count)
-    assert tally.buckets.counts[:, DECIDED].sum() >= 20 * count - MOST_NOTES
+    assert tally.buckets.counts[:, Column.DECISIONS].sum() >= 20 * count - MOST_NOTES
     return min(taken)
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from fake_clocks import DAY, HOUR, SECOND, FakeClocks
 
-from latecomer.service.bandit.tally import tally as columns
+from latecomer.service.bandit.tally.columns import Column
 from latecomer.service.bandit.tally.exact_sums import join_parts
 from latecomer.service.bandit.tally.open_rounds import UNIT
-from latecomer.service.bandit.tally.tally import Tally
+from latecomer.service.bandit.tally.tally import MOST_IDS, NO_ID, OTHER_IDS, Tally
 from latecomer.service.bandit.tally.time_buckets import MOST, WIDTHS, TimeBuckets
 from latecomer.service.bandit_spec import BanditSpec
 from latecomer.service.messages import Conversion, Revocation
@@ -74,17 +74,17 @@ def check_against(tally: Tally, oracle: Oracle, oldest: int) -> None:
     def of(wanted: Any) -> list[int]:
         return [decision["stamp"] for decision in oracle.decisions if wanted(decision)]
 
-    assert column(columns.DECISIONS) == oracle.bucket(stamps, width)
-    assert column(columns.CONTROLS) == oracle.bucket(of(lambda d: d["answer"].is_control), width)
-    assert column(columns.ARRIVED) == oracle.bucket(oracle.arrivals, width)
-    assert column(columns.REVOKED) == oracle.bucket(oracle.revocations, width)
-    assert column(columns.CREDITED) == oracle.bucket(of(lambda d: d["converted"]), width)
+    assert column(Column.DECISIONS) == oracle.bucket(stamps, width)
+    assert column(Column.CONTROLS) == oracle.bucket(of(lambda d: d["answer"].is_control), width)
+    assert column(Column.ARRIVED) == oracle.bucket(oracle.arrivals, width)
+    assert column(Column.REVOKED) == oracle.bucket(oracle.revocations, width)
+    assert column(Column.CREDITED) == oracle.bucket(of(lambda d: d["converted"]), width)
     both = of(lambda d: d["converted"] and d["answer"].is_control)
-    assert column(columns.CONTROLS_CREDITED) == oracle.bucket(both, width)
+    assert column(Column.CONTROLS_CREDITED) == oracle.bucket(both, width)
     assert tally.value == sum(d["value"] for d in oracle.decisions)
     chosen = [d["answer"].propensity for d in oracle.decisions if not d["answer"].is_control]
-    assert buckets.counts[:, columns.PROPENSITIES].sum() / UNIT == pytest.approx(sum(chosen), abs=1e-6)
-    assert buckets.counts[:, columns.EXPLORED].sum() == sum(p < 0.5 for p in chosen)
+    assert buckets.counts[:, Column.PROPENSITIES].sum() / UNIT == pytest.approx(sum(chosen), abs=1e-6)
+    assert buckets.counts[:, Column.EXPLORED].sum() == sum(p < 0.5 for p in chosen)
     for label, slot in tally.slots.items():
         mine = of(lambda d, label=label: d["answer"].action_id == label)
         assert tally.choices.counts[:, slot].sum() == len(mine)
@@ -146,7 +146,7 @@ def test_snapshot_of_an_earlier_version_begins_the_tally_later(tmp_path: Path, m
         store.convert("b", [Conversion(new.decision_id)])
         bandit.count_notes()
         total = bandit.tally.buckets.counts.sum(axis=0)
-        assert [total[columns.DECISIONS], total[columns.ARRIVED], total[columns.CREDITED]] == [1, 2, 1]
+        assert [total[Column.DECISIONS], total[Column.ARRIVED], total[Column.CREDITED]] == [1, 2, 1]
 
 
 def test_buckets_do_not_depend_on_groups() -> None:
@@ -185,9 +185,9 @@ def test_ids_beyond_the_most_are_counted_together() -> None:
     for i in range(301):
         tally.note_decision(SECOND * i, 1.0, f"a{i}" if i < 300 else None)
     tally.count_notes(1)
-    assert len(tally.slots) == columns.MOST_IDS
-    assert tally.choices.counts[:, columns.OTHER_IDS].sum() == 300 - columns.MOST_IDS
-    assert tally.choices.counts[:, columns.NO_ID].sum() == 1
+    assert len(tally.slots) == MOST_IDS
+    assert tally.choices.counts[:, OTHER_IDS].sum() == 300 - MOST_IDS
+    assert tally.choices.counts[:, NO_ID].sum() == 1
 
 
 def make_tally(values: Any) -> Tally:

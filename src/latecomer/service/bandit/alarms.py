@@ -8,7 +8,7 @@ import numpy as np
 
 from latecomer.core.conversions import ACCEPTED, UNKNOWN
 from latecomer.service.bandit.monitor.monitor import Finding
-from latecomer.service.bandit.tally import tally as columns
+from latecomer.service.bandit.tally.columns import Column
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.messages import Alarm, Health
 from latecomer.service.store_alarms import list_store_alarms
@@ -110,7 +110,7 @@ def _check_exploration(bandit: "Bandit") -> Iterator[Alarm]:
     policy = bandit.policy
     if not (policy.algorithm.is_randomised or policy.algorithm.scores_are_probabilities):
         return  # its propensities do not tell how it explores: those that it knows are 1
-    counts = bandit.tally.buckets.counts[::-1, [columns.WITH_PROPENSITY, columns.PROPENSITIES]]
+    counts = bandit.tally.buckets.counts[::-1, [Column.WITH_PROPENSITY, Column.PROPENSITIES]]
     totals = np.cumsum(counts, axis=0)
     enough = np.flatnonzero(totals[:, 0] >= _CHOICES)
     if not len(enough):

@@ -8,8 +8,9 @@ from latecomer.core.state import Array
 from latecomer.policies.base.policy import LinearPolicy
 from latecomer.service.bandit.lift import ARMS, CONTEST
 from latecomer.service.bandit.matured_decisions import can_weigh, compute_matured_rate, weigh_open_rounds
+from latecomer.service.bandit.tally.columns import Column
 from latecomer.service.bandit.tally.open_rounds import CONVERTED, split_arms
-from latecomer.service.bandit.tally.tally import CONTROLS, CREDITED, Tally
+from latecomer.service.bandit.tally.tally import Tally
 from latecomer.service.messages import ArmRates
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def find_curve(bandit: "Bandit") -> LinearPolicy | None:
 
 def find_known_curve(bandit: "Bandit", tally: Tally, *, now: int) -> LinearPolicy | None:
     """Return the policy whose delay curve weighs the decisions of a tally; None while too little is known for it."""
-    policy, conversions = find_curve(bandit), int(bandit.tally.buckets.counts[:, CREDITED].sum())
+    policy, conversions = find_curve(bandit), int(bandit.tally.buckets.counts[:, Column.CREDITED].sum())
     end = tally.first_round + tally.count_decisions()
     is_known = policy is not None and can_weigh(policy, end=end, conversions=conversions, now=now)
     return policy if is_known else None
@@ -34,7 +35,7 @@ def rate_arms(bandit: "Bandit", tally: Tally, *, now: int) -> dict[str, ArmRates
 
     The notes must have been counted. Decisions of unknown propensity, which are imported, are of no arm.
     """
-    if bandit.contest is None and not tally.buckets.counts[:, CONTROLS].any():
+    if bandit.contest is None and not tally.buckets.counts[:, Column.CONTROLS].any():
         return {}
     names, curve = ARMS if bandit.contest is None else CONTEST, find_known_curve(bandit, tally, now=now)
     first, facts = tally.read_open()

@@ -14,7 +14,7 @@ from latecomer.service.bandit.arm_rates import find_curve, find_known_curve, rat
 from latecomer.service.bandit.lift import ARMS, CONTEST, report_lift
 from latecomer.service.bandit.matured_decisions import compute_matured_rate, count_young, weigh_open_rounds
 from latecomer.service.bandit.segment_report import report_segments
-from latecomer.service.bandit.tally import tally as columns
+from latecomer.service.bandit.tally.columns import Column
 from latecomer.service.bandit.tally.exact_sums import join_parts
 from latecomer.service.bandit.tally.open_rounds import UNIT
 from latecomer.service.bandit.tally.tally import Tally
@@ -57,7 +57,7 @@ def make_report(
     policy, curve, counters = bandit.policy, bandit.policy.delay_curve, bandit.counters
     tally = bandit.tally if only is None else only.tally
     totals = tally.buckets.counts.sum(axis=0)
-    decisions = int(totals[columns.DECISIONS])
+    decisions = int(totals[Column.DECISIONS])
     source, young = find_known_curve(bandit, tally, now=now), _count_young(bandit, tally, now)
     weights = None if source is None else _weigh_periods(source, tally, now)
     band = None if curve is None else policy.delay_band()
@@ -80,8 +80,8 @@ def make_report(
         if only
         else bandit.rounds - oldest + 1,
         decisions=decisions,
-        conversions=int(totals[columns.CREDITED]),
-        value=join_parts(totals[columns.VALUES :]),
+        conversions=int(totals[Column.CREDITED]),
+        value=join_parts(totals[Column.VALUES :]),
         rates=_compute_rates(tally, totals, weights, young),
         lift=_find_lift(tally, totals, ARMS if bandit.contest is None else CONTEST),
         arms=rate_arms(bandit, tally, now=now),
@@ -127,7 +127,7 @@ def _count_young(bandit: "Bandit", tally: Tally, now: int) -> int | None:
 
 
 def _compute_rates(tally: Tally, totals: Integers, weights: Array | None, young: int | None) -> RateReport:
-    decisions, conversions = int(totals[columns.DECISIONS]), int(totals[columns.CREDITED])
+    decisions, conversions = int(totals[Column.DECISIONS]), int(totals[Column.CREDITED])
     closed, closed_conversions, *_ = tally.closed.sum(axis=0).tolist()
     matured = None if weights is None else float(weights.sum())
     rate = compute_matured_rate(conversions, matured)
@@ -169,7 +169,7 @@ def _explain_rates(decisions: int, matured: float | None, young: int | None) -> 
 
 def _find_lift(tally: Tally, totals: Integers, names: tuple[str, str]) -> LiftReport | None:
     """Compare the policy with the control, or the challenger with the champion; None where there is neither."""
-    return report_lift(tally.closed[:2], names) if totals[columns.CONTROLS] else None
+    return report_lift(tally.closed[:2], names) if totals[Column.CONTROLS] else None
 
 
 def _count_choices(tally: Tally) -> list[ChoiceReport]:
@@ -199,25 +199,25 @@ def _list_periods(tally: Tally, weights: Array | None, ids: Sequence[str], shift
     return [
         PeriodReport(
             start=datetime.fromtimestamp(start - shift / 1e6, UTC),
-            decisions=row[columns.DECISIONS],
-            controls=row[columns.CONTROLS],
-            arrived=row[columns.ARRIVED],
-            revoked=row[columns.REVOKED],
-            conversions=row[columns.CREDITED],
-            value=join_parts(row[columns.VALUES :]),
+            decisions=row[Column.DECISIONS],
+            controls=row[Column.CONTROLS],
+            arrived=row[Column.ARRIVED],
+            revoked=row[Column.REVOKED],
+            conversions=row[Column.CREDITED],
+            value=join_parts(row[Column.VALUES :]),
             matured_decisions=None if weights is None else float(weights[number]),
             choices={label: int(tally.choices.counts[number, tally.slots[label]]) for label in ids},
-            mean_propensity=_divide(row[columns.PROPENSITIES] / UNIT, row[columns.WITH_PROPENSITY]),
+            mean_propensity=_divide(row[Column.PROPENSITIES] / UNIT, row[Column.WITH_PROPENSITY]),
         )
         for number, (start, row) in enumerate(zip(starts, tally.buckets.counts.tolist(), strict=True))
     ]
 
 
 def _describe_exploration(tally: Tally, totals: Integers) -> ExplorationReport:
-    known = int(totals[columns.WITH_PROPENSITY])
+    known = int(totals[Column.WITH_PROPENSITY])
     return ExplorationReport(
-        mean_propensity=_divide(float(totals[columns.PROPENSITIES]) / UNIT, known),
-        unsure_share=_divide(float(totals[columns.EXPLORED]), known),
+        mean_propensity=_divide(float(totals[Column.PROPENSITIES]) / UNIT, known),
+        unsure_share=_divide(float(totals[Column.EXPLORED]), known),
         propensity_counts=tally.propensities.tolist(),
     )
 

@@ -104,7 +104,7 @@ class OpenRounds:
     def restore(self, saved: dict[str, Any]) -> None:
         """Take the records of a snapshot."""
         self.first, self.open, self._begin = saved["first"], saved["open"], 0
-        self._facts = np.frombuffer(saved["facts"], _WIDE if saved.get("has_segments") else _NARROW).copy()
+        self._facts = np.frombuffer(saved["facts"], _WIDE if saved["has_segments"] else _NARROW).copy()
         self._end = len(self._facts)
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from latecomer.core.conversions import ACCEPTED
-from latecomer.core.conversions import REVOKED as NOTHING
+from latecomer.core.conversions import ACCEPTED, REVOKED
 from latecomer.core.state import Array, Integers
+from latecomer.service.bandit.tally.columns import Column
 from latecomer.service.bandit.tally.credited_rounds import CreditedRounds
 from latecomer.service.bandit.tally.exact_sums import PARTS, join_parts, split_values
 from latecomer.service.bandit.tally.notes import Note, Notes, concatenate_notes, join_notes
@@ -27,12 +27,6 @@ MOST_IDS = 250
 NO_ID, OTHER_IDS = 0, 1
 """Slots of choices without an id, and of those of other ids. The first id has slot 2."""
 MOST_NOTES = 1024
-DECISIONS, CONTROLS, WITH_PROPENSITY, PROPENSITIES, EXPLORED, ARRIVED, REVOKED, CREDITED, CONTROLS_CREDITED, VALUES = (
-    range(10)
-)
-"""Columns of the buckets. Those from CREDITED on are by the time of the decision, less what was revoked; the parts of
-the values' exact sum begin at VALUES."""
-COLUMNS = VALUES + PARTS
 UNSURE = 0.5
 """A choice with a propensity below this counts as explored."""
 
@@ -51,7 +45,7 @@ class Tally:
 
     def __init__(self, first_round: int = 1) -> None:
         self.first_round = first_round
-        self.buckets = TimeBuckets(COLUMNS)
+        self.buckets = TimeBuckets(Column.VALUES + PARTS)
         self.choices = TimeBuckets(2)
         """Decisions by time and action id: a column for each slot."""
         self.slots: dict[str, int] = {}
@@ -95,19 +89,19 @@ class Tally:
 
     def note_conversions(self, rounds: Integers, values: Array, verdicts: Integers, stamps: int | Integers) -> bool:
         """Note reports of conversions; return whether it is time to count the notes."""
-        return self._note_reports(ARRIVED, rounds, values, verdicts, stamps)
+        return self._note_reports(Column.ARRIVED, rounds, values, verdicts, stamps)
 
     def note_revocations(self, rounds: Integers, verdicts: Integers, stamps: int | Integers) -> bool:
         """Note reports of revocations; return whether it is time to count the notes."""
-        return self._note_reports(REVOKED, rounds, np.full(len(rounds), NOTHING), verdicts, stamps)
+        return self._note_reports(Column.REVOKED, rounds, np.full(len(rounds), REVOKED), verdicts, stamps)
 
     def note_purchases(self, rounds: Integers, credits: Array, verdicts: Integers, stamps: int | Integers) -> bool:
         """Note conversions with the credits that their rounds then have, which may have had others before."""
-        return self._note_reports(ARRIVED, rounds, credits, verdicts, stamps)
+        return self._note_reports(Column.ARRIVED, rounds, credits, verdicts, stamps)
 
     def note_returns(self, rounds: Integers, credits: Array, verdicts: Integers, stamps: int | Integers) -> bool:
         """Note revocations with the credits that their rounds then have."""
-        return self._note_reports(REVOKED, rounds, credits, verdicts, stamps)
+        return self._note_reports(Column.REVOKED, rounds, credits, verdicts, stamps)
 
     def note_corrections(self, rounds: Integers, credits: Array, verdicts: Integers, stamps: int | Integers) -> bool:
         """Note corrections with the credits that their rounds then have; by themselves they are not counted."""
@@ -168,13 +162,13 @@ class Tally:
         if segments is not None:
             self.segments.add(0, segments, slots.astype(np.int64))
         self._cover(stamps)
-        self.buckets.add(stamps, DECISIONS)
-        self.buckets.add(stamps[is_control], CONTROLS)
+        self.buckets.add(stamps, Column.DECISIONS)
+        self.buckets.add(stamps[is_control], Column.CONTROLS)
         bins = np.minimum(signed[known] * PROPENSITY_BINS, PROPENSITY_BINS - 1).astype(np.int64)
         self.propensities += np.bincount(bins, minlength=PROPENSITY_BINS)
-        self.buckets.add(stamps[known], WITH_PROPENSITY)
-        self.buckets.add(stamps[known], PROPENSITIES, np.rint(signed[known] * UNIT).astype(np.int64))
-        self.buckets.add(stamps[known & (signed < UNSURE)], EXPLORED)
+        self.buckets.add(stamps[known], Column.WITH_PROPENSITY)
+        self.buckets.add(stamps[known], Column.PROPENSITIES, np.rint(signed[known] * UNIT).astype(np.int64))
+        self.buckets.add(stamps[known & (signed < UNSURE)], Column.EXPLORED)
         self.choices.add(stamps, slots.astype(np.int64))
 
     def _find_slot(self, label: str | None) -> int:
@@ -226,9 +220,9 @@ class Tally:
         places = np.searchsorted(self.find_first_rounds(), rounds, "right") - 1
         is_control = (facts["flags"] & CONTROL) != 0
         for column, added in (
-            (CREDITED, counts),
-            (CONTROLS_CREDITED, counts * is_control),
-            *enumerate(changes.T, VALUES),
+            (Column.CREDITED, counts),
+            (Column.CONTROLS_CREDITED, counts * is_control),
+            *enumerate(changes.T, Column.VALUES),
         ):
             self.buckets.add_at(places, column, added)
         np.add.at(self.credited_by_slot, facts["slot"], counts)
@@ -257,15 +251,15 @@ class Tally:
     @property
     def value(self) -> float:
         """The sum of the values that decisions are credited with."""
-        return join_parts(self.buckets.counts[:, VALUES:].sum(axis=0))
+        return join_parts(self.buckets.counts[:, Column.VALUES :].sum(axis=0))
 
     def count_decisions(self) -> int:
         """Return the number of decisions that were counted."""
-        return int(self.buckets.counts[:, DECISIONS].sum())
+        return int(self.buckets.counts[:, Column.DECISIONS].sum())
 
     def find_first_rounds(self) -> Integers:
         """Return the first round of each bucket; an empty bucket has that of the next."""
-        decisions = self.buckets.counts[:, DECISIONS]
+        decisions = self.buckets.counts[:, Column.DECISIONS]
         return self.first_round + np.cumsum(decisions) - decisions
 
     # ---- snapshots ----
@@ -293,10 +287,9 @@ class Tally:
         self.choices.restore(saved["choices"])
         self.slots = {label: slot for slot, label in enumerate(saved["slots"], start=2)}
         self.credited_by_slot[:] = saved["credited_by_slot"]
-        self.closed[: len(saved["closed"])] = saved["closed"]
-        if "segments" in saved:
-            self.value_by_slot[:], self.propensities[:] = saved["value_by_slot"], saved["propensities"]
-            self.segments.restore(saved["segments"])
+        self.value_by_slot[:], self.propensities[:] = saved["value_by_slot"], saved["propensities"]
+        self.closed[:] = saved["closed"]
+        self.segments.restore(saved["segments"])
         self._rounds.restore(saved["rounds"])
         if self.credited is not None:
-            self.credited.restore(saved.get("credited", {}))
+            self.credited.restore(saved["credited"])

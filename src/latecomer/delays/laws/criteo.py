@@ -69,16 +69,6 @@ class Criteo(Law):
         """E[D], in rounds."""
         return self._mixture.mean
 
-    def cdf_of_seconds(self, seconds: npt.ArrayLike) -> Floats:
-        """P(delay <= seconds), of the delay itself, before it is floored to rounds."""
-        times = np.asarray(seconds, dtype=np.float64)
-        with np.errstate(divide="ignore"):  # ln 0 at no seconds
-            logs = np.log(np.clip(times, 0.0, _WINDOW))
-        total = np.where(times >= 1.0, _TICK, 0.0)
-        for weight, median, sigma in _COMPONENTS:
-            total += weight * ndtr((logs - math.log(median)) / sigma) / ndtr(math.log(_WINDOW / median) / sigma)
-        return total
-
     def log10_density(self, grid: npt.ArrayLike) -> Floats:
         """The density of log10(delay in seconds), as `log10_density` gives it for data; without the point mass."""
         logs = np.asarray(grid, dtype=np.float64) * math.log(10.0)

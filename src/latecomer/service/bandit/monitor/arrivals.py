@@ -38,11 +38,6 @@ class ArrivalModel:
         """The conversions that the rates rest on, the earlier ones in part."""
         return float(self.arrived.sum() / self.weight)
 
-    @property
-    def is_empty(self) -> bool:
-        """True where no decision is open."""
-        return not self.open.any()
-
     def find_ages(self, rounds: Integers, last_round: int) -> Integers:
         """Return the ages of rounds; `last_round` is the last of the current cell. Older ones have the last age."""
         behind = np.cumsum(self.open)

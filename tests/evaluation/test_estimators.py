@@ -139,7 +139,7 @@ def test_errors_and_lift_equal_their_definitions(name: str) -> None:
     paired = ((psi / found.value - psi0 / logged.value) ** 2).sum()
     paired += ((waits / found.value - waits0 / logged.value) ** 2 * greenwood).sum()
     assert np.log((1 + lift_high) / (1 + lift_low)) == pytest.approx(2 * Z90 * np.sqrt(paired), abs=1e-9)
-    closed = estimate(sums.closed(), name, greenwood)
+    closed = estimate(sums.select_closed(), name, greenwood)
     rows = watched == bins
     only = {key: value[rows] for key, value in log.items()}
     assert closed.value == pytest.approx(estimate(sums_of_closed(only), name, np.zeros(1)).value)
@@ -194,7 +194,7 @@ def test_intervals_cover_under_adaptive_logging_with_half_the_rounds_open(runs: 
     naive, coverage = estimates_of(logs, take_silence_for_no)
     assert naive.mean() < 0.86 * TRUTH
     assert coverage < 0.5
-    closed = np.std([estimate(found.closed(), "snips", greenwood).value for found, greenwood in sums])
+    closed = np.std([estimate(found.select_closed(), "snips", greenwood).value for found, greenwood in sums])
     assert matured["snips"] < 0.9 * closed, "open rounds must count for something"
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def make_engine(engine: str, scheduler: str | None, jobs: int | None) -> "Engine":
-    """Make the engine."""
+    """Make the threads of this machine, or the connection to a Dask cluster."""
     if engine == "threads":
         if scheduler is not None:
             raise InputError(f"--scheduler is for --engine dask; got {scheduler!r} with --engine threads")

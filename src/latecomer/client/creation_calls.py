@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from latecomer.client.protocol import CREATE_TIMEOUT, Call, bandit_path, encode_json
+from latecomer.client.protocol import Call, bandit_path, encode_json
 from latecomer.durations import Duration, Span
 from latecomer.encoding.encoder import Encoder, read_encoder
 from latecomer.encoding.scales import parse_scales
@@ -78,6 +78,4 @@ def create(
         spec["returns"] = format_window(returns, name="returns")
     if challenger is not None:
         spec["challenger"] = parse_challenger(challenger)
-    return Call(
-        method="PUT", path=bandit_path(name), gives=BanditInfo, content=encode_json(spec), timeout=CREATE_TIMEOUT
-    )
+    return Call(method="PUT", path=bandit_path(name), gives=BanditInfo, content=encode_json(spec))

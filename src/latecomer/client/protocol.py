@@ -37,8 +37,6 @@ MAX_CONVERSIONS = 10_000
 """Conversions in one request; more are sent in several."""
 TRANSIENT = frozenset({408, 502, 503, 504})
 """Statuses after which the same request is sent again."""
-CREATE_TIMEOUT = 120.0
-"""Seconds for a bandit of a new dimension, which the server may have to compile for."""
 IMPORT_TIMEOUT = 60.0
 """Seconds for a batch of an import, which the server may have to apply as plain Python."""
 REPORT_TIMEOUT = 60.0

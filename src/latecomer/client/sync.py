@@ -48,7 +48,7 @@ class Client(CatalogueClient):
     key
         The API key, where the server needs one.
     timeout
-        Seconds to wait for one answer; `create` waits longer, since the server may have to compile.
+        Seconds to wait for one answer; imports and reports may take a minute.
     retries
         How many times to try again.
     """

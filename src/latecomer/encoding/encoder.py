@@ -109,7 +109,7 @@ class Encoder:
     @property
     def spec(self) -> EncoderSpec:
         """The specification, complete; `InputError` before `fit`."""
-        self._compiled()
+        self._get_rows()
         return self._spec
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class Encoder:
     def _names(features: Sequence[Feature | Unfitted]) -> list[str]:
         return [feature.name for feature in features]
 
-    def _compiled(self) -> Rows:
+    def _get_rows(self) -> Rows:
         if self._rows is None:
             unknown = [f.name for f in (*self._context, *self._actions) if isinstance(f, Unfitted)]
             raise InputError(
@@ -177,7 +177,7 @@ class Encoder:
             Features of each action: a list of dicts or of rows, {id: features}, or a table. NumPy's scalars are taken.
             Columns of a table that are no features are ignored; another name in a dict is refused.
         """
-        rows, around = self._compiled(), {} if context is None else context
+        rows, around = self._get_rows(), {} if context is None else context
         if is_frame(actions) and isinstance(rows, DeclaredRows):
             columns, count = read_columns(actions, self._names(self._actions), where="actions")
             return rows.encode_table(columns, count, around)
@@ -188,7 +188,7 @@ class Encoder:
 
         The bits are those of `encode`. A million rows of five features on each side take some seconds.
         """
-        rows = self._compiled()
+        rows = self._get_rows()
         if not isinstance(rows, DeclaredRows):
             raise InputError(
                 "encode_frame needs an encoder that declares the names of its features: context and actions"

@@ -47,7 +47,7 @@ class LogBatch:
 
     @cached_property
     def starts(self) -> Integers:
-        """Where each round's actions begin in a list of all rounds' actions."""
+        """The place at which each round's actions begin, in a list of all rounds' actions."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
     @cached_property

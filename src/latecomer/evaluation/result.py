@@ -168,7 +168,7 @@ def _make_row(
     sums = found.sums
     matured = estimate(sums, kind, maturity.greenwood, confidence=confidence)
     logged = estimate(sums, LOGGED, maturity.greenwood, confidence=confidence)
-    closed = estimate(sums.closed(), kind, maturity.greenwood, confidence=confidence)
+    closed = estimate(sums.select_closed(), kind, maturity.greenwood, confidence=confidence)
     lift = (0.0, 0.0, 0.0) if kind == LOGGED else estimate_lift(matured, logged, sums, maturity.greenwood)
     extra = estimate_difference(matured, logged, sums, maturity.greenwood)
     mean, error = mean_weight(sums)

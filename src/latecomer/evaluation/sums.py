@@ -39,7 +39,7 @@ class Sums:
         """Σggᵀ of all rounds."""
         return self.second_open + self.second_closed
 
-    def closed(self) -> "Sums":
+    def select_closed(self) -> "Sums":
         """Return the sums of closed rounds alone."""
         by_bin = np.zeros_like(self.by_bin)
         by_bin[-1] = self.by_bin[-1]

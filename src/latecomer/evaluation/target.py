@@ -9,7 +9,7 @@ from latecomer.evaluation.plan import Plan
 
 
 class Target(ABC):
-    """A policy that is asked about."""
+    """A policy whose value is to be estimated from the log of another."""
 
     columns: tuple[str, ...] = ()
     """Columns of the source that it reads, besides the log's own."""

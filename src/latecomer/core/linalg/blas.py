@@ -110,8 +110,8 @@ def one_thread(function: Callable[P, R]) -> Callable[P, R]:
     The setting belongs to the process: where several Python threads do this, the last of them to leave restores it.
     """
 
-    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_limited(*args: P.args, **kwargs: P.kwargs) -> R:
         with _limit:
             return function(*args, **kwargs)
 
-    return limited
+    return call_limited

@@ -34,9 +34,9 @@ class Mixture(Law):
     weights: Sequence[float]
 
     def __post_init__(self) -> None:
-        laws = _listed("laws", self.laws)
+        laws = _check_list("laws", self.laws)
         weights = tuple(
-            check_positive(f"weights[{i}]", weight) for i, weight in enumerate(_listed("weights", self.weights))
+            check_positive(f"weights[{i}]", weight) for i, weight in enumerate(_check_list("weights", self.weights))
         )
         if not laws:
             raise InputError("laws must hold at least one law; got none", field="laws")
@@ -79,7 +79,7 @@ class Mixture(Law):
         return np.minimum(total, 1.0)  # weights may sum to a little more
 
 
-def _listed(name: str, items: object) -> tuple[object, ...]:
+def _check_list(name: str, items: object) -> tuple[object, ...]:
     if isinstance(items, str) or not isinstance(items, Sequence | np.ndarray):
         raise InputError(f"{name} must be a list, one entry for each law; got {items!r}", field=name)
     return tuple(items)

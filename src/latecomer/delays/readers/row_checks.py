@@ -52,7 +52,7 @@ class RowCounts:
 
     def __str__(self) -> str:
         dirty = self.rows - self.used
-        return f"{dirty:,} of {self.rows:,} rows skipped: {_listed(self.skipped)}"
+        return f"{dirty:,} of {self.rows:,} rows skipped: {_list_reasons(self.skipped)}"
 
 
 def label_rows(checks: Sequence[RowCheck]) -> pl.Expr:
@@ -106,7 +106,7 @@ def refuse_dirt(counts: RowCounts, *, name: str, strict: bool, first: Callable[[
         dirty = counts.rows - counts.used
         raise LogError(
             f"{name} must have no dirty row where reading is strict; {dirty:,} of {counts.rows:,} are: "
-            f"{_listed(counts.skipped)}; {first()}; {counts.remedy}; or leave out strict=True "
+            f"{_list_reasons(counts.skipped)}; {first()}; {counts.remedy}; or leave out strict=True "
             "(on the command line, leave out --strict) to skip them"
         )
 
@@ -126,7 +126,7 @@ def _find_remedies(rows: pl.LazyFrame, skipped: Mapping[str, int], checks: Seque
     return "; ".join(dict.fromkeys(remedies))
 
 
-def _listed(skipped: Mapping[str, int]) -> str:
+def _list_reasons(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} × {reason}" for reason, count in skipped.items())
 
 

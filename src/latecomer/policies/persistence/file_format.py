@@ -78,9 +78,9 @@ def unpack(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArra
         parameters = {entry: _rich(value) for entry, value in header["parameters"].items()}
         return {**header, "parameters": parameters}, arrays
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise _damaged(name, error) from error
+        raise _make_damage_error(name, error) from error
     except (EOFError, NotImplementedError, RuntimeError, OverflowError, MemoryError) as error:
-        raise _damaged(name, error) from error  # zipfile raises these for a damaged directory
+        raise _make_damage_error(name, error) from error  # zipfile raises these for a damaged directory
 
 
 def _check_format(name: str, header: dict[str, Any]) -> None:
@@ -115,5 +115,5 @@ def _rich(value: Any) -> Any:
     return timedelta(microseconds=value["microseconds"]) if is_duration else value
 
 
-def _damaged(name: str, error: Exception) -> DamagedFileError:
+def _make_damage_error(name: str, error: Exception) -> DamagedFileError:
     return DamagedFileError(f"{name} is not a whole saved policy: {error}; restore it from a copy")

@@ -50,9 +50,9 @@ class DecisionIds:
             if not self._firsts or first > self._firsts[-1]:
                 self._firsts.append(first)
                 self._secrets.append(secret)
-                self._hashes.append(_keyed(secret))
+                self._hashes.append(_make_hash(secret))
             elif first == self._firsts[-1]:
-                self._secrets[-1], self._hashes[-1] = secret, _keyed(secret)  # the one before was for no round
+                self._secrets[-1], self._hashes[-1] = secret, _make_hash(secret)  # the one before was for no round
 
     def renew(self, first: int) -> bytes:
         """Begin a secret that is in force from round `first` on; return its event for the log."""
@@ -99,7 +99,7 @@ def _make_id(keyed: blake2b, number: int) -> str:
     return f"{number:x}-{tag.hexdigest()}"
 
 
-def _keyed(secret: bytes) -> blake2b:
+def _make_hash(secret: bytes) -> blake2b:
     return blake2b(key=secret, digest_size=_TAG)
 
 

@@ -157,9 +157,9 @@ class Listener:
             self._loop.connect_accepted_socket(lambda: Connection(self, self._app, client), accepted)
         )
         self._opening.add(opening)
-        opening.add_done_callback(lambda done: self._opened(done, client[0]))
+        opening.add_done_callback(lambda done: self._finish_opening(done, client[0]))
 
-    def _opened(self, opening: "asyncio.Task[Any]", address: str) -> None:
+    def _finish_opening(self, opening: "asyncio.Task[Any]", address: str) -> None:
         self._opening.discard(opening)
         if opening.exception() is not None:  # the client has gone already
             self._forget_address(address)

@@ -55,11 +55,11 @@ def _split(body: bytes) -> tuple[bytes, memoryview]:
     """Return the header's text, and the bytes after it."""
     width = _LENGTH_BYTES.get(body[6:8])
     if body[:6] != _MAGIC or width is None:
-        raise _malformed("it does not begin as one of version 1.0 or 2.0 does")
+        raise _make_error("it does not begin as one of version 1.0 or 2.0 does")
     start = 8 + width
     length = int.from_bytes(body[8:start], "little")
     if length > _LONGEST_HEADER or len(body) < start + length:
-        raise _malformed(f"its header must be whole, and of at most {_LONGEST_HEADER} bytes; it claims {length}")
+        raise _make_error(f"its header must be whole, and of at most {_LONGEST_HEADER} bytes; it claims {length}")
     return body[start : start + length], memoryview(body)[start + length :]
 
 
@@ -67,21 +67,21 @@ def _fields(header: bytes) -> dict[bytes, bytes]:
     """Return the three fields of a header, each as it is written."""
     text = header.removesuffix(b"\n").strip(_SPACE)
     if text[:1] != b"{" or text[-1:] != b"}":
-        raise _malformed(f"its header must be a dictionary; got {_excerpt(header)}")
+        raise _make_error(f"its header must be a dictionary; got {_excerpt(header)}")
     inside, place = text[1:-1].rstrip(_SPACE), 0
     fields: dict[bytes, bytes] = {}
     while place < len(inside):
         field = _FIELD.match(inside, place)
         if field is None or field[2] in fields:
-            raise _malformed(f"its header has something else than its three fields at {_excerpt(inside[place:])}")
+            raise _make_error(f"its header has something else than its three fields at {_excerpt(inside[place:])}")
         fields[field[2]] = field[3]
         place = field.end()
     if len(fields) < 3:
-        raise _malformed("its header must have descr, fortran_order and shape")
+        raise _make_error("its header must have descr, fortran_order and shape")
     return fields
 
 
-def _malformed(why: str) -> HTTPError:
+def _make_error(why: str) -> HTTPError:
     return invalid(f"the body must be a file as numpy.save writes it: {why}")
 
 

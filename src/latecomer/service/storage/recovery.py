@@ -54,7 +54,7 @@ class OpenIndex(Protocol):
     """Opens the index of a chain's request ids; it is not whole where it lacks rounds up to `at_least`."""
 
     def __call__(self, bandit: int, *, at_least: int) -> RequestIndex:
-        """Open it."""
+        """Open the index of a chain."""
 
 
 class Recovered(NamedTuple):

@@ -13,9 +13,8 @@ from compiling_processes import DECIDE, files_of, python, settings
 from processes import children_of
 
 import latecomer as lc
-from latecomer.core.jit import kernel
 from latecomer.policies.base.policy_code import PolicyCode
-from latecomer.tiers import background, compiler, tiered_kernel
+from latecomer.tiers import tiered_kernel
 
 FILL = """
 policy.decide(np.eye(2))
@@ -227,13 +226,6 @@ print(is_loaded, kernel.is_compiled, (play() == first).all())
     assert done.stderr.count(MEANWHILE) == 1
 
 
-def test_an_unknown_mode_is_named(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setenv(tiered_kernel.VARIABLE, "yes")
-    monkeypatch.setattr(tiered_kernel, "_said", set())
-    assert tiered_kernel.compile_mode() == "auto"
-    assert "LATECOMER_COMPILE must be one of auto, bulk, never, now; got 'yes'" in caplog.text
-
-
 def test_a_policy_of_a_script_is_compiled_in_a_thread(warm: Path, tmp_path: Path) -> None:
     """No other process can import it; of its kernels, which are those of `Uniform`, one is not on disk."""
     cache = tmp_path / "cold"
@@ -262,44 +254,6 @@ def test_machine_code_of_another_processor_is_not_taken_for_its_own(warm: Path) 
     code += "print(policy.state.code.decide_small.key.is_in(find_cache_folder()), 'numba' in sys.modules)"
     assert python(code, warm).stdout.split() == ["True", "False"]
     assert python(code, warm, NUMBA_CPU_NAME="generic").stdout.split() == ["False", "False"]
-
-
-@pytest.mark.parametrize("place", ["background", "here"])
-def test_a_folder_that_cannot_be_written_is_mentioned_once(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("LATECOMER_CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(tiered_kernel, "_said", set())
-    monkeypatch.setattr(background._Worker, "_compile_in_child", lambda *_: None)
-    monkeypatch.setattr(compiler, "machine_code", lambda source, *_, **__: (source, 0.0))
-    said: list[str] = []
-    for _ in range(2):
-        kernel = tiered_kernel.TieredKernel(add_one, tuple, label="a kernel")
-        if place == "here":
-            kernel.compile(said.append)
-        else:
-            background._Worker()._make([kernel])
-        assert kernel.is_compiled
-    assert caplog.text.count(f"machine code cannot be kept in {tmp_path / 'file'}") == 1
-    assert "set LATECOMER_CACHE_DIR to a folder that can be written" in caplog.text
-    assert said == ["compiling a kernel …", "compiled in 0.0 s"] * 2 * (place == "here"), "not once on this machine"
-
-
-def test_an_interrupted_compilation_has_no_traceback_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(compiler, "machine_code", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="while compiling a kernel") as raised:
-        tiered_kernel.TieredKernel(add_one, tuple, label="a kernel").compile()
-    assert raised.value.__suppress_context__
-
-
-@kernel
-def add_one(number: float) -> float:
-    """Add one."""
-    return number + 1.0
 
 
 def test_symbols_of_machine_code_carry_its_key(warm: Path) -> None:

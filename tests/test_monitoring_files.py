@@ -33,10 +33,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str,
     """Every sample of a server after some events: its name, and the labels of each."""
     with Store.open(tmp_path_factory.mktemp("metrics") / "s.db", create=True) as store:
         store.create("b", BanditSpec(dim=2, window="1d", policy="Uniform", parameters={"seed": 1}))
-        ids = [
-            store.decide("b", np.eye(2), [f"a{number}", f"a{number}"])[0].decision_id
-            for number in range(MOST_ACTIONS + 2)
-        ]
+        ids = [store.decide("b", np.eye(2)[:1], [f"a{number}"])[0].decision_id for number in range(MOST_ACTIONS + 2)]
         store.convert("b", [Conversion(decision, 0.5) for decision in ids[:3]])
         metrics = Metrics(store)
         metrics.observe_commit(1, 1, 0.1)

@@ -37,8 +37,8 @@ def test_amounts_of_a_large_scale_are_taken_over_http_and_from_a_batch(tmp_path:
 def test_stats_have_the_amounts_to_double_precision(path: Path, scale: float, amounts: list[float]) -> None:
     reward = {"scale": scale, "unit": "EUR"}
     with lc.open(path, dim=2, window="1d", policy="Uniform", reward=reward) as bandit:
-        for amount in amounts:
-            bandit.convert(bandit.decide(OFFERS), value=amount, conversion_id="1")
+        for number, amount in enumerate(amounts):
+            bandit.convert(bandit.decide(OFFERS), value=amount, conversion_id=str(number))
         assert bandit.stats().value == pytest.approx(math.fsum(amounts), rel=1e-15, abs=0)
         bandit.decide(OFFERS)
 

@@ -98,7 +98,7 @@ def test_a_correction_over_http_and_by_the_clients(tmp_path: Path) -> None:
         assert client.correct("x", answer, 35.0) == "accepted"
         assert client.correct("x", answer, 35.0) == "duplicate"
         for body, field in (
-            ({"decision_id": answer.decision_id}, None),
+            ({"decision_id": answer.decision_id}, "value"),
             ({"decision_id": answer.decision_id, "value": -1}, "value"),
             ([{"decision_id": answer.decision_id, "value": 1}, {"decision_id": "x", "value": 2e15}], "[1].value"),
         ):

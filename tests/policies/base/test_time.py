@@ -75,10 +75,10 @@ def test_a_conversion_may_lie_back_by_the_window_and_the_grace() -> None:
     policy = lc.OTFLinUCB(dim=2, window=HOUR, grace="2h")
     first, second = policy.decide(ACTIONS, at=START), policy.decide(ACTIONS, at=START)
     assert policy.convert(first, at=START - 3 * HOUR) is lc.Verdict.ACCEPTED
-    cause = r"further back than the window and the grace, 3:00:00; got a time 3:00:00.000001 before"
+    cause = r"further back than the window and the grace, 3 h; got a time just over 3 h before"
     with pytest.raises(lc.errors.ClockError, match=cause):
         policy.convert(second, at=START - 3 * HOUR - timedelta(microseconds=1))
-    with pytest.raises(lc.errors.ClockError, match=r"further back than the window, 1:00:00; got"):
+    with pytest.raises(lc.errors.ClockError, match=r"further back than the window, 1 h; got"):
         policy.decide(ACTIONS, at=START - 2 * HOUR)
 
 

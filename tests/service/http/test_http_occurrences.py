@@ -83,7 +83,7 @@ def test_the_client_accepts_every_type_of_time(server: Server) -> None:
                 client.revoke("b", ids[4], occurred_at=nothing)
             with client.batch("b") as batch, pytest.raises(InputError, match=r"^occurred_at must be a "):
                 batch.convert(ids[4], occurred_at=nothing)
-        with pytest.raises(InputError, match=r"^conversions must be Conversion records; got {"):
+        with pytest.raises(InputError, match=r"^conversions must be latecomer.Conversion records; got {"):
             client.convert_many("b", [{"decision_id": ids[4]}])  # type: ignore[list-item]
         with client.batch("b") as batch:
             batch.convert(ids[5], occurred_at=pd.Timestamp(now))

@@ -78,6 +78,7 @@ def expand_common(function: Callable[..., object]) -> inspect.Signature:
         own[-1:] = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotations[name])
             for name, default in _DEFAULTS.items()
+            if name not in signature.parameters
         ]
     return signature.replace(parameters=own)
 

@@ -14,10 +14,11 @@ from latecomer.core.state import UNSTAMPED
 from latecomer.policies.recommended import constants
 
 ACTIONS = np.eye(2)
-LONG = [pytest.param(5, window, 1_000, 260, 5, marks=pytest.mark.soak) for window in (7, 40)]
+LONG = pytest.param(5, 40, 1_000, 260, 5, marks=pytest.mark.soak)
+CASES = [(2, 7, 2_000, 120, 12), (5, 7, 1_000, 260, 5), LONG]
 
 
-@pytest.mark.parametrize(("dim", "window", "half_life", "rounds", "seed"), [(2, 7, 2_000, 120, 12), *LONG])
+@pytest.mark.parametrize(("dim", "window", "half_life", "rounds", "seed"), CASES)
 def test_suspicions_match_the_oracle(dim: int, window: int, half_life: int, rounds: int, seed: int) -> None:
     """The first suspicion fades, and the second lasts; conversions come late, and some are revoked."""
     parameters = {**constants(dim), "false_alarms": 0.003}
@@ -63,7 +64,8 @@ def play_until_suspicion(policy: Any) -> None:
 
 def suspicious(**more: Any) -> Any:
     """Make a policy that is never certain of a change."""
-    policy = lc.MaturedLinTS(2, 40, half_life=10_000, seed=1, **{**constants(2), "false_alarms": 1e-12}, **more)
+    parameters = {**constants(2), "false_alarms": 1e-12, **more}
+    policy = lc.MaturedLinTS(2, 40, half_life=10_000, seed=1, **parameters)
     play_until_suspicion(policy)
     return policy
 
@@ -94,6 +96,14 @@ def test_v_keeps_the_rounds_that_are_set_aside() -> None:
     policy = suspicious()
     assert policy.V[0, 0] > 0.98 * policy.rounds
     assert policy.B[0] < set_aside(policy)[0]
+
+
+def test_the_estimate_has_no_prior_while_a_change_is_suspected() -> None:
+    policy = suspicious(prior=1.0, shrinkage=64.0)
+    assert policy.state.number("ridge_growth") == 1.0
+    gram = np.triu(policy.state.array("gram"))
+    gram += np.triu(gram, 1).T
+    np.testing.assert_allclose(policy.theta_hat, np.linalg.solve(gram, policy.B), rtol=1e-12, atol=1e-15)
 
 
 def test_a_suspicion_that_fades_leaves_the_sums_of_all_rounds() -> None:

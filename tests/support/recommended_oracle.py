@@ -190,13 +190,16 @@ class RecommendedOracle(ExtendedOracle):
 
     # ---- the prior, and the ridge ----
 
+    def has_changed(self) -> bool:
+        return self.suspected >= 0 or self.changes > 0
+
     def rate(self, now: int) -> float:
         _, _, worth, count = self.statistics(now)
         return min(0.9, (worth + 1) / (count + 2))
 
     def centre(self, now: int) -> Array:
-        """θ_0: the mean action converts at w times the mean rate; its norm is at most w·p̂·√d."""
-        if not len(self.means) or not np.any(mean := self.means.mean(axis=0)):
+        """θ_0: the mean action converts at w times the mean rate; its norm is at most w·p̂·√d. 0 after a change."""
+        if self.has_changed() or not len(self.means) or not np.any(mean := self.means.mean(axis=0)):
             return np.zeros(self.dim)
         longest = self.prior * self.rate(now) * np.sqrt(self.dim)
         centre = self.prior * self.rate(now) * mean / (mean @ mean)
@@ -223,7 +226,7 @@ class RecommendedOracle(ExtendedOracle):
     def update_growth(self, now: int) -> None:
         rounds = len(self.stamps)
         self.statistics(now)  # a change is looked for first
-        if self.shrinkage == 1 or rounds < self.due:
+        if self.shrinkage == 1 or rounds < self.due or self.has_changed():
             return
         self.due = rounds + max(1 + rounds // INTERVAL, self.dim // INTERVAL if self.dim > DIRECT else 1)
         eigenvalues = np.linalg.eigvalsh(self.matrix(now) - self.growth * self.ridge * np.eye(self.dim))

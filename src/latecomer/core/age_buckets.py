@@ -67,6 +67,14 @@ def first_counted(state: State) -> int:
 
 
 @kernel
+def has_changed(state: State) -> bool:
+    """Tell whether a change is suspected, or one was detected."""
+    if state.forgets == DETECTS:
+        return bool(state.suspected != UNSTAMPED or state.changes > 0)
+    return False
+
+
+@kernel
 def newest_bucket(state: State) -> int:
     """Return the last bucket that is there; −1 where there is none."""
     return bucket_of(state, UNUSED - 1)

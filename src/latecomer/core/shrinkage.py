@@ -14,6 +14,9 @@ estimate λ = v̂γ/‖δ‖² (empirical Bayes). Three changes make a heuristic
 
 Where rounds offer the same actions again and again, each action has its own evidence, and the ridge stays λ_0: the
 growth is multiplied by `freshness`.
+
+After a change, suspected or detected, θ_0 is 0 and the ridge λ_0. The rounds that count are then of actions that were
+chosen for what they converted before it, so their mean rate says little about the mean action.
 """
 
 import math
@@ -21,6 +24,7 @@ import math
 import numpy as np
 
 from latecomer.core.action_summary import freshness, square_of_sum
+from latecomer.core.age_buckets import has_changed
 from latecomer.core.jit import kernel, kernel_noinline
 from latecomer.core.maturity import conversion_rate
 from latecomer.core.rates import bernoulli_variance
@@ -47,9 +51,9 @@ def shrinkage_fields() -> ExtraFields:
 
 @kernel
 def _prior_scale(state: State) -> float:
-    """Return θ_0 over Σ ā_t, where θ_0 = w·p̂·ā/‖ā‖², of norm at most w·p̂·√d."""
+    """Return θ_0 over Σ ā_t, where θ_0 = w·p̂·ā/‖ā‖², of norm at most w·p̂·√d; 0 after a change."""
     square = square_of_sum(state)
-    if square <= 0.0:
+    if square <= 0.0 or has_changed(state):
         return 0.0
     return float(
         state.prior * conversion_rate(state) * min(state.set_count / square, math.sqrt(state.B.shape[0] / square))
@@ -79,8 +83,8 @@ def half_estimate(state: State) -> None:
 
 @kernel_noinline
 def update_ridge(state: State) -> None:
-    """Estimate λ/λ_0 again where it is due."""
-    if state.shrinkage <= 1.0 or state.rounds < state.ridge_due:
+    """Estimate λ/λ_0 again where it is due; after a change it stays 1."""
+    if state.shrinkage <= 1.0 or state.rounds < state.ridge_due or has_changed(state):
         return
     dim, scale = state.B.shape[0], _prior_scale(state)
     state.ridge_due = state.rounds + max(1 + state.rounds // INTERVAL, dim // INTERVAL if dim > DIRECT else 1)

@@ -9,6 +9,7 @@ up `recommended`:
   a round as soon as it is played, so that a direction that waits for its feedback is not explored twice.
 - `prior`, w: θ̂ is shrunk not to 0 but to where the mean action converts at w times the mean rate.
 - `shrinkage`, s: where contexts vary and the data agree with the prior, λ grows up to s times (`core.shrinkage`).
+  Neither counts after a change.
 - `context_discount`: where contexts vary from round to round they explore by themselves, and c and b are multiplied
   by 1 minus up to that share; b by that of `optimism_discount`, where that is another.
 - `final_exploration`, c_∞: where actions stay the same, c falls to it as conversions come, half of the way at

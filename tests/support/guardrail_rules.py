@@ -71,7 +71,8 @@ class GuardrailRules(RuleBasedStateMachine):
             return
         np.testing.assert_allclose(policies[1].V, self.model.V, rtol=0, atol=1e-12)
         np.testing.assert_allclose(policies[1].B, self.model.B, rtol=0, atol=1e-12)
-        edges, shares = policies[0].delay_curve or ((), ())
+        assert policies[0].delay_curve is not None
+        edges, shares = policies[0].delay_curve
         unit = 1.0 if self.model.in_rounds else 1e6
         all_rounds = range(1, len(self.model.by_champion) + 1)
         is_known = shares[0] < 1.0 and sum(map(self.model.is_credited, all_rounds)) >= ENOUGH

@@ -225,3 +225,17 @@ def test_over_http_and_by_the_client(tmp_path: Path) -> None:
         ]
         assert client.convert("x", deferred) is Verdict.ACCEPTED
         assert client.stats("x").deferred == {"waiting": 0, "activated": 2, "expired": 0}
+
+
+def test_a_request_id_that_is_used_again_stands_for_the_later_decision(tmp_path: Path) -> None:
+    """The earlier one was activated, and its window and grace have passed."""
+    shop = Shop(tmp_path / "a.db", BanditSpec(dim=2, window="10s", grace="0s", activation_timeout="60s"))
+    first = shop.decide(deferred=True, request_id="r")
+    assert shop.activate(first.decision_id) == [Verdict.ACCEPTED]
+    shop.machine.advance(11 * SECOND)
+    second = shop.decide(deferred=True, request_id="r")
+    assert second.decision_id != first.decision_id
+    for _ in range(2):
+        assert shop.decide(deferred=True, request_id="r") == second
+        shop.restart()
+    shop.store.close()

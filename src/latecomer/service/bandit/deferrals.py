@@ -7,6 +7,7 @@ activation is logged before the decision that it becomes.
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -59,16 +60,18 @@ class Deferrals:
 
     def __init__(self, bandit: "Bandit") -> None:
         self._bandit, self._table = bandit, bandit.policy.deferred
-        self._requests: dict[bytes, int] = {}
-        for note in self._table.notes:
-            self._index(read_choice(note))
+        self._requests = self._read_requests()
+
+    def _read_requests(self) -> dict[bytes, int]:
+        """Return the numbers by request id; an id that was used again stands for the latest decision."""
+        found = sorted((read_choice(note) for note in self._table.notes), key=attrgetter("number"))
+        return {choice.request: choice.number for choice in found if choice.request}
 
     def _index(self, choice: DeferredChoice) -> None:
         if choice.request:
             self._requests[choice.request] = choice.number
         if len(self._requests) > 2 * self._table.note_count + 64:
-            found = (read_choice(note) for note in self._table.notes)
-            self._requests = {each.request: each.number for each in found if each.request}
+            self._requests = self._read_requests()
 
     # ---- live ----
 

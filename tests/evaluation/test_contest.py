@@ -223,3 +223,16 @@ def test_wrong_arms_and_shares_are_refused_by_name() -> None:
         with pytest.raises(InputError, match="challenger must have the champion's") as found:
             lc.Contest(lc.LinUCB(2, 5), other)
         assert found.value.field == "challenger"
+
+
+def test_a_decision_that_closed_with_a_value_of_0_can_be_corrected() -> None:
+    policies = [lc.LinUCB(2, 2, reward={"scale": 200}, returns=50) for _ in range(2)]
+    contest = lc.Contest(*policies, share=0.5, seed=1)
+    decision = contest.decide(ROWS)
+    assert contest.convert(decision, 0.0) is lc.Verdict.ACCEPTED
+    for _ in range(5):
+        contest.decide(ROWS)
+    assert contest.correct(decision, 100.0) is lc.Verdict.ACCEPTED
+    found = contest.compare()
+    means = [(found.mean or 0.0) * found.decisions, (found.other_mean or 0.0) * found.other_decisions]
+    assert sum(means) == pytest.approx(0.5, abs=1e-12)

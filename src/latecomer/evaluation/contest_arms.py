@@ -55,7 +55,8 @@ class ContestArms:
     def _close(self, round_: int, arm: int, value: float) -> None:
         self.closed[arm] += 1
         self.sums[arm] += value
-        if value and self._champion.is_correctable(round_):
+        is_credited = value > 0.0 or self._champion.baskets.find(round_) is not None
+        if is_credited and self._champion.is_correctable(round_):
             self._credited[round_] = arm, value
 
     def refresh(self, round_: int) -> None:

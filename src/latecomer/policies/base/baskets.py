@@ -94,8 +94,7 @@ class BasketTable:
 
     def find_rounds(self, digest: bytes, oldest_stamp: int) -> list[int]:
         """Return the rounds from that stamp on that have a conversion of that id; none for conversions without one."""
-        found = () if digest == ANONYMOUS else self._rounds.get(digest, ())
-        return [round_ for round_ in found if self._baskets[round_].stamp >= oldest_stamp]
+        return [round_ for round_ in self._rounds.get(digest, ()) if self._baskets[round_].stamp >= oldest_stamp]
 
     def add(self, basket: Basket, oldest_stamp: int) -> None:
         """Add a basket; those of earlier stamps than `oldest_stamp` may be forgotten."""
@@ -111,7 +110,8 @@ class BasketTable:
         self._note(digest, basket.round)
 
     def _note(self, digest: bytes, round: int) -> None:
-        self._rounds.setdefault(digest, []).append(round)
+        if digest not in (ANONYMOUS, CORRECTION):
+            self._rounds.setdefault(digest, []).append(round)
 
     def _replace(self, baskets: list[Basket]) -> None:
         self._baskets = {basket.round: basket for basket in baskets}

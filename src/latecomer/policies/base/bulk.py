@@ -208,13 +208,13 @@ def convert_amounts(
         np.zeros(count, np.bool_),
     )
     reports = zip(rounds.tolist(), amounts.tolist(), digests, stamps.tolist(), reported.tolist(), strict=True)
-    together: list[int] = []
+    known = set[int]()
     for place, (report, joined) in enumerate(zip(reports, is_joined.tolist(), strict=True)):
-        together = together if joined else []
-        found.verdicts[place], found.delays[place], found.is_first[place] = policy.credit_report(*report, together)
+        if not joined:
+            known = set(policy.find_conversion(*report[2:]))
+        found.verdicts[place], found.delays[place], found.is_first[place] = policy.credit_report(*report, known)
         basket = policy.baskets.find(report[0])
         if found.verdicts[place] == ACCEPTED and basket is not None:
-            together.append(report[0])
             found.credits[place] = basket.credit
             found.is_capped[place] = policy.reward.is_capped(basket.kept_amounts)
     return found

@@ -91,7 +91,8 @@ class ConvertingPolicy(StagedPolicy):
         if conversion_id is not None or self.keeps_baskets:
             round_ = self._find_round(decision)
             stamp, digest = self._read_stamp(round_, at), digest_conversion(conversion_id)
-            return VERDICTS[self.credit_report(round_, value, digest, stamp, stamp)[0]]
+            known = self.find_conversion(digest, stamp, stamp)
+            return VERDICTS[self.credit_report(round_, value, digest, stamp, stamp, known)[0]]
         round_ = decision if type(decision) is int and 0 < decision < NO_ROUND else self._find_round(decision)
         stamp = UNSTAMPED if at is None and self._in_rounds else self._arrival_stamp(round_, at)
         state = self.state
@@ -128,8 +129,8 @@ class ConvertingPolicy(StagedPolicy):
         """Replace what a decision is credited with by another value: a basket that grew, or part of it returned.
 
         It can be corrected for as long as it could be revoked. `DUPLICATE`: it is credited with that already, or its
-        conversion was revoked; `UNKNOWN`: also, it has not converted. Conversions that come later add to the value, as
-        the reward says.
+        conversion was revoked; `UNKNOWN`: also, it has not converted. The conversions before it are taken back with
+        their ids; those that come later add to the value, as the reward says.
         """
         amount, round_ = self.reward.check_amount(value), self._find_round(decision)
         stamp = self._read_stamp(round_, at)
@@ -188,12 +189,14 @@ class ConvertingPolicy(StagedPolicy):
         rounds = self.find_credited(None, subject, conversion_id, at=at)
         if conversion_id is None:
             return join_verdicts([self.convert(round_, value, at=at) for round_ in rounds])
-        found, credited = list[Verdict](), list[int]()
-        for round_ in rounds:
-            stamp = self._read_stamp(round_, at)
-            found.append(VERDICTS[self.credit_report(round_, value, digest, stamp, stamp, credited)[0]])
-            credited += [round_] if found[-1] is Verdict.ACCEPTED else []
-        return join_verdicts(found)
+        stamps = [self._read_stamp(round_, at) for round_ in rounds]
+        known = set(self.find_conversion(digest, stamps[0], stamps[0])) if stamps else set[int]()
+        return join_verdicts(
+            [
+                VERDICTS[self.credit_report(round_, value, digest, stamp, stamp, known)[0]]
+                for round_, stamp in zip(rounds, stamps, strict=True)
+            ]
+        )
 
     def find_credited(
         self,

@@ -12,7 +12,7 @@ import numpy as np
 
 from latecomer.core.conversions import ACCEPTED, DUPLICATE, LATE, REVOKED, UNKNOWN
 from latecomer.core.state import new_ring
-from latecomer.policies.base.baskets import ANONYMOUS, CORRECTION, Basket, BasketTable
+from latecomer.policies.base.baskets import CORRECTION, Basket, BasketTable
 from latecomer.policies.base.deferring_policy import DeferringPolicy
 from latecomer.policies.base.reward import RewardRule
 from latecomer.policies.base.staged_code import find_place, find_slot
@@ -30,15 +30,14 @@ class CreditingPolicy(DeferringPolicy):
     """True where every conversion has a basket: where it is off, only one with an id has."""
 
     def credit_report(
-        self, round_: int, amount: float, digest: bytes, stamp: int, reported: int, together: Collection[int] = ()
+        self, round_: int, amount: float, digest: bytes, stamp: int, reported: int, known: Collection[int]
     ) -> tuple[int, int, bool]:
         """Credit a conversion as `credit_conversion` does, unless its id is credited to another decision already.
 
-        An id counts once, for as long as its conversion can be taken back: elsewhere it is a duplicate. `together` are
-        the rounds that the same report has credited before this one.
+        An id counts once, for as long as its conversion can be taken back: elsewhere it is a duplicate. `known` are the
+        rounds that have the id already, as `find_conversion` returns them before the report credits any.
         """
-        known = () if digest == ANONYMOUS else self.find_conversion(digest, stamp, reported)
-        if not known or round_ in known or all(one in together for one in known):
+        if not known or round_ in known:
             return self.credit_conversion(round_, amount, digest, stamp, reported)
         moment = max(reported if self.state.grace else stamp, self._now)
         verdict = self.state.judge_conversion(round_, moment)

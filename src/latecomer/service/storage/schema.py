@@ -11,7 +11,7 @@ from latecomer.errors import DamagedFileError, FileError, NewerFileError, NoRoom
 from latecomer.service.storage.lock import was_created
 from latecomer.service.storage.private_files import SHARED, WAL
 
-FORMAT = 5
+FORMAT = 6
 _APPLICATION = 0x4C617465  # "Late"
 _SQLITE, _HEADER_SIZE = b"SQLite format 3\0", 100
 _PAGE_SIZE = 16_384

@@ -63,13 +63,13 @@ class Fates:
         ]
         self._converted = np.concatenate([*converted, np.array(arrived, _CONVERTED)])
         self._converted.sort(order="round")
-        corrected = {round_: one.value for round_, one in changed.items() if one.arrival is None}
-        for place, round_ in enumerate(
-            self._converted["round"].tolist() if corrected else ()
-        ):  # it had a plain conversion, unless that has been pruned
-            value = corrected.get(round_)
-            if value is not None:
-                self._converted["value"][place] = value
+        corrected = {
+            round_: one.value for round_, one in changed.items() if one.arrival is None and one.value is not None
+        }
+        plain = self._converted["round"].tolist() if corrected else []
+        for place, round_ in enumerate(plain):
+            if round_ in corrected:  # a corrected conversion that has been pruned is in no place
+                self._converted["value"][place] = corrected[round_]
         taken_back = [round_ for round_, one in changed.items() if one.is_revoked]
         others = np.setdiff1d(np.concatenate(revoked), np.array([*changed], np.int64))
         self._revoked = np.union1d(others, np.array(taken_back, np.int64))

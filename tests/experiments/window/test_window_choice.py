@@ -106,6 +106,16 @@ def test_the_sentence_claims_no_more_than_the_runs_show() -> None:
     assert write_finding(rows, alone).startswith("By these runs, no other window costs as little as 8 h; take 8 h.")
 
 
+def test_the_sentence_knows_of_windows_alike_that_are_no_neighbours() -> None:
+    rows = [{"window": name} for name in ("1 h", "2 h", "4 h", "8 h", "16 h", "1 d")]
+    other = compare_noisy([600, 600, 600, 205, 600, 200], runs=640, seed=0, noise=5.0)
+    assert (other.alike, other.cheapest) == ((3, 3), 5)
+    said = "8 h costs about the same as the cheapest, 1 d; take 8 h, the shortest of them that keeps 80 % of the "
+    assert write_finding(rows, other) == said + "conversions."
+    own = compare_noisy([600, 600, 600, 200, 600, 205], runs=640, seed=0, noise=5.0)
+    assert write_finding(rows, own) == "8 h costs least; take 8 h."
+
+
 def test_choose_window_takes_the_preferred_where_none_is_dearer() -> None:
     assert choose_window(SHARES, np.zeros(6, np.bool_)) == 3
     assert choose_window(np.array([0.9, 1.0]), np.zeros(2, np.bool_)) == 0

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from latecomer.durations import format_duration
 from latecomer.experiments.window.choice import MOST, TOLERANCE, Comparison
 
@@ -44,7 +46,13 @@ def write_finding(rows: Sequence[Row], compared: Comparison, *, warning: str = "
         said = f"{taken} and the cheapest, {cheapest}, may cost about the same; take {taken}, {_write_why(compared)}."
     elif low == high:
         so_far = "" if compared.is_clear else "By these runs, "
-        said = f"{so_far}{'n' if so_far else 'N'}o other window costs as little as {taken}; take {taken}."
+        if compared.cheapest != compared.chosen:
+            alike = f"{taken} costs about the same as the cheapest, {cheapest}"
+            said = f"{so_far}{alike}; take {taken}, {_write_why(compared)}."
+        elif np.count_nonzero(compared.excess <= compared.tolerance) > 1:
+            said = f"{so_far}{taken} costs least; take {taken}."
+        else:
+            said = f"{so_far}{'n' if so_far else 'N'}o other window costs as little as {taken}; take {taken}."
     else:
         spread = f"{rows[low]['window']} to {rows[high]['window']}"
         cost = "costs" if compared.is_clear else "may cost"

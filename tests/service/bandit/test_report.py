@@ -112,7 +112,7 @@ def test_young_decisions_are_not_called_old(tmp_path: Path) -> None:
 
         one = decide(1)
         assert (one.rates.naive, one.rates.matured, one.rates.on_its_way) == (0.0, None, None)
-        assert one.rates.note.startswith("too few conversions to know the delays; 1 decision is open")
+        assert one.rates.note.startswith("too little is known of the delays; 1 decision is open")
         assert "Half of the conversions" not in write_bandit(one)
         assert "Too few conversions have come to know their delays" in write_bandit(one)
         young = decide(31)  # 15 conversions, but no decision is old enough to know a delay from

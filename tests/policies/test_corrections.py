@@ -241,3 +241,13 @@ def test_a_wrong_amount_or_id_is_refused_and_changes_nothing() -> None:
     with pytest.raises(lc.errors.InputError, match="got neither"):
         policy.revoke()
     assert policy.to_bytes() == before
+
+
+def test_an_id_of_another_decision_is_late_where_the_conversion_is() -> None:
+    """It occurred outside of the window, and is reported inside of the grace."""
+    policy = lc.OTFLinUCB(2, "10s", grace="8s")
+    first, second = (policy.decide(np.eye(2), at=at) for at in (0.0, 0.0))
+    assert policy.convert(second, at=0.0, conversion_id="p") is lc.Verdict.ACCEPTED
+    assert policy.convert(first, at=11.0) is lc.Verdict.LATE
+    assert policy.convert(first, at=11.0, conversion_id="p") is lc.Verdict.LATE
+    assert policy.convert(first, at=9.0, conversion_id="p") is lc.Verdict.DUPLICATE

@@ -41,7 +41,9 @@ class CreditingPolicy(DeferringPolicy):
             return self.credit_conversion(round_, amount, digest, stamp, reported)
         moment = max(reported if self.state.grace else stamp, self._now)
         verdict = self.state.judge_conversion(round_, moment)
-        return (DUPLICATE if verdict == ACCEPTED else verdict), 0, False
+        if verdict < LATE:
+            verdict = LATE if self._is_outside(round_, stamp) else DUPLICATE
+        return verdict, 0, False
 
     def credit_conversion(
         self, round_: int, amount: float, digest: bytes, stamp: int, reported: int
@@ -140,6 +142,10 @@ class CreditingPolicy(DeferringPolicy):
 
     def _is_too_old(self, basket: Basket, stamp: int, reported: int) -> bool:
         return basket.stamp < self._oldest_at(stamp, reported)
+
+    def _is_outside(self, round_: int, stamp: int) -> bool:
+        """Tell whether a conversion occurred outside of the window of a round that the ring holds."""
+        return bool(self.state.grace and stamp - int(self.state.ring["stamp"][self._place_of(round_)]) > self.span)
 
     def _make_basket(self, round_: int, credit: float, amounts: dict[bytes, float]) -> Basket:
         (block, lane), ring = self._place_of(round_), self.state.ring

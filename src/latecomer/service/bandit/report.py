@@ -154,8 +154,7 @@ def _explain_rates(decisions: int, matured: float | None, young: int | None) -> 
     open_ones = f"{young:,} {'decision is' if young == 1 else 'decisions are'} open"
     if matured is None:
         return (
-            f"too little is known of the delays; {open_ones}. The naive rate counts what is on its way "
-            "for them as lost"
+            f"too little is known of the delays; {open_ones}. The naive rate counts what is on its way for them as lost"
         )
     if not young:
         return "they do not: every decision is old enough for its conversions to have arrived"

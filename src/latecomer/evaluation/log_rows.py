@@ -16,7 +16,7 @@ _REPLACED = "\N{REPLACEMENT CHARACTER}"
 _LEADS = pl.col("position") == 1
 """True of a decision by itself, and of the first of a ranking: those whose propensity is that of a choice."""
 LATER_POSITION = "later position of a ranking"
-"""Why a clean row has no part in an evaluation."""
+"""Reasons for which a clean row has no part in an evaluation."""
 
 POSITION_CHECK = RowCheck(
     "position out of range",

@@ -1,4 +1,4 @@
-"""Where machine code is kept on disk, and under which key: the text, the versions that compile it, and the processor.
+"""Machine code on disk, under a key of the text, of the versions that compile it, and of the processor.
 
 Nothing here imports Numba: whether code is there can be told without it.
 """

@@ -95,7 +95,7 @@ def test_a_zero_has_the_sign_that_msgspec_gives_it(zero: str) -> None:
 
 
 def test_no_more_rows_are_read_than_are_allowed() -> None:
-    """What follows the last row that is allowed is not looked at, and room is made for that many rows alone."""
+    """Rows beyond those that are allowed are not looked at, and have no room."""
     reader = FastJson(max_actions=5)
     assert reader.read(b'{"actions": [' + b"[1, 2]," * 10_000 + b"[1, 2]]}", 2) is None
     assert len(reader._rows) == 5

@@ -29,7 +29,7 @@ class AttributedConversions(Struct, frozen=True):
 
     @property
     def is_joined(self) -> npt.NDArray[np.bool_]:
-        """Which rounds are credited by the same conversion as the one before."""
+        """Tell which rounds are credited by the same conversion as the one before."""
         found: npt.NDArray[np.bool_] = np.diff(self.places, prepend=-1) == 0
         return found
 
